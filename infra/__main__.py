@@ -1,0 +1,3 @@
+from encamp.program import main
+
+main()

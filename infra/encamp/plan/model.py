@@ -1,0 +1,240 @@
+"""What was decided from a job file before anything exists: plain, frozen, comparable data.
+
+Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's.
+Sizes are GiB, durations seconds, money nowhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+class Role(StrEnum):
+    """What a replica is for. The primary is always called master here, also where TF_CONFIG says chief."""
+
+    MASTER = "master"
+    WORKER = "worker"
+    PARAMETER_SERVER = "ps"
+    EVALUATOR = "evaluator"
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """GPUs or TPU chips of one machine: ``type`` as its owner writes it, ``count`` of 1 or more."""
+
+    type: str
+    count: int
+
+
+@dataclass(frozen=True)
+class RequestedMachine:
+    """What the job file asked for, in AI Platform's names, scale tiers resolved."""
+
+    machine_type: str
+    accelerator: Accelerator | None
+
+
+@dataclass(frozen=True)
+class ResourceAmounts:
+    """What one replica's container asks for: milli-CPUs, MiB of memory, devices by resource name."""
+
+    cpu_millis: int
+    memory_mib: int
+    devices: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReplicaGroupPlan:
+    """All replicas of one role: they differ in nothing but their index.
+
+    Attributes:
+        command: what the container runs, None for the image's own ENTRYPOINT.
+        args: the argument vector after it, ``--job-dir`` included, None for the image's own CMD.
+        env: environment of every replica, without TF_CONFIG and CLUSTER_SPEC.
+        task_type: name of the role in TF_CONFIG (``chief`` or ``master``, ``worker``, ``ps``, ``evaluator``).
+        package_uris: what is installed before the module runs, in this order.
+        node_pool: name of the pool that hosts the group.
+    """
+
+    role: Role
+    count: int
+    requested: RequestedMachine
+    machine_type: str
+    accelerator: Accelerator | None
+    image: str
+    command: tuple[str, ...] | None
+    args: tuple[str, ...] | None
+    env: Mapping[str, str]
+    task_type: str
+    package_uris: tuple[str, ...]
+    node_pool: str
+    resources: ResourceAmounts
+
+
+@dataclass(frozen=True)
+class ReplicaPlan:
+    """One replica, everything resolved for its index: what ``encamp plan`` shows."""
+
+    name: str
+    group: ReplicaGroupPlan
+    index: int
+    tf_config: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class NodePoolPlan:
+    """Machines of one shape, scaled from ``min_nodes`` to ``max_nodes`` by what is pending."""
+
+    name: str
+    machine_type: str
+    accelerator: Accelerator | None
+    tpu_topology: str | None
+    min_nodes: int
+    max_nodes: int
+    spot: bool
+    disk_type: str
+    disk_size_gb: int
+    max_run_duration_seconds: int
+    labels: Mapping[str, str]
+    taint: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One role for the job's account: on the project, or on a bucket below a prefix (empty: the whole bucket)."""
+
+    role: str
+    bucket: str | None = None
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class IdentityPlan:
+    """Who the replicas are.
+
+    Attributes:
+        service_account: e-mail of the Google service account.
+        account_id: its id where the job makes it, None where a given one is used.
+        kubernetes_service_account: name of the Kubernetes account that stands for it.
+        grants: what it may do.
+    """
+
+    service_account: str
+    account_id: str | None
+    kubernetes_service_account: str
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True)
+class LocalPackagePlan:
+    """A trainer packed from a local folder, uploaded with the job: its object, its digest and where the bytes are."""
+
+    uri: str
+    bucket: str
+    object_name: str
+    sha256: str
+    file_name: str
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """Where the job's data lies.
+
+    Attributes:
+        bucket: the environment's artifacts bucket; results, sealed logs and receipt lie below ``prefix`` of it.
+        prefix: ``jobs/<jobId>/``.
+        job_dir: the job dir, or None where the job has none.
+        scratch_bucket: made for the job, gone with it.
+        package: the packed local trainer, if any.
+    """
+
+    bucket: str
+    prefix: str
+    job_dir: str | None
+    scratch_bucket: str
+    package: LocalPackagePlan | None
+
+
+@dataclass(frozen=True)
+class LimitsPlan:
+    """When a job is ended, whoever watches it."""
+
+    max_running_time_seconds: int
+    max_wait_time_seconds: int | None
+    max_restarts: int
+    max_replica_restarts: int
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """The TF_CONFIG cluster: task type to ``host:port`` of each index, the same on every replica."""
+
+    tasks: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """A training job, decided.
+
+    Attributes:
+        job_id: as the user knows it.
+        name: short cloud name, at most 28 characters; every cloud name begins with it.
+        namespace: Kubernetes namespace of the environment's jobs.
+        labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
+        training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
+    """
+
+    job_id: str
+    name: str
+    region: str
+    project: str
+    environment: str
+    namespace: str
+    groups: tuple[ReplicaGroupPlan, ...]
+    cluster: ClusterPlan
+    node_pools: tuple[NodePoolPlan, ...]
+    identity: IdentityPlan
+    storage: StoragePlan
+    limits: LimitsPlan
+    labels: Mapping[str, str]
+    training_input: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EnvironmentPlan:
+    """An environment, decided: what lives long around jobs."""
+
+    name: str
+    project: str
+    region: str
+    zones: tuple[str, ...]
+    network: str
+    subnetwork: str
+    subnetwork_cidr: str
+    pods_cidr: str
+    services_cidr: str
+    cluster: str
+    artifacts_bucket: str
+    artifacts_retention_days: int | None
+    registry: str
+    namespace: str
+    labels: Mapping[str, str]
+
+
+#: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).
+OWNER_LABEL = "encamp-owner"
+JOB_LABEL = "encamp-job"
+ENVIRONMENT_LABEL = "encamp-environment"
+DEADLINE_LABEL = "encamp-deadline"
+
+
+def deadline_label(deadline: datetime) -> str:
+    """The value of the deadline label: seconds since the epoch, UTC, rounded down."""
+    return str(int(deadline.timestamp()))

@@ -1,0 +1,26 @@
+"""Where encamp's own files are: in a checkout beside ``infra/``, in a wheel inside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent.parent
+
+
+def repository() -> Path | None:
+    """The checkout that this package runs from, or None for an installed wheel."""
+    return _CHECKOUT if (_CHECKOUT / "Pulumi.yaml").is_file() else None
+
+
+def resource(*parts: str) -> Path:
+    """A file or folder that ships with encamp, such as ``resource("templates", "jobset.yaml.j2")``.
+
+    Raises:
+        FileNotFoundError: it is neither beside the package nor inside it.
+    """
+    for base in (_CHECKOUT, _PACKAGE / "data"):
+        found = base.joinpath(*parts)
+        if found.exists():
+            return found
+    raise FileNotFoundError("/".join(parts))
