@@ -1,0 +1,1 @@
+"""Handwritten digits: a small network, trained by several machines at once."""

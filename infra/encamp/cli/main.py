@@ -1,0 +1,64 @@
+"""The ``encamp`` command: one file a verb, imported when it is called, so that each starts only what it needs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from encamp import __version__
+from encamp.errors import EncampError, ExitCode
+
+#: Verb to what it does, in the order of the help page. The module ``encamp.cli.<verb>`` holds its ``command``.
+VERBS = {
+    "validate": "List every problem of a job file.",
+    "plan": "Show what a job file becomes, without touching any cloud.",
+    "manifests": "Print the Kubernetes manifests of a job file.",
+    "run": "Run a job: bring up, train, keep the results, tear down.",
+    "reap": "Bring jobs without a living driver to their end.",
+    "sandbox": "A Google Cloud of this machine's own.",
+    "environment": "Bring up or take down what lives long around jobs.",
+    "demo": "The first five minutes: an example job through the sandbox.",
+}
+
+
+class _Verbs(click.Group):
+    """Loads a verb's module at its first use; the help page needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"encamp.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="encamp")
+def cli() -> None:
+    """Training jobs as code: one job file in, trained model and empty bill out."""
+
+
+def main() -> None:
+    """Run the command line; an EncampError becomes its message on stderr and its exit code."""
+    try:
+        cli.main(standalone_mode=False)
+    except EncampError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(ExitCode.BAD_INPUT)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("aborted", err=True)
+        sys.exit(ExitCode.CANCELLED)

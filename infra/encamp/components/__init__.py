@@ -1,0 +1,1 @@
+"""One Pulumi component a file. They make what a plan says and decide nothing."""

@@ -1,0 +1,71 @@
+"""What runs: the Kubernetes objects of the job, exactly as its manifests were rendered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from encamp.components.deadline import kept_deadline
+from encamp.plan.model import DEADLINE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from encamp.plan.manifests import Manifests
+
+
+class JobWorkload(pulumi.ComponentResource):
+    """Service account, config map and JobSet.
+
+    Args:
+        after: what must stand before a replica may start.
+        deadline: value of the deadline label, seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        manifests: Manifests,
+        *,
+        provider: k8s.Provider,
+        deadline: str,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("encamp:components:JobWorkload", name, {}, opts)
+        account = k8s.core.v1.ServiceAccount(
+            "account",
+            metadata=_with_deadline(manifests.service_account["metadata"], deadline),
+            automount_service_account_token=manifests.service_account["automountServiceAccountToken"],
+            opts=self._options(provider),
+        )
+        scripts = k8s.core.v1.ConfigMap(
+            "scripts",
+            metadata=_with_deadline(manifests.config_map["metadata"], deadline),
+            data=manifests.config_map["data"],
+            opts=self._options(provider),
+        )
+        self.job_set = k8s.apiextensions.CustomResource(
+            "job-set",
+            api_version=manifests.job_set["apiVersion"],
+            kind=manifests.job_set["kind"],
+            metadata=_with_deadline(manifests.job_set["metadata"], deadline),
+            spec=manifests.job_set["spec"],
+            # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
+            opts=pulumi.ResourceOptions.merge(
+                self._options(provider),
+                pulumi.ResourceOptions(
+                    depends_on=[account, scripts, *after], replace_on_changes=["spec"], delete_before_replace=True
+                ),
+            ),
+        )
+        self.register_outputs({})
+
+    def _options(self, provider: k8s.Provider) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(parent=self, provider=provider, ignore_changes=kept_deadline("metadata.labels"))
+
+
+def _with_deadline(metadata: Mapping[str, Any], deadline: str) -> Any:
+    return {**metadata, "labels": {**metadata.get("labels", {}), DEADLINE_LABEL: deadline}}

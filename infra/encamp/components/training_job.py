@@ -1,0 +1,77 @@
+"""A training job: everything that lives as long as it does, and the order in which it may exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from encamp.components.job_access import JobAccess
+from encamp.components.job_node_pools import JobNodePools
+from encamp.components.job_storage import JobStorage
+from encamp.components.job_workload import JobWorkload
+from encamp.plan.manifests import render_manifests
+from encamp.plan.model import DEADLINE_LABEL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from encamp.plan.model import JobPlan
+
+
+class TrainingJob(pulumi.ComponentResource):
+    """One job as planned. ``up`` returns when its resources exist; it never waits for the training.
+
+    Args:
+        cluster: name of the environment's cluster.
+        kubeconfig: of the same cluster.
+        deadline: seconds since the epoch after which the job's resources may be reaped.
+        package: the packed local trainer, if the plan has one.
+
+    Attributes:
+        outputs: what the driver and the reaper read of the stack: with plain ``pulumi up`` they are the intent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        plan: JobPlan,
+        *,
+        cluster: pulumi.Input[str],
+        kubeconfig: pulumi.Input[str],
+        deadline: str,
+        package: Path | None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("encamp:components:TrainingJob", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        labels = {**plan.labels, DEADLINE_LABEL: deadline}
+        storage = JobStorage("storage", plan, labels, package, opts=child)
+        access = JobAccess("access", plan, storage.scratch, opts=child)
+        pools = JobNodePools("node-pools", plan, cluster, labels, opts=child)
+        after: list[pulumi.Resource] = [*access.bindings, *pools.pools]
+        if storage.package is not None:
+            after.append(storage.package)
+        JobWorkload(
+            "workload",
+            render_manifests(plan),
+            provider=k8s.Provider("cluster", kubeconfig=kubeconfig, opts=child),
+            deadline=deadline,
+            after=after,
+            opts=child,
+        )
+        self.outputs: dict[str, pulumi.Input[object]] = {
+            "jobId": plan.job_id,
+            "name": plan.name,
+            "namespace": plan.namespace,
+            "jobSet": plan.name,
+            "artifactsBucket": plan.storage.bucket,
+            "prefix": plan.storage.prefix,
+            "scratchBucket": storage.scratch.name,
+            "nodePools": [pool.name for pool in plan.node_pools],
+            "labels": dict(plan.labels),
+            # As the resources carry it, so that a later preview does not show a later deadline.
+            "deadline": storage.scratch.labels.apply(lambda kept: (kept or labels)[DEADLINE_LABEL]),
+        }
+        self.register_outputs({})
