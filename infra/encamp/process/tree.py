@@ -1,0 +1,78 @@
+"""Which processes belong to a process that we started, and how all of them get a signal.
+
+Three marks are looked at, since each is lost in some way: descent (lost when a parent ends), the session (lost by
+setsid), and a variable of our own in the environment (lost by a program that clears it). A daemon that forks twice
+and changes its session still carries the third.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Name of the variable whose value tells a process tree from all others.
+MARK = "ENCAMP_PROCESS_TREE"
+
+
+def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Process]:
+    """Every living process of the tree that ``leader`` began.
+
+    ``leader_ended`` says that the leader has been waited for, so that its number may mean another process by now.
+    """
+    everyone = {process.pid: process for process in psutil.process_iter()}
+    parents = {pid: _parent(process) for pid, process in everyone.items()}
+    own = os.getpid()
+    found = {
+        pid: process
+        for pid, process in everyone.items()
+        if pid not in (own, leader) and (_session(pid) == leader or _marked(process, mark))
+    }
+    if leader in everyone and not leader_ended:
+        found[leader] = everyone[leader]
+    grown = True
+    while grown:
+        more = {pid: everyone[pid] for pid, parent in parents.items() if parent in found and pid not in found}
+        found |= more
+        grown = bool(more)
+    return [process for process in found.values() if _alive(process)]
+
+
+def send(processes: Iterable[psutil.Process], number: int) -> None:
+    """Send a signal to each; those that are gone, or whose number now means another process, are left out."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return 0
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+def _marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(MARK) == mark
+    except (psutil.Error, OSError):
+        return False
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
