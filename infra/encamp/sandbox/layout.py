@@ -197,7 +197,7 @@ class Layout:
 
 
 def write_private(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
-    """Put ``content`` at ``path`` at once, readable by its owner alone; readers see the old or the new, never a part."""
+    """Put ``content`` at ``path`` at once, for its owner alone; readers see the old or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
