@@ -146,7 +146,7 @@ def test_nothing_that_a_process_started_outlives_it(life: str) -> None:
 
 
 def test_a_process_dies_with_a_supervisor_that_is_killed_where_the_kernel_can_do_that() -> None:
-    code = f"""
+    code = """
 import asyncio, os, sys
 from encamp.process import ProcessSpec, start
 async def run():
