@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import grpc
 import grpc.aio
@@ -36,6 +35,9 @@ from encamp.sandbox.provider import (
 )
 from encamp.sandbox.provider.values import decode, encode
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
 URN = "urn:pulumi:dev::proj::parent:x:Y$toy:index:Thing::thing"
 
 
@@ -47,9 +49,8 @@ class ToySession(Session):
         self.release = asyncio.Event()
 
     async def check(self, resource: Resource, olds: Properties, news: Properties, *, seed: bytes) -> CheckResult:
-        del olds
         failures = [] if news.get("size") != 0 else [Failure("size", "must not be 0")]
-        return CheckResult({"name": f"{resource.name}-{seed.hex()[:4]}", **news}, failures)
+        return CheckResult({"name": olds.get("name", f"{resource.name}-{seed.hex()[:4]}"), **news}, failures)
 
     async def diff(
         self, resource: Resource, state: ResourceState, news: Properties, *, ignore_changes: Any
@@ -102,7 +103,7 @@ class ToySession(Session):
         self.seen.append({"deleted": state.resource_id})
 
     async def invoke(self, token: str, args: Properties, *, preview: bool) -> InvokeResult:
-        if token != "toy:index:echo":
+        if not token.endswith(":echo"):
             return await super().invoke(token, args, preview=preview)
         return InvokeResult(args)
 
@@ -143,7 +144,7 @@ class Engine:
 
 
 @asynccontextmanager
-async def engines(count: int = 1) -> AsyncIterator[tuple[ProviderServer, ToyProvider, list[Engine]]]:
+async def engines(count: int = 1) -> AsyncGenerator[tuple[ProviderServer, ToyProvider, list[Engine]]]:
     provider = ToyProvider()
     server = ProviderServer(provider)
     port = await server.start()
@@ -156,6 +157,12 @@ async def engines(count: int = 1) -> AsyncIterator[tuple[ProviderServer, ToyProv
         for client in clients:
             await client.channel.close()
         await server.stop(grace=0.1)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not true():  # noqa: ASYNC110  the toy has no event for it
+            await asyncio.sleep(0.01)
 
 
 def in_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -178,7 +185,7 @@ async def test_every_connection_has_its_own_configuration() -> None:
 async def test_secret_inputs_arrive_open_and_stay_secret() -> None:
     async with engines() as (_, provider, (engine,)):
         answer = await engine.create(password=Secret("s3"), nested={"list": [1, Secret({"a": 1})]}, open="x")
-        assert provider.sessions[0].seen[-1]["password"] == "s3"
+        assert provider.sessions[0].seen[-1] == {"password": "s3", "nested": {"list": [1, {"a": 1}]}, "open": "x"}
         outputs = decode(answer.properties)
         assert outputs["password"] == Secret("s3")
         assert outputs["nested"] == {"list": [1, Secret({"a": 1})]}
@@ -250,7 +257,7 @@ async def test_a_half_made_resource_carries_its_id_and_outputs() -> None:
     async with engines() as (_, _, (engine,)):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await engine.create(mode="half", password=Secret("s3"))
-        metadata = dict(caught.value.trailing_metadata())
+        metadata: dict[str, Any] = dict(caught.value.trailing_metadata())
         status = messages.status_pb2.Status.FromString(metadata["grpc-status-details-bin"])
         detail = messages.provider_pb2.ErrorResourceInitFailed()
         assert status.details[0].Unpack(detail)
@@ -274,8 +281,7 @@ async def test_cancel_gets_through_while_fifty_creates_wait_and_hits_only_its_ow
     async with engines(2) as (_, provider, (engine, other)):
         waiting = [asyncio.ensure_future(engine.create(mode="slow")) for _ in range(50)]
         elsewhere = asyncio.ensure_future(other.create(mode="outlive"))
-        while len(provider.sessions[0].seen) < 50 or not provider.sessions[1].seen:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(provider.sessions[0].seen) == 50 and bool(provider.sessions[1].seen))
         await asyncio.wait_for(engine.stub.Cancel(Empty()), 2)
         results = await asyncio.gather(*waiting, return_exceptions=True)
         assert {str(getattr(result, "details", str)()) for result in results} == {"cancelled while waiting"}
@@ -287,17 +293,14 @@ async def test_cancel_gets_through_while_fifty_creates_wait_and_hits_only_its_ow
 @in_loop
 async def test_an_operation_outlives_the_engine_that_asked_for_it() -> None:
     async with engines() as (server, provider, (engine,)):
-        call = engine.create(mode="outlive")
-        while not provider.sessions or not provider.sessions[0].seen:
-            await asyncio.sleep(0.01)
-            asyncio.ensure_future(call)  # noqa: RUF006  starts the call
+        call = asyncio.ensure_future(engine.create(mode="outlive"))
+        await until(lambda: bool(provider.sessions[0].seen))
         call.cancel()
         await asyncio.wait_for(provider.sessions[0].cancelled.wait(), 2)
         connection = next(iter(server.connections.values()))
         assert connection.running == 1
         provider.sessions[0].release.set()
-        await asyncio.sleep(0.05)
-        assert connection.running == 0
+        await until(lambda: connection.running == 0)
 
 
 @in_loop

@@ -161,7 +161,11 @@ class Session(ABC):
 
     @abstractmethod
     async def check(self, resource: Resource, olds: Properties, news: Properties, *, seed: bytes) -> CheckResult:
-        """Validate inputs and fill in defaults. ``seed`` is stable per resource: derive automatic names from it."""
+        """Validate inputs and fill in defaults.
+
+        ``seed`` is for a new automatic name; it changes from run to run, so a resource that has one in ``olds``
+        (its inputs of the last run, empty for a new resource or a replacement) keeps that.
+        """
 
     async def diff(
         self, resource: Resource, state: ResourceState, news: Properties, *, ignore_changes: Sequence[str]

@@ -18,7 +18,7 @@ from encamp.sandbox.provider.interface import Configuration, InitError, Provider
 from encamp.sandbox.provider.values import Properties, Value, conceal, decode, encode, plain, secret_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
 
     from google.protobuf.struct_pb2 import Struct
 
@@ -244,7 +244,7 @@ def _state(resource_id: str, inputs: Struct, outputs: Struct) -> ResourceState:
 
 
 @contextmanager
-def _secrets_kept(inputs: Properties) -> Iterator[None]:
+def _secrets_kept(inputs: Properties) -> Generator[None]:
     try:
         yield
     except InitError as error:

@@ -1,0 +1,65 @@
+"""``python -m encamp.sandbox.language_host [flags] ENGINE_ADDRESS``: what the engine starts as its language plugin.
+
+Prints the port that it listens on as its first line, as every plugin does, and ends without a word on SIGINT,
+SIGTERM or the end of its parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import grpc
+
+from encamp.sandbox.language_host.parent import end_with_parent
+from encamp.sandbox.language_host.servicer import Servicer
+from encamp.sandbox.provider.messages import language_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MESSAGE_BYTES: Final = 400 * 1024 * 1024
+THREADS: Final = 8
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until a signal; returns the exit code.
+
+    Args:
+        arguments: of the command line. Flags are for hosts that choose an interpreter, so they say nothing to this
+            one; the last argument is the engine's address.
+    """
+    end_with_parent()
+    # Printed lines are to reach the engine when they are printed.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
+    address = arguments[-1] if arguments and not arguments[-1].startswith("-") else ""
+    options = [
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MESSAGE_BYTES),
+    ]
+    server = grpc.server(ThreadPoolExecutor(THREADS), options=options)
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(Servicer(address), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port)  # noqa: T201  the plugin protocol
+    threading.Thread(target=importlib.import_module, args=("pulumi",), daemon=True).start()
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A program that is still running holds threads that nobody waits for any more.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
