@@ -1,0 +1,147 @@
+"""``encamp sandbox``: up, down, status, env, reset and doctor of a Google Cloud of this machine's own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from encamp.errors import ExitCode
+from encamp.sandbox.layout import Layout
+
+if TYPE_CHECKING:
+    from encamp.sandbox.lifecycle import Listener
+    from encamp.sandbox.state import ProcessState
+    from encamp.sandbox.status import SandboxStatus
+    from encamp.sandbox.tools import BuildProgress
+
+
+@click.group(name="sandbox")
+def command() -> None:
+    """A Google Cloud of this machine's own, where the same programs run without an account."""
+
+
+@command.command()
+def up() -> None:
+    """Start the sandbox, and build its tools where they are missing. Harmless when it is up."""
+    from encamp.sandbox import lifecycle  # noqa: PLC0415 - `env` and `--help` start without it
+
+    begun = time.monotonic()
+    layout = Layout.located()
+    found = lifecycle.up(layout, listener(begun))
+    seconds = time.monotonic() - begun
+    click.echo(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {layout.root}", err=True)
+    click.echo('for this shell: eval "$(encamp sandbox env)"', err=True)
+
+
+@command.command()
+def down() -> None:
+    """End every process of the sandbox. What it keeps stays for the next up."""
+    from encamp.sandbox import lifecycle  # noqa: PLC0415
+
+    ended = lifecycle.down(Layout.located(), listener(time.monotonic()))
+    click.echo(f"ended {ended} processes, none is left" if ended else "the sandbox is not running", err=True)
+
+
+@command.command()
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def status(form: str) -> None:
+    """Say what each process does, and what to do where one does not. Exit code 3 when something is wrong."""
+    from encamp.sandbox.status import FAILED, sandbox_status  # noqa: PLC0415
+
+    found = sandbox_status(Layout.located())
+    click.echo(json.dumps(found.to_json(), indent=2) if form == "json" else _table(found))
+    if found.state == FAILED:
+        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+
+
+@command.command()
+@click.option("--format", "form", type=click.Choice(["sh", "fish", "json"]), default="sh", show_default=True)
+def env(form: str) -> None:
+    """Print what a shell needs to talk to the sandbox: eval "$(encamp sandbox env)"."""
+    from encamp.sandbox.environment import variables  # noqa: PLC0415
+
+    values = variables(Layout.open())
+    if form == "json":
+        click.echo(json.dumps(values, indent=2))
+        return
+    for name, value in values.items():
+        click.echo(f"set -gx {name} {_fish(name, value)}" if form == "fish" else f"export {name}={shlex.quote(value)}")
+
+
+@command.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reset(yes: bool) -> None:
+    """End every process and remove all that the sandbox keeps: buckets, clusters, stacks."""
+    from encamp.sandbox import lifecycle  # noqa: PLC0415
+
+    layout = Layout.located()
+    if not layout.root.exists():
+        click.echo("there is no sandbox", err=True)
+        return
+    if not yes:
+        click.confirm(f"Remove everything in {layout.root}?", abort=True, err=True)
+    lifecycle.reset(layout, listener(time.monotonic()))
+    click.echo("the sandbox is removed", err=True)
+
+
+@command.command()
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def doctor(form: str) -> None:
+    """Say what this machine allows, and how to mend what it does not. Exit code 3 when the sandbox cannot run."""
+    from encamp.sandbox.doctor import examine  # noqa: PLC0415
+
+    findings = examine(Layout.located())
+    if form == "json":
+        click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.grade.upper():5} {finding.subject}: {finding.text}")
+            if finding.advice:
+                click.echo(f"      try: {finding.advice}")
+    if any(finding.grade == "bad" for finding in findings):
+        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+
+
+def listener(begun: float) -> Listener:
+    """Show progress on stderr, one line for each thing that happens, with the seconds since ``begun``."""
+    from encamp.sandbox.lifecycle import Listener  # noqa: PLC0415
+
+    def show(subject: str, text: str) -> None:
+        click.echo(f"{time.monotonic() - begun:6.1f}s  {subject:24} {text}", err=True)
+
+    def building(progress: BuildProgress) -> None:
+        show(progress.tool, progress.text)
+
+    def process(name: str, found: ProcessState) -> None:
+        if found.state not in ("waiting", "starting"):
+            show(name, f"{found.state}{f': {found.message}' if found.message and found.state != 'ready' else ''}")
+
+    return Listener(building=building, process=process, say=lambda text: show("sandbox", text))
+
+
+def _table(found: SandboxStatus) -> str:
+    rows = [f"sandbox {found.root}: {found.state}{f' ({found.advice})' if found.advice else ''}"]
+    rows += [
+        f"  {process.name:24} {process.state:9} {process.pid or '-':>8} {_age(process.seconds):>8}"
+        f"  restarts {process.restarts}{f'  last: {process.message}' if process.message else ''}"
+        f"{f'{chr(10)}      try: {process.advice}' if process.advice else ''}"
+        for process in found.processes
+    ]
+    return "\n".join(rows)
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.1f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def _fish(name: str, value: str) -> str:
+    parts = value.split(":") if name == "PATH" else [value]
+    return " ".join("'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in parts)

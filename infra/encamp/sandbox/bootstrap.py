@@ -1,0 +1,107 @@
+"""What the cluster holds before anybody uses it: JobSet's types and webhooks, put there by server-side apply.
+
+The webhooks are called where the controller listens on this machine, not as a Service of the cluster. An object
+that carries the digest of what would be applied is left alone: applying JobSet's type costs the API server a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import hashlib
+import json
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from encamp.errors import SandboxError
+from encamp.sandbox.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from encamp.sandbox.layout import Layout
+
+_MANAGER = "encamp-sandbox"
+_DIGEST = "encamp.dev/applied-digest"
+_NOT_FOUND = 404
+_ESTABLISHED_SECONDS = 20.0
+_PATHS = {
+    "CustomResourceDefinition": "customresourcedefinitions",
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+
+
+def bootstrap_objects(layout: Layout, manifests: Path) -> list[dict[str, Any]]:
+    """Give the objects to apply, with the webhooks' addresses and a digest of each.
+
+    Args:
+        layout: the sandbox.
+        manifests: ``manifests.json`` of the JobSet tool.
+    """
+    authority = base64.b64encode(layout.ca_certificate.read_bytes()).decode()
+    objects = []
+    for original in json.loads(manifests.read_text(encoding="utf-8")):
+        item = copy.deepcopy(original)
+        for webhook in item.get("webhooks", []):
+            service = webhook["clientConfig"]["service"]
+            url = f"https://{LOOPBACK}:{layout.ports.jobset_webhook}{service['path']}"
+            webhook["clientConfig"] = {"url": url, "caBundle": authority}
+        if "webhooks" in item:
+            # kustomize would prefix it; the plain name says nothing in a cluster.
+            item["metadata"]["name"] = f"jobset-{item['metadata']['name']}"
+        item.pop("status", None)
+        digest = hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:16]
+        item["metadata"].setdefault("annotations", {})[_DIGEST] = digest
+        objects.append(item)
+    return objects
+
+
+async def bootstrap(layout: Layout, manifests: Path) -> None:
+    """Apply the objects and wait until the API server serves JobSet's types.
+
+    Raises:
+        SandboxError: the API server refuses one, with its reason.
+    """
+    context = ssl.create_default_context(cafile=str(layout.ca_certificate))
+    context.load_cert_chain(str(layout.pki / "admin.crt"), str(layout.pki / "admin.key"))
+    server = f"https://{LOOPBACK}:{layout.ports.apiserver}"
+    async with httpx.AsyncClient(base_url=server, verify=context, timeout=30, trust_env=False) as client:
+        objects = bootstrap_objects(layout, manifests)
+        await asyncio.gather(*(_apply(client, item) for item in objects))
+        await asyncio.gather(
+            *(_established(client, item) for item in objects if item["kind"] == "CustomResourceDefinition")
+        )
+
+
+async def _apply(client: httpx.AsyncClient, item: dict[str, Any]) -> None:
+    path = _path(item)
+    found = await client.get(path)
+    if found.status_code != _NOT_FOUND:
+        annotations = found.raise_for_status().json()["metadata"].get("annotations", {})
+        if annotations.get(_DIGEST) == item["metadata"]["annotations"][_DIGEST]:
+            return
+    answer = await client.patch(
+        path,
+        params={"fieldManager": _MANAGER, "force": "true"},
+        headers={"Content-Type": "application/apply-patch+yaml"},
+        content=json.dumps(item),
+    )
+    if answer.is_error:
+        raise SandboxError(f"the API server refused it: {answer.text[:500]}", where=item["metadata"]["name"])
+
+
+async def _established(client: httpx.AsyncClient, item: dict[str, Any]) -> None:
+    async with asyncio.timeout(_ESTABLISHED_SECONDS):
+        while True:
+            status = (await client.get(_path(item))).json().get("status", {})
+            if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions", [])):
+                return
+            await asyncio.sleep(0.1)
+
+
+def _path(item: dict[str, Any]) -> str:
+    return f"/apis/{item['apiVersion']}/{_PATHS[item['kind']]}/{item['metadata']['name']}"

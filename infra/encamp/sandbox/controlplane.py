@@ -1,0 +1,195 @@
+"""How etcd, the Kubernetes control plane and the JobSet controller are run here. Pure but for two config files.
+
+The servers are the real ones with their defaults, which are also GKE's, but for what one machine and one
+instance of each make different: loopback only, no leader election (a killed one would wait for its own lease),
+client certificates of the sandbox's own authority everywhere, and clients that may ask faster.
+Flags: kubernetes.io/docs/reference/command-line-tools-reference, etcd.io/docs/v3.6/op-guide/configuration.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.layout import write_private
+from encamp.sandbox.ports import LOOPBACK
+from encamp.sandbox.service import Probe, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from encamp.sandbox.layout import Layout
+
+#: What ``needs`` calls the moment when the cluster has JobSet's types and webhooks.
+BOOTSTRAP = "bootstrap"
+_QPS, _BURST = 300, 600
+# A second of garbage collection more for half of the memory: eight Go servers share a laptop with the training.
+_SMALL = {"GOGC": "75"}
+
+
+def control_plane(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
+    """Give etcd, API server, controllers, scheduler and JobSet, in the order of their needs."""
+    return [
+        _etcd(layout, tools["etcd"]),
+        _apiserver(layout, tools["kube-apiserver"]),
+        _controller_manager(layout, tools["kube-controller-manager"]),
+        _scheduler(layout, tools["kube-scheduler"]),
+        _jobset(layout, tools["jobset"]),
+    ]
+
+
+def _pair(layout: Layout, name: str) -> tuple[Path, Path]:
+    return layout.pki / f"{name}.crt", layout.pki / f"{name}.key"
+
+
+def _etcd(layout: Layout, binary: Path) -> Service:
+    certificate, key = _pair(layout, "etcd")
+    client = f"https://{LOOPBACK}:{layout.ports.etcd_client}"
+    peer = f"https://{LOOPBACK}:{layout.ports.etcd_peer}"
+    argv = (
+        str(binary),
+        "--name=sandbox",
+        f"--data-dir={layout.etcd_data}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=sandbox={peer}",
+        f"--cert-file={certificate}",
+        f"--key-file={key}",
+        f"--trusted-ca-file={layout.ca_certificate}",
+        "--client-cert-auth",
+        f"--peer-cert-file={certificate}",
+        f"--peer-key-file={key}",
+        f"--peer-trusted-ca-file={layout.ca_certificate}",
+        "--peer-client-cert-auth",
+        "--log-level=warn",
+    )
+    probe = Probe(layout.ports.etcd_client, "/health", layout.ca_certificate, (certificate, key))
+    return Service("etcd", argv, (probe,), environment=_SMALL)
+
+
+def _apiserver(layout: Layout, binary: Path) -> Service:
+    certificate, key = _pair(layout, "apiserver")
+    etcd_certificate, etcd_key = _pair(layout, "etcd")
+    kubelet_certificate, kubelet_key = _pair(layout, "kubelet-client")
+    argv = (
+        str(binary),
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.ports.apiserver}",
+        f"--advertise-address={LOOPBACK}",
+        # The Service `kubernetes` cannot have a loopback address as its endpoint.
+        "--endpoint-reconciler-type=none",
+        "--service-cluster-ip-range=10.0.0.0/20",
+        f"--etcd-servers=https://{LOOPBACK}:{layout.ports.etcd_client}",
+        f"--etcd-cafile={layout.ca_certificate}",
+        f"--etcd-certfile={etcd_certificate}",
+        f"--etcd-keyfile={etcd_key}",
+        f"--tls-cert-file={certificate}",
+        f"--tls-private-key-file={key}",
+        f"--client-ca-file={layout.ca_certificate}",
+        f"--token-auth-file={layout.pki / 'tokens.csv'}",
+        "--authorization-mode=Node,RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={layout.pki / 'service-account.pub'}",
+        f"--service-account-signing-key-file={layout.pki / 'service-account.key'}",
+        f"--kubelet-certificate-authority={layout.ca_certificate}",
+        f"--kubelet-client-certificate={kubelet_certificate}",
+        f"--kubelet-client-key={kubelet_key}",
+        "--kubelet-preferred-address-types=InternalIP,Hostname",
+        "--profiling=false",
+        "--v=1",
+    )
+    probe = Probe(layout.ports.apiserver, "/readyz", layout.ca_certificate)
+    return Service("kube-apiserver", argv, (probe,), ("etcd",), _SMALL)
+
+
+def _controller_manager(layout: Layout, binary: Path) -> Service:
+    certificate, key = _pair(layout, "controller-manager")
+    kubeconfig = layout.run / "controller-manager.kubeconfig"
+    argv = (
+        str(binary),
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.ports.controller_manager}",
+        f"--tls-cert-file={certificate}",
+        f"--tls-private-key-file={key}",
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={layout.pki / 'service-account.key'}",
+        f"--root-ca-file={layout.ca_certificate}",
+        f"--kube-api-qps={_QPS}",
+        f"--kube-api-burst={_BURST}",
+        "--profiling=false",
+        "--v=1",
+    )
+    probe = Probe(layout.ports.controller_manager, "/healthz", layout.ca_certificate)
+    return Service("kube-controller-manager", argv, (probe,), ("kube-apiserver",), _SMALL)
+
+
+def _scheduler(layout: Layout, binary: Path) -> Service:
+    certificate, key = _pair(layout, "scheduler")
+    kubeconfig = layout.run / "scheduler.kubeconfig"
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _BURST},
+        "leaderElection": {"leaderElect": False},
+        # A pod waits for a node that comes within seconds; the default lets it sleep for up to ten.
+        "podMaxBackoffSeconds": 2,
+    }
+    argv = (
+        str(binary),
+        f"--config={_write(layout, 'scheduler.json', config)}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.ports.scheduler}",
+        f"--tls-cert-file={certificate}",
+        f"--tls-private-key-file={key}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--v=1",
+    )
+    probe = Probe(layout.ports.scheduler, "/healthz", layout.ca_certificate)
+    return Service("kube-scheduler", argv, (probe,), ("kube-apiserver",), _SMALL)
+
+
+def _jobset(layout: Layout, binary: Path) -> Service:
+    # Fields: sigs.k8s.io/jobset/api/config/v1alpha1 Configuration.
+    config = {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {
+            "host": LOOPBACK,
+            "port": layout.ports.jobset_webhook,
+            "certDir": str(layout.pki / "jobset-webhook"),
+        },
+        "metrics": {
+            "bindAddress": f"{LOOPBACK}:{layout.ports.jobset_metrics}",
+            "certDir": str(layout.pki / "jobset-webhook"),
+        },
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.ports.jobset_health}"},
+        "clientConnection": {"qps": _QPS, "burst": _BURST},
+    }
+    argv = (
+        str(binary),
+        f"--config={_write(layout, 'jobset.json', config)}",
+        f"--kubeconfig={layout.admin_kubeconfig}",
+        "--zap-devel=false",
+        "--zap-log-level=info",
+    )
+    probes = (
+        Probe(layout.ports.jobset_health, "/readyz"),
+        Probe(layout.ports.jobset_webhook),
+    )
+    return Service("jobset", argv, probes, (BOOTSTRAP,), _SMALL)
+
+
+def _write(layout: Layout, name: str, config: dict[str, Any]) -> Path:
+    path = layout.run / name
+    write_private(path, json.dumps(config, indent=2) + "\n")
+    return path

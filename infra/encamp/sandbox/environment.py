@@ -1,0 +1,46 @@
+"""The environment in which programs meet the sandbox instead of Google Cloud; the same for shells and for tests."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from encamp.sandbox.layout import OURS, ROOT_VARIABLE
+from encamp.sandbox.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from encamp.sandbox.layout import Layout
+
+#: gcloud's name of each API to its first path segment on the front; storage's paths carry their own.
+_OVERRIDES = {
+    "STORAGE": "storage/v1/",
+    "CONTAINER": "container/",
+    "IAM": "iam/",
+    "CLOUDRESOURCEMANAGER": "cloudresourcemanager/",
+    "LOGGING": "logging/",
+}
+
+
+def variables(layout: Layout) -> dict[str, str]:
+    """Give every variable; a backend and a passphrase that the user set already stay theirs."""
+    front = f"http://{LOOPBACK}:{layout.ports.front}"
+    providers = {"gcp": layout.ports.gcp_provider}
+    if layout.config.kubernetes_provider == OURS:
+        providers["kubernetes"] = layout.ports.kubernetes_provider
+    own = str(layout.bin)
+    path = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part != own]
+    return {
+        ROOT_VARIABLE: str(layout.root),
+        "PATH": os.pathsep.join([own, *path]),
+        "PULUMI_BACKEND_URL": os.environ.get("PULUMI_BACKEND_URL") or f"file://{layout.pulumi_backend}",
+        "PULUMI_HOME": str(layout.pulumi_home),
+        "PULUMI_CONFIG_PASSPHRASE": os.environ.get("PULUMI_CONFIG_PASSPHRASE", ""),
+        "PULUMI_DEBUG_PROVIDERS": ",".join(f"{name}:{port}" for name, port in providers.items()),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "KUBECONFIG": str(layout.kubeconfig),
+        "GOOGLE_CLOUD_PROJECT": layout.project,
+        "GOOGLE_APPLICATION_CREDENTIALS": str(layout.google_credentials),
+        "STORAGE_EMULATOR_HOST": front,
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
+    }

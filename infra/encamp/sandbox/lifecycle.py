@@ -1,0 +1,256 @@
+"""Bringing a sandbox up and down: files, then one detached supervisor, then patience.
+
+``up`` and ``down`` of one sandbox take turns by a lock file, and the supervisor holds another for as long as it
+lives. No process is ended but by its id together with its creation time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from encamp.errors import SandboxError, UsageError
+from encamp.sandbox import state
+from encamp.sandbox.access import write_access
+from encamp.sandbox.layout import OFFICIAL, OURS, ROOT_VARIABLE, Layout
+from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.state import MARK, SandboxState, find, is_alive, lock, read_state, survivors
+from encamp.sandbox.supervisor.logs import last_lines, open_log
+from encamp.sandbox.tools import BuildProgress, ensure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROVIDER_VARIABLE = "ENCAMP_KUBERNETES_PROVIDER"
+_KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
+_POLL_SECONDS = 0.1
+_UP_SECONDS = 120.0
+_DOWN_SECONDS = 40.0
+_KILL_SECONDS = 5.0
+#: What would lead a process of the sandbox, or a pod, to somebody's real cloud.
+_FOREIGN = ("GOOGLE_", "CLOUDSDK_", "PULUMI_", "KUBE", "AWS_", "AZURE_", "TF_CONFIG", "STORAGE_EMULATOR_HOST")
+
+
+@dataclasses.dataclass(frozen=True)
+class Listener:
+    """Where progress goes: builds of tools, changes of processes, and other sentences."""
+
+    building: Callable[[BuildProgress], None]
+    process: Callable[[str, state.ProcessState], None]
+    say: Callable[[str], None]
+
+
+def up(layout: Layout, listener: Listener) -> SandboxState:
+    """Bring the sandbox up, or find it up, and wait until everything in it answers.
+
+    Raises:
+        SandboxError: a tool cannot be built, or a process does not come up; says which and shows its last words.
+    """
+    _make_folder(layout)
+    with lock(layout.root / "up.lock", lambda: listener.say("another command works on this sandbox, waiting for it")):
+        tools = ensure(listener.building)
+        if running(layout) is None:
+            layout = _prepare(layout, tools, listener)
+            _start_supervisor(layout)
+        else:
+            _check_provider(Layout.open(layout.root))
+        return _wait_until_ready(layout, listener)
+
+
+def down(layout: Layout, listener: Listener) -> int:
+    """End every process of the sandbox and give how many were ended; what it keeps on disk stays.
+
+    Raises:
+        SandboxError: a process would not end.
+    """
+    if not layout.root.is_dir():
+        return 0
+    with lock(layout.root / "up.lock", lambda: listener.say("another command works on this sandbox, waiting for it")):
+        return _end_all(layout, listener)
+
+
+def reset(layout: Layout, listener: Listener) -> None:
+    """End every process and remove the sandbox with all that it keeps.
+
+    Raises:
+        UsageError: the folder does not look like a sandbox's.
+        SandboxError: a process would not end, or the folder cannot be removed.
+    """
+    if not layout.root.exists():
+        return
+    if not layout.config_file.is_file() and any(layout.root.iterdir()):
+        raise UsageError("this folder is no sandbox, so it is not removed", where=str(layout.root))
+    down(layout, listener)
+    socket = layout.socket("x").parent
+    try:
+        if socket != layout.run:
+            shutil.rmtree(socket, ignore_errors=True)
+        shutil.rmtree(layout.root)
+    except OSError as error:
+        raise SandboxError(
+            f"the sandbox's folder cannot be removed: {error.strerror}",
+            where=str(error.filename),
+            hint="remove the folder by hand; no process of the sandbox runs any more",
+        ) from error
+
+
+def running(layout: Layout) -> SandboxState | None:
+    """Give the supervisor's state if it is alive."""
+    found = read_state(layout)
+    return found if found is not None and is_alive(found.pid, found.created) else None
+
+
+def _make_folder(layout: Layout) -> None:
+    try:
+        layout.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SandboxError(
+            f"the sandbox's folder cannot be made: {error.strerror}",
+            where=str(layout.root),
+            hint=f"choose another folder by {ROOT_VARIABLE}",
+        ) from error
+
+
+def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener) -> Layout:
+    """Make or mend every file of a sandbox in which nothing runs."""
+    if read_state(layout) is not None and (ended := _end_all(layout, listener)):
+        listener.say(f"ended {ended} processes that an earlier supervisor left behind")
+    layout = Layout.create(layout.root)
+    config = dataclasses.replace(layout.config, kubernetes_provider=_wanted_provider())
+    if taken := config.ports.taken():
+        listener.say(f"somebody else listens on the ports of {', '.join(taken)}: others were chosen")
+        config = dataclasses.replace(config, ports=config.ports.renewed(taken))
+    layout.save(config)
+    issue_certificates(layout)
+    people = {name: tools[name] for name in ("pulumi", "kubectl")}
+    write_access(layout, people, path=_path_without(layout.bin))
+    return layout
+
+
+def _wanted_provider() -> str:
+    chosen = os.environ.get(PROVIDER_VARIABLE, "")
+    if chosen not in ("", OURS, OFFICIAL):
+        raise UsageError(f"{PROVIDER_VARIABLE} is {chosen!r}", hint=f"{OURS} or {OFFICIAL}")
+    plugin = shutil.which(_KUBERNETES_PLUGIN)
+    if chosen == OFFICIAL and plugin is None:
+        raise SandboxError(
+            f"{PROVIDER_VARIABLE} asks for the official plugin, but {_KUBERNETES_PLUGIN} is not on PATH",
+            hint=f"put it there, or set {PROVIDER_VARIABLE}={OURS}",
+        )
+    return chosen or (OFFICIAL if plugin else OURS)
+
+
+def _check_provider(layout: Layout) -> None:
+    asked = os.environ.get(PROVIDER_VARIABLE)
+    if asked and asked != layout.config.kubernetes_provider:
+        raise UsageError(
+            f"the sandbox is up with the {layout.config.kubernetes_provider} kubernetes provider",
+            where=PROVIDER_VARIABLE,
+            hint="encamp sandbox down, then up",
+        )
+
+
+def _start_supervisor(layout: Layout) -> None:
+    layout.state_file.unlink(missing_ok=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    package = str(Path(__file__).resolve().parents[2])
+    environment |= {
+        "PATH": _path_without(layout.bin),
+        "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
+        ROOT_VARIABLE: str(layout.root),
+        MARK: str(layout.root),
+    }
+    output = open_log(layout.log("supervisor"), "up")
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "encamp.sandbox.supervisor"],
+            env=environment,
+            cwd=layout.root,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+
+
+def _path_without(folder: Path) -> str:
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(part for part in parts if part != str(folder))
+
+
+def _wait_until_ready(layout: Layout, listener: Listener) -> SandboxState:
+    deadline = time.monotonic() + _UP_SECONDS
+    begun = time.monotonic()
+    told: dict[str, str] = {}
+    while True:
+        found = read_state(layout)
+        for name, process in (found.processes if found else {}).items():
+            if told.get(name) != process.state:
+                told[name] = process.state
+                listener.process(name, process)
+        if found and found.all_ready:
+            return found
+        gone = found is None or not is_alive(found.pid, found.created)
+        if gone and time.monotonic() - begun > _KILL_SECONDS:
+            raise _not_up(layout, "the supervisor", "supervisor", "it has ended")
+        for name, process in (found.processes if found else {}).items():
+            if process.state == state.FAILING:
+                raise _not_up(layout, name, name, process.message)
+        if time.monotonic() > deadline:
+            late = [name for name, process in (found.processes if found else {}).items() if process.state != "ready"]
+            raise _not_up(layout, ", ".join(late), late[0], f"not ready within {_UP_SECONDS:.0f} seconds")
+        time.sleep(_POLL_SECONDS)
+
+
+def _not_up(layout: Layout, who: str, log: str, message: str) -> SandboxError:
+    lines = "".join(f"\n  | {line}" for line in last_lines(layout.log(log), 8))
+    return SandboxError(
+        f"the sandbox is not up: {who}: {message}{lines}",
+        where=str(layout.log(log)),
+        hint="encamp sandbox status, encamp sandbox doctor; a sandbox that is broken for good: encamp sandbox reset",
+    )
+
+
+def _end_all(layout: Layout, listener: Listener) -> int:
+    """Ask the supervisor to end all, then look for what is left by listing, and end that too."""
+    before = {process.pid: process for process in survivors(layout)}
+    found = read_state(layout)
+    supervisor = find(found.pid, found.created) if found else None
+    if supervisor is not None and found is not None:
+        listener.say(f"ending {len(before)} processes")
+        with contextlib.suppress(psutil.NoSuchProcess):
+            supervisor.terminate()
+        _wait_gone([supervisor], _DOWN_SECONDS)
+    left = [process for process in _with_recorded(layout, found) if process.is_running()]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+        before.setdefault(process.pid, process)
+    _wait_gone(left, _KILL_SECONDS)
+    if stubborn := survivors(layout):
+        names = ", ".join(f"{process.pid} ({process.name()})" for process in stubborn)
+        raise SandboxError(f"processes of the sandbox do not end: {names}", hint="end them by hand: kill -9 PID")
+    layout.state_file.unlink(missing_ok=True)
+    return len(before)
+
+
+def _with_recorded(layout: Layout, found: SandboxState | None) -> list[psutil.Process]:
+    """What is still there: by its mark, and by what the supervisor wrote down."""
+    recorded = [find(process.pid, process.created) for process in (found.processes.values() if found else ())]
+    listed = {process.pid: process for process in (*survivors(layout), *filter(None, recorded))}
+    return list(listed.values())
+
+
+def _wait_gone(processes: list[psutil.Process], seconds: float) -> None:
+    psutil.wait_procs(processes, timeout=seconds)

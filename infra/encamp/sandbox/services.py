@@ -1,0 +1,60 @@
+"""Every server of the sandbox in one list: the control plane, the cloud, the kubernetes provider, the kubelet."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from encamp.sandbox.controlplane import control_plane
+from encamp.sandbox.layout import OURS
+from encamp.sandbox.service import Probe, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from encamp.sandbox.layout import Layout
+
+_KUBELET_GRACE_SECONDS = 20.0
+
+
+def service_names(kubernetes_provider: str) -> list[str]:
+    """The names of all servers, in the order in which people read them."""
+    provider = ["kubernetes-provider"] if kubernetes_provider == OURS else []
+    control = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset"]
+    return [*control, "storage", "cloud", *provider, "kubelet"]
+
+
+def services(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
+    """Give every server of this sandbox."""
+    ports = layout.ports
+    provider = Service("kubernetes-provider", _python("kubernetes"), (Probe(ports.kubernetes_provider),))
+    cloud_ports = (ports.gcp_provider, ports.front_tls, ports.proxy)
+    return [
+        *control_plane(layout, tools),
+        _storage(layout),
+        Service(
+            "cloud",
+            _python("cloud"),
+            (Probe(ports.front, "/healthz"), *(Probe(port) for port in cloud_ports)),
+            ("storage",),
+        ),
+        *([provider] if layout.config.kubernetes_provider == OURS else []),
+        Service(
+            "kubelet",
+            _python("kubelet"),
+            (Probe(ports.kubelet, "/healthz", layout.ca_certificate),),
+            ("kube-apiserver", "cloud"),
+            grace_seconds=_KUBELET_GRACE_SECONDS,
+        ),
+    ]
+
+
+def _storage(layout: Layout) -> Service:
+    from encamp.sandbox.cloud.storage_server import storage_argv  # noqa: PLC0415 - as late as the others' modules
+
+    return Service("storage", tuple(storage_argv(layout)), (Probe(layout.ports.storage),))
+
+
+def _python(module: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"encamp.sandbox.{module}")

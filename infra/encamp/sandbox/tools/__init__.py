@@ -1,0 +1,14 @@
+"""The Go tools that the sandbox is made of: found in one cache, or built from their pinned modules.
+
+``tools/<tool>/go.mod`` and ``go.sum`` pin each tool with all that it needs. A build lies in
+``<cache>/tools/<tool>/<key>/``, where the key is a hash of all that decides the outcome, so that several
+checkouts share one cache and an upgrade never meets an old binary. Nothing is downloaded but Go modules, by the
+``go`` command as this machine has configured it.
+"""
+
+from __future__ import annotations
+
+from encamp.sandbox.tools.build import BuildProgress, ensure
+from encamp.sandbox.tools.catalog import TOOLS, Tool, cache_folder, installed, missing
+
+__all__ = ["TOOLS", "BuildProgress", "Tool", "cache_folder", "ensure", "installed", "missing"]

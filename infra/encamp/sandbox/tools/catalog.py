@@ -1,0 +1,163 @@
+"""Which tools there are, what decides a build of each, and where it lies. Reads files, starts nothing."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from encamp.errors import SandboxError
+from encamp.resources import resource
+
+#: Moves the cache of tools, for people with a small home folder and for tests.
+CACHE_VARIABLE = "ENCAMP_CACHE_DIR"
+#: Raised when what a build leaves beside the binaries changes its form.
+_FORMAT = 1
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One ``go.mod`` of ``tools/`` and what is built from it.
+
+    Attributes:
+        name: the folder below ``tools/``.
+        module: the module that the tool comes from, without version; its version in ``go.mod`` is the tool's.
+        packages: each main package below the module (empty for the module itself) and its binary's name.
+        stamps: variables that the linker sets to the version, full import paths.
+        manifests: folders of Kubernetes manifests in the module that are kept beside the binary as ``manifests.json``.
+    """
+
+    name: str
+    module: str
+    packages: dict[str, str]
+    stamps: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where its ``go.mod`` and ``go.sum`` are."""
+        try:
+            return resource("tools", self.name, "go.mod").parent
+        except FileNotFoundError:
+            raise SandboxError("this installation of encamp came without its tools' go.mod", where=self.name) from None
+
+    @property
+    def version(self) -> str:
+        """The version that ``go.mod`` requires, with its ``v``."""
+        text = (self.folder / "go.mod").read_text(encoding="utf-8")
+        match = re.search(rf"^\s*(?:require\s+)?{re.escape(self.module)}\s+(v\S+)", text, re.MULTILINE)
+        if match is None:
+            raise SandboxError(f"{self.module} is not required", where=f"tools/{self.name}/go.mod")
+        return match[1]
+
+    @property
+    def import_paths(self) -> list[str]:
+        """The main packages, as ``go build`` takes them."""
+        return [f"{self.module}/{package}" if package else self.module for package in self.packages]
+
+    @property
+    def build_flags(self) -> list[str]:
+        """What ``go build`` is told beside the packages."""
+        stamps = " ".join(f"-X {variable}={self.version}" for variable in self.stamps)
+        return ["-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamps}".strip()]
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides the build's outcome; 16 hexadecimal digits."""
+        parts = {
+            "format": _FORMAT,
+            "go.mod": _digest(self.folder / "go.mod"),
+            "go.sum": _digest(self.folder / "go.sum"),
+            "flags": self.build_flags,
+            "packages": self.packages,
+            "manifests": self.manifests,
+            "platform": target(),
+            "cgo": False,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+_KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("etcd", "go.etcd.io/etcd/server/v3", {"": "etcd"}),
+        Tool(
+            "kubernetes",
+            "k8s.io/kubernetes",
+            {f"cmd/{name}": name for name in _KUBERNETES},
+            stamps=("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"),
+        ),
+        Tool(
+            "jobset",
+            "sigs.k8s.io/jobset",
+            {"": "jobset"},
+            stamps=("sigs.k8s.io/jobset/pkg/version.GitVersion",),
+            manifests=("config/components/crd/bases", "config/components/webhook"),
+        ),
+        Tool("fake-gcs-server", "github.com/fsouza/fake-gcs-server", {"": "fake-gcs-server"}),
+        # The Automation API refuses a command line that does not know its version.
+        Tool(
+            "pulumi",
+            "github.com/pulumi/pulumi/pkg/v3",
+            {"cmd/pulumi": "pulumi"},
+            stamps=("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",),
+        ),
+    )
+}
+
+
+def target() -> str:
+    """The system and processor that tools are built for: this machine's, as Go names them."""
+    machine = platform.machine().lower()
+    return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
+
+
+def cache_folder() -> Path:
+    """Where builds of tools are kept, for every checkout of this user."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).expanduser().absolute() / "tools"
+    return platformdirs.user_cache_path("encamp") / "tools"
+
+
+def build_folder(tool: Tool) -> Path:
+    """Where this build of a tool is, or would be."""
+    return cache_folder() / tool.name / tool.key
+
+
+def is_installed(tool: Tool) -> bool:
+    """Whether this build of a tool is there, with every binary."""
+    folder = build_folder(tool)
+    files = [*tool.packages.values(), *(["manifests.json"] if tool.manifests else [])]
+    return all((folder / name).is_file() for name in files)
+
+
+def missing() -> list[Tool]:
+    """The tools that still have to be built."""
+    return [tool for tool in TOOLS.values() if not is_installed(tool)]
+
+
+def installed() -> dict[str, Path]:
+    """Name of each binary (``etcd``, ``kubectl``, ...) to its file.
+
+    Raises:
+        SandboxError: a tool has not been built yet.
+    """
+    if absent := missing():
+        names = ", ".join(tool.name for tool in absent)
+        raise SandboxError(f"tools of the sandbox are not built yet: {names}", hint="encamp sandbox up builds them")
+    return {name: build_folder(tool) / name for tool in TOOLS.values() for name in tool.packages.values()}
+
+
+@functools.cache
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
