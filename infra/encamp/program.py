@@ -1,0 +1,139 @@
+"""What ``pulumi up`` runs: an environment program and a job program, told apart by the stack's config.
+
+This is the only reader of ``pulumi.Config``. It knows neither which cloud serves it nor whether anybody watches:
+``up`` creates and returns, it never waits for a training.
+
+Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment.py``).
+Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
+in seconds since the epoch where somebody decided it before.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pulumi
+
+from encamp.errors import EncampError, PlanError, UsageError
+from encamp.resources import repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from encamp.plan.model import JobPlan
+    from encamp.plan.package import LocalPackage
+    from encamp.spec.environment import EnvironmentSpec
+
+
+def main() -> None:
+    """Declare the stack's resources.
+
+    Raises:
+        pulumi.RunError: what someone wrote is wrong; the engine prints the message without a traceback.
+    """
+    try:
+        _declare(pulumi.Config("encamp"))
+    except EncampError as error:
+        raise pulumi.RunError(str(error)) from error
+
+
+def _declare(config: pulumi.Config) -> None:
+    if config.get("job") is not None:
+        _job(config)
+    elif config.get("environment") is not None:
+        _environment(config)
+    else:
+        raise UsageError(
+            "the stack's config holds neither encamp:environment nor encamp:job",
+            where=f"stacks/Pulumi.{pulumi.get_stack()}.yaml",
+            hint="see stacks/Pulumi.sandbox.yaml for an environment and stacks/Pulumi.digits.yaml for a job",
+        )
+
+
+def _environment(config: pulumi.Config) -> None:
+    from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
+    from encamp.plan.environment import plan_environment  # noqa: PLC0415
+    from encamp.spec.environment import parse_environment  # noqa: PLC0415
+
+    spec = parse_environment(
+        config.require_object("environment"),
+        project=pulumi.Config("gcp").get("project"),
+        source=f"stack {pulumi.get_stack()}, encamp:environment",
+    )
+    plan = plan_environment(spec)
+    for name, value in Environment(plan.name, plan).outputs.items():
+        pulumi.export(name, value)
+
+
+def _job(config: pulumi.Config) -> None:
+    from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
+    from encamp.plan.job import plan_job  # noqa: PLC0415
+    from encamp.plan.package import collect_package  # noqa: PLC0415
+    from encamp.spec.environment import load_environment  # noqa: PLC0415
+    from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
+
+    checkout = _checkout()
+    environment_stack = config.require("environmentStack")
+    environment = load_environment(environment_stack, checkout)
+    _same_project(environment, pulumi.Config("gcp").get("project"))
+    found = read_job_stack(config.require_object("job"), repository=checkout, stack=pulumi.get_stack())
+    package = collect_package(found)
+    plan = plan_job(found.job, environment, package=package)
+    for warning in plan.warnings:
+        pulumi.log.warn(warning)
+    _refuse_ended(plan)
+    # One Pulumi project holds every stack; a file backend calls its only organization "organization".
+    outputs = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment_stack}")
+    job = TrainingJob(
+        plan.name,
+        plan,
+        cluster=outputs.require_output("cluster"),
+        kubeconfig=outputs.require_output("kubeconfig"),
+        deadline=config.get("deadline") or str(int(time.time()) + plan.limits.deadline_seconds),
+        package=_stored(package, checkout) if package else None,
+    )
+    for name, value in job.outputs.items():
+        pulumi.export(name, value)
+
+
+def _checkout() -> Path:
+    checkout = repository()
+    if checkout is None:
+        raise UsageError("the program must run in a checkout: stacks and job files are read from there")
+    return checkout
+
+
+def _same_project(environment: EnvironmentSpec, project: str | None) -> None:
+    """A job whose stack names another project than its environment would leave half of itself elsewhere."""
+    if project is not None and project != environment.project:
+        raise PlanError(
+            f"the stack's project is {project}, its environment's is {environment.project}",
+            where="gcp:project",
+            hint="leave gcp:project out of the job's stack, or name the same one",
+        )
+
+
+def _refuse_ended(plan: JobPlan) -> None:
+    """Job ids are unique for ever: one with a receipt has ended (spec 1.1)."""
+    import pulumi_gcp as gcp  # noqa: PLC0415 - a job that cannot be planned needs no provider
+
+    receipt = f"{plan.storage.prefix}receipt.json"
+    found = gcp.storage.get_bucket_objects(bucket=plan.storage.bucket, prefix=receipt)
+    if found.bucket_objects:
+        raise UsageError(
+            f"job {plan.job_id} has ended; its receipt is gs://{plan.storage.bucket}/{receipt}",
+            where="encamp:job.jobId",
+            hint="give the job another id: jobId in the stack's config or in the job file",
+        )
+
+
+def _stored(package: LocalPackage, checkout: Path) -> Path:
+    """The packed trainer as a file for the engine, at a place that its content decides."""
+    path = checkout / ".encamp" / "packages" / package.sha256 / package.file_name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{time.monotonic_ns()}")
+        partial.write_bytes(package.content)
+        partial.replace(path)
+    return path

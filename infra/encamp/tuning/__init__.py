@@ -1,0 +1,1 @@
+"""Hyperparameter search: samplers behind ask and tell. Pure, like ``plan``."""
