@@ -1,0 +1,240 @@
+"""What this machine allows the sandbox, each thing tried rather than guessed, and how to mend what it forbids."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from encamp.errors import EncampError
+from encamp.sandbox.ports import Ports
+from encamp.sandbox.tools import TOOLS, cache_folder, missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from encamp.sandbox.layout import Layout
+
+GOOD, NOTE, BAD = "ok", "note", "bad"
+_GIB = 1024**3
+_SECONDS = 10
+_MINIMUM_PYTHON = (3, 11)
+_MINIMUM_FILES = 4096
+_MEMORY_NEEDED, _MEMORY_WANTED = 2 * _GIB, 4 * _GIB
+_CACHED_DISK, _BUILD_DISK = 1 * _GIB, 5 * _GIB
+_OFFICIAL = ("pulumi-language-python", "pulumi-resource-kubernetes", "pulumi-resource-gcp")
+#: What a pod of ours needs of the kernel: a user, network, mount and process namespace made by an ordinary user.
+_NAMESPACES = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "true"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing looked at. ``grade``: ``ok``, ``note`` (it works, with less), ``bad`` (the sandbox cannot run)."""
+
+    subject: str
+    grade: str
+    text: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Give it as JSON."""
+        return dataclasses.asdict(self)
+
+
+def examine(layout: Layout) -> list[Finding]:
+    """Look at everything; nothing is changed."""
+    looks: tuple[Callable[[], Finding | list[Finding]], ...] = (
+        _system,
+        _python,
+        _tensorflow,
+        _tools,
+        _go,
+        _namespaces,
+        _memory,
+        lambda: _disk(layout),
+        _files,
+        _ports,
+        _official_plugins,
+        lambda: _shell(layout),
+    )
+    findings: list[Finding] = []
+    for look in looks:
+        found = look()
+        findings += found if isinstance(found, list) else [found]
+    return findings
+
+
+def _system() -> Finding:
+    text = f"{platform.system()} {platform.release()} on {platform.machine()}, {os.cpu_count()} cores"
+    if sys.platform == "linux":
+        return Finding("system", GOOD, f"{text}, user id {os.getuid()}")
+    return Finding(
+        "system", NOTE, f"{text}: pods share this machine's network", "on Linux every pod has a network of its own"
+    )
+
+
+def _python() -> Finding:
+    text = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info < _MINIMUM_PYTHON:
+        return Finding("Python", BAD, text, "encamp needs Python 3.11 or newer")
+    return Finding("Python", GOOD, text)
+
+
+def _tensorflow() -> Finding:
+    if importlib.util.find_spec("tensorflow"):
+        return Finding("TensorFlow", GOOD, "installed, so the example trainers run")
+    return Finding("TensorFlow", NOTE, "not installed: the example trainers need it", "pip install 'encamp[trainer]'")
+
+
+def _tools() -> Finding:
+    try:
+        absent = [tool.name for tool in missing()]
+    except EncampError as error:
+        return Finding("tools", BAD, str(error))
+    folder = cache_folder()
+    if not absent:
+        return Finding(
+            "tools", GOOD, f"all {len(TOOLS)} built, {_size(folder)} in {folder}; it may be removed any time"
+        )
+    return Finding(
+        "tools", NOTE, f"to be built: {', '.join(absent)}", "encamp sandbox up builds them, ten minutes on two cores"
+    )
+
+
+def _go() -> Finding:
+    found = _run(["go", "version"])
+    if found is None:
+        needed = bool(missing())
+        return Finding(
+            "Go", BAD if needed else NOTE, "not found, and the tools are built with it", "install Go 1.26 or newer"
+        )
+    return Finding("Go", GOOD, found.removeprefix("go version "))
+
+
+def _namespaces() -> Finding:
+    if sys.platform != "linux":
+        return Finding("namespaces", NOTE, "this system has none: pods share one network and addresses are rewritten")
+    if shutil.which("unshare") is None:
+        return Finding("namespaces", NOTE, "unshare is missing, so they were not tried", "install util-linux")
+    if _run(_NAMESPACES) is not None:
+        return Finding("namespaces", GOOD, "tried: a pod gets its own user, network, mounts and processes")
+    return Finding(
+        "namespaces",
+        NOTE,
+        "this system forbids user namespaces: pods share one network and addresses are rewritten",
+        _namespace_advice(),
+    )
+
+
+def _namespace_advice() -> str:
+    for setting, wanted in (
+        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
+        ("kernel.unprivileged_userns_clone", "1"),
+        ("user.max_user_namespaces", "15000"),
+    ):
+        value = _read(f"/proc/sys/{setting.replace('.', '/')}")
+        if value is not None and value != wanted and (value == "0" or wanted == "0"):
+            return f"sudo sysctl -w {setting}={wanted}"
+    return "in a container, start it with --security-opt seccomp=unconfined"
+
+
+def _memory() -> Finding:
+    free = psutil.virtual_memory().available
+    if (limit := _container_limit()) is not None:
+        free = min(free, limit)
+    text = f"{free / _GIB:.1f} GB are free; the servers take about 1, each TensorFlow replica about 0.5"
+    if free < _MEMORY_NEEDED:
+        return Finding("memory", BAD, text, "end other programs, or give the container more")
+    return Finding("memory", GOOD if free >= _MEMORY_WANTED else NOTE, text)
+
+
+def _container_limit() -> int | None:
+    """What a cgroup leaves, in bytes; None where none is set."""
+    limit, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
+    return int(limit) - int(used) if limit and used and limit.isdigit() else None
+
+
+def _disk(layout: Layout) -> list[Finding]:
+    findings = []
+    for subject, folder, needed in (
+        ("disk of the sandbox", layout.root, _CACHED_DISK),
+        ("disk of the tools", cache_folder(), _BUILD_DISK if missing() else 0),
+    ):
+        place = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(place).free
+        text = f"{free / _GIB:.1f} GB are free at {place}"
+        if free < needed:
+            findings.append(Finding(subject, BAD, f"{text}, {needed / _GIB:.0f} are needed", "free some"))
+        else:
+            findings.append(Finding(subject, GOOD, text))
+    return findings
+
+
+def _files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= _MINIMUM_FILES or soft == resource.RLIM_INFINITY:
+        return Finding("open files", GOOD, f"{soft} for each process")
+    possible = hard == resource.RLIM_INFINITY or hard >= _MINIMUM_FILES
+    return Finding(
+        "open files", NOTE, f"only {soft} for each process", f"ulimit -n {_MINIMUM_FILES if possible else hard}"
+    )
+
+
+def _ports() -> Finding:
+    try:
+        Ports.choose()
+    except EncampError as error:
+        return Finding("ports", BAD, error.what, error.hint or "")
+    return Finding("ports", GOOD, "free ones are there on loopback")
+
+
+def _official_plugins() -> list[Finding]:
+    used = {
+        "pulumi-language-python": "it runs the programs instead of ours",
+        "pulumi-resource-kubernetes": "the sandbox uses it instead of ours",
+        "pulumi-resource-gcp": "the sandbox never uses it, ours serves these types",
+    }
+    return [
+        Finding(name, GOOD, f"at {found}: {used[name]}" if found else "not on PATH, ours is used")
+        for name in _OFFICIAL
+        for found in [shutil.which(name)]
+    ]
+
+
+def _shell(layout: Layout) -> Finding:
+    if not layout.config_file.is_file():
+        return Finding("kubectl", NOTE, "comes with the sandbox", "encamp sandbox up")
+    found = shutil.which("kubectl")
+    if found and Path(found).parent == layout.bin:
+        return Finding("kubectl", GOOD, "this shell's is the sandbox's")
+    advice = 'eval "$(encamp sandbox env)"'
+    return Finding("kubectl", NOTE, f"this shell's is {found or 'missing'}, not the sandbox's", advice)
+
+
+def _size(folder: Path) -> str:
+    total = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return f"{total / _GIB:.1f} GB"
+
+
+def _run(argv: list[str]) -> str | None:
+    """What a command prints, None when it fails or is not there."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
