@@ -1,0 +1,41 @@
+# Everything starts here; each target makes what it needs first, and does nothing where it is made already.
+PYTHON ?= python3
+UV ?= uv
+BIN := .venv/bin
+
+.PHONY: help setup tools demo test test-system check bench lock clean
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+setup: ## make .venv from the hashed lock
+	@$(PYTHON) tools/setup.py
+
+tools: setup ## build the sandbox's tools, once per version
+	@$(BIN)/python -m encamp.sandbox.tools
+
+demo: setup ## the first five minutes: an example job through the sandbox
+	@$(BIN)/encamp demo
+
+test: tools ## every test
+	$(BIN)/python -m pytest
+
+test-system: tools ## the tests that need the engine or the control plane
+	$(BIN)/python -m pytest -m sandbox
+
+check: setup ## style, types, import contracts, and the tests that need nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyrefly check
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not sandbox"
+
+bench: tools ## each benchmark against its floor or a peer
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+lock: ## write requirements.lock anew from pyproject.toml; needs uv
+	$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --quiet --output-file requirements.lock
+
+clean: ## remove what setup and the checks made; a sandbox goes by `encamp sandbox reset`
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .pyrefly_cache build dist
