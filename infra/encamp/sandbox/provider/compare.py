@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.provider.values import Path, Value
 
 PLAIN_KEY: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+STEP: Final = re.compile(r"""\["(?P<quoted>(?:[^"\\]|\\.)*)"\]|\[(?P<index>\d+|\*)\]|\.?(?P<name>[^.\[]+)""")
 
 
 class Change(Enum):
@@ -53,6 +54,24 @@ def path_text(path: Path) -> str:
             quoted = key.replace('"', '\\"')
             text += f'["{quoted}"]'
     return text
+
+
+def parse_path(text: str) -> Path:
+    """The path that ``path_text`` wrote, or a user's ``ignoreChanges`` entry; ``[*]`` gives ``"*"``."""
+    keys: list[str | int] = []
+    for step in STEP.finditer(text):
+        if step["quoted"] is not None:
+            keys.append(step["quoted"].replace('\\"', '"'))
+        elif step["index"] is not None:
+            keys.append("*" if step["index"] == "*" else int(step["index"]))
+        else:
+            keys.append(step["name"])
+    return tuple(keys)
+
+
+def within(path: Path, outer: Path) -> bool:
+    """Whether ``path`` is ``outer`` or lies below it; ``"*"`` in ``outer`` stands for any key."""
+    return len(path) >= len(outer) and all(wanted in ("*", key) for key, wanted in zip(path, outer, strict=False))
 
 
 @dataclass(frozen=True)

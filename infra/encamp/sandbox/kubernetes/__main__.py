@@ -1,0 +1,10 @@
+"""``python -m encamp.sandbox.kubernetes``: the provider's process; the sandbox's folder is in ENCAMP_SANDBOX_DIR."""
+
+from __future__ import annotations
+
+from encamp.sandbox.kubernetes.provider import KubernetesProvider
+from encamp.sandbox.layout import Layout
+from encamp.sandbox.provider import run_provider
+
+if __name__ == "__main__":
+    run_provider(KubernetesProvider(), Layout.open().ports.kubernetes_provider)

@@ -1,0 +1,245 @@
+"""Kubernetes objects as the provider sees them: names, annotations, defaults, and what of a live object counts.
+
+Sources: pulumi-kubernetes provider/pkg/metadata (names, annotations) and provider/pkg/provider (checkpoints, pruning).
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import secrets
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.sandbox.provider import UNKNOWN, Secret
+from encamp.sandbox.provider.values import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.sandbox.provider import Properties, Value
+
+AUTONAMED: Final = "pulumi.com/autonamed"
+SKIP_AWAIT: Final = "pulumi.com/skipAwait"
+WAIT_FOR: Final = "pulumi.com/waitFor"
+TIMEOUT: Final = "pulumi.com/timeoutSeconds"
+PATCH_FORCE: Final = "pulumi.com/patchForce"
+FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
+PROPAGATION: Final = "pulumi.com/deletionPropagationPolicy"
+REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
+
+INITIAL_API_VERSION_KEY: Final = "__initialApiVersion"
+FIELD_MANAGER_KEY: Final = "__fieldManager"
+INPUTS_KEY: Final = "__inputs"
+
+READ_ONLY_METADATA: Final = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+BUILT_IN_GROUPS: Final = frozenset(
+    {"", "apps", "autoscaling", "batch", "coordination.k8s.io", "discovery.k8s.io", "networking.k8s.io", "node.k8s.io"}
+    | {"policy", "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io"}
+)
+SUFFIXES: Final = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+
+
+def metadata(obj: Mapping[str, Value]) -> dict[str, Value]:
+    """An object's metadata, empty where there is none or it is unknown."""
+    found = obj.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def annotation(obj: Mapping[str, Value], key: str) -> str:
+    """An annotation's text, empty where it is absent or unknown."""
+    annotations = metadata(obj).get("annotations")
+    value = annotations.get(key) if isinstance(annotations, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def name_of(obj: Mapping[str, Value]) -> str:
+    """An object's name, empty where it is absent or unknown."""
+    name = metadata(obj).get("name")
+    return name if isinstance(name, str) else ""
+
+
+def namespace_of(obj: Mapping[str, Value]) -> str:
+    """An object's namespace, empty where it is absent or unknown."""
+    namespace = metadata(obj).get("namespace")
+    return namespace if isinstance(namespace, str) else ""
+
+
+def group_of(api_version: str) -> str:
+    """The API group of an apiVersion, empty for the core."""
+    return api_version.rpartition("/")[0]
+
+
+def kind_of_token(token: str) -> tuple[str, str]:
+    """The apiVersion and kind of a type token: ``kubernetes:core/v1:Namespace`` is ``("v1", "Namespace")``."""
+    _, module, kind = token.split(":", 2)
+    group, _, version = module.rpartition("/")
+    return (version if group in ("", "core") else f"{group}/{version}"), kind
+
+
+def identity(obj: Mapping[str, Value]) -> str:
+    """The resource id: ``namespace/name``, or the name alone."""
+    namespace, name = namespace_of(obj), name_of(obj)
+    return f"{namespace}/{name}" if namespace else name
+
+
+def split_identity(resource_id: str) -> tuple[str, str]:
+    """Namespace (may be empty) and name of a resource id."""
+    namespace, _, name = resource_id.rpartition("/")
+    return namespace, name
+
+
+def with_name(obj: Properties, old: Mapping[str, Value], logical: str, seed: bytes) -> Properties:
+    """The object with an automatic name, where the user gave none: the old one, or the logical name and 8 hex."""
+    given = obj.get("metadata")
+    if isinstance(given, Unknown) or metadata(obj).get("name") or metadata(obj).get("generateName"):
+        return obj
+    if annotation(old, AUTONAMED) == "true" and name_of(old):
+        name = name_of(old)
+    else:
+        suffix = hashlib.sha256(seed + logical.encode()).hexdigest()[:8] if seed else secrets.token_hex(4)
+        name = f"{logical}-{suffix}"
+    fields = metadata(obj)
+    annotations = fields.get("annotations")
+    if not isinstance(annotations, Unknown):
+        annotations = {**(annotations or {}), AUTONAMED: "true"}
+    return {**obj, "metadata": {**fields, "name": name, "annotations": annotations}}
+
+
+def without_nulls(value: Value) -> Value:
+    """The value without null members: absent and null are the same to the API server."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def prune(live: Value, shape: Value) -> Value:
+    """What a live value has in the places that ``shape`` has; the rest is the server's own."""
+    if isinstance(live, dict) and isinstance(shape, dict):
+        return {key: prune(live[key], item) for key, item in shape.items() if key in live}
+    if isinstance(live, list) and isinstance(shape, list):
+        return [prune(item, shape[index]) if index < len(shape) else item for index, item in enumerate(live)]
+    return live
+
+
+def normal(obj: Mapping[str, Value]) -> Properties:
+    """The object as the API server would store it, as far as that changes a comparison.
+
+    The official provider does the same for built-in kinds only, by way of their Go types: empty lists and maps
+    vanish, quantities take their canonical form, ``stringData`` becomes ``data``. A custom resource is kept as given.
+    """
+    result = copy.deepcopy(dict(obj))
+    if isinstance(result.get("metadata"), dict):
+        for key in READ_ONLY_METADATA:
+            result["metadata"].pop(key, None)
+    if group_of(str(obj.get("apiVersion", ""))) not in BUILT_IN_GROUPS:
+        return result
+    if result.get("kind") == "Secret" and isinstance(result.get("stringData"), dict):
+        data = {
+            key: base64.b64encode(text.encode()).decode() if isinstance(text, str) else text
+            for key, text in result.pop("stringData").items()
+        }
+        given = result.get("data")
+        result["data"] = {**(given if isinstance(given, dict) else {}), **data}
+    return _typed(result, ())
+
+
+def _typed(value: Value, path: tuple[str, ...]) -> Value:
+    if isinstance(value, dict):
+        typed = {key: _typed(item, (*path, key)) for key, item in value.items()}
+        return {key: item for key, item in typed.items() if item not in ({}, [], None) or _kept_empty(key)}
+    if isinstance(value, list):
+        return [_typed(item, path) for item in value]
+    if len(path) > 1 and path[-2] in ("limits", "requests", "capacity", "hard", "overhead"):
+        return quantity(value)
+    return value
+
+
+def _kept_empty(key: str) -> bool:
+    # Selectors and volumes say something by being empty.
+    return key in ("podSelector", "namespaceSelector", "selector", "emptyDir", "ingress", "egress")
+
+
+def quantity(value: Value) -> Value:
+    """The canonical text of a resource quantity; what is none is returned as it is.
+
+    Source: apimachinery pkg/api/resource/quantity.go: no fraction, the largest suffix that leaves an integer.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    text = str(value)
+    number = text.rstrip("KMGTPEkmuni")
+    suffix = text[len(number) :]
+    try:
+        amount = Decimal(number)
+    except InvalidOperation:
+        return value
+    if suffix in BINARY:
+        return _binary(amount * 1024 ** BINARY[suffix])
+    if suffix not in SUFFIXES:
+        return value
+    return _decimal(amount.scaleb(SUFFIXES[suffix]))
+
+
+def _binary(amount: Decimal) -> str:
+    for suffix, power in sorted(BINARY.items(), key=lambda item: -item[1]):
+        if amount and amount % 1024**power == 0:
+            return f"{int(amount / 1024**power)}{suffix}"
+    return _decimal(amount)
+
+
+def _decimal(amount: Decimal) -> str:
+    if not amount:
+        return "0"
+    for suffix, power in sorted(SUFFIXES.items(), key=lambda item: -item[1]):
+        scaled = amount.scaleb(-power)
+        if scaled == scaled.to_integral_value():
+            return f"{int(scaled)}{suffix}"
+    return str(amount)
+
+
+def checkpoint(live: Mapping[str, Value], field_manager: str, initial_api_version: str) -> Properties:
+    """A resource's outputs: the live object, and what later operations need to know."""
+    outputs = dict(live)
+    if live.get("kind") == "Secret" and live.get("apiVersion") == "v1":
+        for key in ("data", "stringData"):
+            if key in outputs:
+                outputs[key] = Secret(outputs[key])
+    return {**outputs, INITIAL_API_VERSION_KEY: initial_api_version, FIELD_MANAGER_KEY: field_manager}
+
+
+def previewed(dry: Mapping[str, Value], field_manager: str) -> Properties:
+    """The outputs of a dry run: what the server decides at the real run is unknown, its empty status is left out."""
+    outputs = {key: item for key, item in dry.items() if key != "status"}
+    made = {key: item for key, item in metadata(dry).items() if key not in READ_ONLY_METADATA}
+    outputs["metadata"] = {**made, "uid": UNKNOWN, "resourceVersion": UNKNOWN, "creationTimestamp": UNKNOWN}
+    return checkpoint(outputs, field_manager, str(dry.get("apiVersion", "")))
+
+
+def live_state(outputs: Mapping[str, Value]) -> Properties:
+    """The live object that a resource's outputs hold."""
+    return {key: item for key, item in outputs.items() if not key.startswith("__")}
+
+
+def new_field_manager(seed: bytes) -> str:
+    """A field manager of the resource's own, as the official provider makes it."""
+    digest = hashlib.sha256(seed).hexdigest()[:8] if seed else secrets.token_hex(4)
+    return f"pulumi-kubernetes-{digest}"
+
+
+def field_manager(inputs: Mapping[str, Value], outputs: Mapping[str, Any]) -> str:
+    """The annotation's, else the state's, else a new one."""
+    return annotation(inputs, FIELD_MANAGER) or outputs.get(FIELD_MANAGER_KEY) or new_field_manager(b"")

@@ -1,0 +1,94 @@
+"""The provider's own configuration: which cluster, and how unreachable ones and existing objects are treated.
+
+Argument names and their environment variables are those of ``pulumi_kubernetes.Provider``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from encamp.sandbox.kubernetes.kubeconfig import load
+from encamp.sandbox.kubernetes.session import KubernetesSession, SessionOptions
+from encamp.sandbox.provider import UNKNOWN, CheckResult, DiffResult, Failure, Provider, ProviderError, diff
+
+if TYPE_CHECKING:
+    from encamp.sandbox.provider import Configuration, Properties
+
+REFUSED: Final = ("renderYamlToDirectory", "alwaysRender")
+VARIABLES: Final = {
+    "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
+    "skipUpdateUnreachable": "PULUMI_K8S_SKIP_UPDATE_UNREACHABLE",
+    "enableConfigMapMutable": "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE",
+    "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
+    "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
+    "upsertExistingObjects": "PULUMI_K8S_UPSERT_EXISTING_OBJECTS",
+}
+
+
+@dataclass(frozen=True)
+class _Flags:
+    configuration: Configuration
+
+    def __getitem__(self, name: str) -> bool:
+        if name in self.configuration.args:
+            return self.configuration.flag(name)
+        return os.environ.get(VARIABLES[name], "").lower() == "true"
+
+
+class KubernetesProvider(Provider):
+    """Serves ``kubernetes:*`` to any number of engines and clusters."""
+
+    name: ClassVar[str] = "kubernetes"
+    version: ClassVar[str] = "4.34.0"
+
+    async def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckResult:
+        """Refuse what this provider does not do."""
+        del urn, olds
+        failures = [
+            Failure(name, "the sandbox's provider does not render to YAML") for name in REFUSED if news.get(name)
+        ]
+        if news.get("enableServerSideApply") in (False, "false"):
+            failures.append(Failure("enableServerSideApply", "the sandbox's provider knows server-side apply only"))
+        return CheckResult(news, failures)
+
+    async def diff_config(self, urn: str, olds: Properties, news: Properties) -> DiffResult:
+        """Another cluster replaces every resource; another way into the same one does not."""
+        del urn
+        moved = _cluster(olds) != _cluster(news)
+        return diff(olds, news, replace=lambda path: moved and path[0] in ("kubeconfig", "context", "cluster"))
+
+    async def configure(self, configuration: Configuration) -> KubernetesSession:
+        """Read the kubeconfig; the cluster is not asked until a resource needs it."""
+        flags = _Flags(configuration)
+        kubeconfig = configuration.args.get("kubeconfig")
+        try:
+            access = load(
+                str(kubeconfig) if kubeconfig else None, configuration.text("context"), configuration.text("cluster")
+            )
+        except ProviderError as error:
+            # An unreachable cluster is told of when a resource needs it, so that others of the run go on.
+            access = error
+        own = "" if isinstance(access, ProviderError) else access.namespace
+        options = SessionOptions(
+            namespace=configuration.text("namespace") or own or "default",
+            delete_unreachable=flags["deleteUnreachable"],
+            skip_update_unreachable=flags["skipUpdateUnreachable"],
+            mutable_config_maps=flags["enableConfigMapMutable"],
+            mutable_secrets=flags["enableSecretMutable"],
+            patch_force=flags["enablePatchForce"],
+            upsert=flags["upsertExistingObjects"],
+        )
+        return KubernetesSession(access, options)
+
+
+def _cluster(inputs: Properties) -> tuple[str, bytes | None] | None:
+    kubeconfig, context, cluster = (inputs.get(name) for name in ("kubeconfig", "context", "cluster"))
+    if UNKNOWN in (kubeconfig, context, cluster):
+        return None
+    try:
+        access = load(kubeconfig or None, context or None, cluster or None)
+    except ProviderError:
+        return None
+    return access.server, access.authority
