@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from encamp.sandbox.environment import variables
+from encamp.sandbox.layout import Layout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    for name in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.delenv(name, raising=False)
+    return Layout.create(tmp_path)
+
+
+def test_everything_that_a_program_needs_is_there(layout: Layout) -> None:
+    values = variables(layout)
+    front = f"http://127.0.0.1:{layout.ports.front}"
+    assert values["ENCAMP_SANDBOX_DIR"] == str(layout.root)
+    assert values["PULUMI_BACKEND_URL"] == f"file://{layout.root}/data/pulumi"
+    assert values["PULUMI_CONFIG_PASSPHRASE"] == ""
+    assert values["GOOGLE_CLOUD_PROJECT"] == "sandbox-encamp"
+    assert values["STORAGE_EMULATOR_HOST"] == front
+    assert values["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"] == f"{front}/container/"
+    assert values["KUBECONFIG"] == str(layout.kubeconfig)
+    ports = layout.ports
+    assert values["PULUMI_DEBUG_PROVIDERS"] == f"gcp:{ports.gcp_provider},kubernetes:{ports.kubernetes_provider}"
+
+
+def test_the_official_kubernetes_provider_is_left_to_the_engine(layout: Layout) -> None:
+    layout.save(dataclasses.replace(layout.config, kubernetes_provider="official"))
+    assert variables(layout)["PULUMI_DEBUG_PROVIDERS"] == f"gcp:{layout.ports.gcp_provider}"
+
+
+def test_a_backend_and_a_passphrase_of_the_users_own_stay(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://state")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "theirs")
+    values = variables(layout)
+    assert (values["PULUMI_BACKEND_URL"], values["PULUMI_CONFIG_PASSPHRASE"]) == ("gs://state", "theirs")
+
+
+def test_the_sandboxs_programs_come_first_and_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    once = variables(layout)["PATH"]
+    assert once == f"{layout.bin}:/usr/bin:/bin"
+    monkeypatch.setenv("PATH", once)
+    assert variables(layout)["PATH"] == once
+    assert os.environ["PATH"] == once
