@@ -69,7 +69,7 @@ def _environment(config: pulumi.Config) -> None:
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.plan.package import collect_package  # noqa: PLC0415
+    from encamp.plan.package_files import local_package  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def _job(config: pulumi.Config) -> None:
     environment = load_environment(environment_stack, checkout)
     _same_project(environment, pulumi.Config("gcp").get("project"))
     found = read_job_stack(config.require_object("job"), repository=checkout, stack=pulumi.get_stack())
-    package = collect_package(found)
+    package = local_package(found)
     plan = plan_job(found.job, environment, package=package)
     for warning in plan.warnings:
         pulumi.log.warn(warning)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+#: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
+TEARDOWN_ALLOWANCE_SECONDS = 1800
+
+
 class Role(StrEnum):
     """What a replica is for. The primary is always called master here, also where TF_CONFIG says chief."""
 
@@ -60,6 +64,8 @@ class ReplicaGroupPlan:
         task_type: name of the role in TF_CONFIG (``chief`` or ``master``, ``worker``, ``ps``, ``evaluator``).
         package_uris: what is installed before the module runs, in this order.
         node_pool: name of the pool that hosts the group.
+        custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
+        interpreter: Python that runs the module after the set-up, None where the container runs as it is.
     """
 
     role: Role
@@ -75,6 +81,8 @@ class ReplicaGroupPlan:
     package_uris: tuple[str, ...]
     node_pool: str
     resources: ResourceAmounts
+    custom_container: bool = False
+    interpreter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,14 @@ class ReplicaPlan:
 
 @dataclass(frozen=True)
 class NodePoolPlan:
-    """Machines of one shape, scaled from ``min_nodes`` to ``max_nodes`` by what is pending."""
+    """Machines of one shape, scaled from ``min_nodes`` to ``max_nodes`` by what is pending.
+
+    Attributes:
+        tpu_topology: topology of a TPU slice, also of a single host.
+        taint: key, value and effect.
+        tpu_hosts: hosts of one TPU slice, None without TPUs. A slice of one host takes no placement policy: GKE refuses
+            a topology there; one of several hosts needs a compact one.
+    """
 
     name: str
     machine_type: str
@@ -103,6 +118,7 @@ class NodePoolPlan:
     max_run_duration_seconds: int
     labels: Mapping[str, str]
     taint: tuple[str, str, str]
+    tpu_hosts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,12 +179,26 @@ class StoragePlan:
 
 @dataclass(frozen=True)
 class LimitsPlan:
-    """When a job is ended, whoever watches it."""
+    """When a job is ended, whoever watches it.
+
+    Attributes:
+        max_running_time_seconds: counted from RUNNING; whoever drives the job cancels it then.
+        max_wait_time_seconds: longest wait for RUNNING, None for no limit.
+        max_restarts: how often the whole job is tried again.
+        max_replica_restarts: how often one replica is tried again before the whole job is.
+        active_deadline_seconds: counted from the creation of the JobSet's jobs; the cluster ends them then by itself.
+    """
 
     max_running_time_seconds: int
     max_wait_time_seconds: int | None
     max_restarts: int
     max_replica_restarts: int
+    active_deadline_seconds: int
+
+    @property
+    def deadline_seconds(self) -> int:
+        """After how long, counted from its creation, nothing of the job may exist any more."""
+        return self.active_deadline_seconds + TEARDOWN_ALLOWANCE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -204,6 +234,8 @@ class JobPlan:
     limits: LimitsPlan
     labels: Mapping[str, str]
     training_input: Mapping[str, Any]
+    runtime_version: str | None = None
+    python_version: str | None = None
     warnings: tuple[str, ...] = ()
 
 

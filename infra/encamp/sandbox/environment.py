@@ -44,3 +44,14 @@ def variables(layout: Layout) -> dict[str, str]:
         "STORAGE_EMULATOR_HOST": front,
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
     }
+
+
+def trainer_variables(layout: Layout) -> dict[str, str]:
+    """Give what TensorFlow needs outside a pod, beside ``variables``, to reach gs:// of the sandbox unmodified."""
+    return {
+        "https_proxy": f"http://{LOOPBACK}:{layout.ports.proxy}",
+        "CURL_CA_BUNDLE": str(layout.bundle),
+        # TensorFlow asks for a metadata server before it looks for a key file.
+        "NO_GCE_CHECK": "true",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }

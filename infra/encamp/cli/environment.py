@@ -1,0 +1,54 @@
+"""``encamp environment``: bring up or take down what lives long around jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from encamp.errors import UsageError
+from encamp.resources import repository
+
+if TYPE_CHECKING:
+    from encamp.run.engine import JobEngine
+
+
+@click.group(name="environment")
+def command() -> None:
+    """Bring up or take down what lives long around jobs: the stacks with encamp:environment in their config."""
+
+
+@command.command()
+@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
+def up(stack: str) -> None:
+    """Create or update an environment. The same as `pulumi up -s STACK`."""
+    engine = open_engine(stack)
+    engine.create(stack)
+    engine.up(stack)
+    outputs = engine.environment(stack)
+    click.echo(f"environment {stack} is up: cluster {outputs.cluster}, results in gs://{outputs.artifacts_bucket}")
+
+
+@command.command()
+@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
+@click.confirmation_option("--yes", prompt="Destroy the environment?")
+def down(stack: str) -> None:
+    """Destroy an environment. Refused by the cloud while its artifacts bucket holds results."""
+    open_engine(stack).destroy(stack)
+    click.echo(f"environment {stack} is gone")
+
+
+def open_engine(stack: str) -> JobEngine:
+    """The engine for a committed environment, pointed to its cloud.
+
+    Raises:
+        UsageError: there is no checkout, or no such environment.
+    """
+    from encamp.cli.target import enter  # noqa: PLC0415 - `--help` starts without it
+    from encamp.run.engine import JobEngine  # noqa: PLC0415
+
+    checkout = repository()
+    if checkout is None:
+        raise UsageError("environments are stacks of a checkout", hint="clone the repository and run it there")
+    enter(stack)
+    return JobEngine(checkout, click.echo)

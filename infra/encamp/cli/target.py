@@ -1,0 +1,50 @@
+"""The environment that a command is about; where it is the sandbox's, the process enters the sandbox."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from encamp.errors import SandboxError, UsageError
+from encamp.resources import repository
+
+if TYPE_CHECKING:
+    from encamp.spec.environment import EnvironmentSpec
+
+
+def enter(environment: str) -> EnvironmentSpec:
+    """Read an environment's committed spec, and set the variables of the sandbox if it lives there.
+
+    Raises:
+        UsageError: there is no such environment.
+        SandboxError: the sandbox is not there or does not run.
+    """
+    from encamp.spec.environment import SANDBOX_PREFIX, load_environment  # noqa: PLC0415 - models are slow to import
+
+    checkout = repository()
+    if checkout is None:
+        raise UsageError("jobs are run from a checkout of the project", hint="clone it and run `encamp` there")
+    spec = load_environment(environment, checkout)
+    if spec.project.startswith(SANDBOX_PREFIX):
+        _enter_sandbox()
+    return spec
+
+
+def _enter_sandbox() -> None:
+    from encamp.sandbox.environment import variables  # noqa: PLC0415 - production needs no sandbox
+    from encamp.sandbox.layout import Layout  # noqa: PLC0415
+
+    layout = Layout.open()
+    os.environ.update(variables(layout))
+    if not _answers(layout.ports.front):
+        raise SandboxError("the sandbox does not run", where=str(layout.root), hint="encamp sandbox up")
+
+
+def _answers(port: int) -> bool:
+    import socket  # noqa: PLC0415
+
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2):
+            return True
+    except OSError:
+        return False

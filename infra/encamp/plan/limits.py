@@ -1,0 +1,50 @@
+"""When a job is ended and how often it is tried again."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from encamp.plan.model import LimitsPlan
+
+if TYPE_CHECKING:
+    from encamp.spec.training import Scheduling
+
+#: Default of scheduling.maxRunningTime: 7 days.
+DEFAULT_RUNNING_SECONDS = 604_800
+#: How often the whole job is retried before it is FAILED.
+MAX_RESTARTS = 3
+#: How often one replica is restarted before the whole job is retried.
+MAX_REPLICA_RESTARTS = 5
+#: What the cluster's own deadline grants beyond the running time for nodes and images where no wait is limited.
+PREPARING_ALLOWANCE_SECONDS = 3600
+#: Compute Engine's longest run duration of a machine: 120 days.
+LONGEST_NODE_SECONDS = 120 * 86_400
+
+
+def limits(scheduling: Scheduling | None) -> LimitsPlan:
+    """The limits of a job; fractions of a second are rounded up.
+
+    The running time is counted from RUNNING, which the cluster does not know, so its deadline is later by the time that
+    getting there may take.
+    """
+    running = _seconds(scheduling.max_running_time if scheduling else None)
+    wait = _seconds(scheduling.max_wait_time if scheduling else None)
+    longest = running if running is not None else DEFAULT_RUNNING_SECONDS
+    return LimitsPlan(
+        max_running_time_seconds=longest,
+        max_wait_time_seconds=wait,
+        max_restarts=MAX_RESTARTS,
+        max_replica_restarts=MAX_REPLICA_RESTARTS,
+        active_deadline_seconds=longest + (wait if wait is not None else PREPARING_ALLOWANCE_SECONDS),
+    )
+
+
+def node_run_duration_seconds(planned: LimitsPlan) -> int:
+    """After how long a node of the job ends by itself, whatever else failed to end it."""
+    return min(planned.deadline_seconds, LONGEST_NODE_SECONDS)
+
+
+def _seconds(duration: str | None) -> int | None:
+    """Whole seconds of a checked duration such as ``3.5s``, rounded up."""
+    return None if duration is None else math.ceil(float(duration.removesuffix("s")))
