@@ -1,0 +1,69 @@
+"""``encamp validate``: every problem of a job file at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from encamp.cli.job_input import FILE, FORMAT
+from encamp.errors import ExitCode, Problem, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@click.command(name="validate")
+@FILE
+@FORMAT
+def command(file: Path, output: str) -> None:
+    """List every problem of a job file, each with its line, what is allowed and the nearest right spelling.
+
+    Exit code 0: the file is valid. 2: it is not.
+    """
+    problems, warnings = _examine(file)
+    if output == "json":
+        document = {"valid": not problems, "problems": _data(problems), "warnings": _data(warnings)}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        _print(str(file), problems, warnings)
+    if problems:
+        sys.exit(ExitCode.BAD_INPUT)
+
+
+def _examine(file: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    from encamp.plan.replicas import roles  # noqa: PLC0415 - help pages need no models
+    from encamp.spec.job_file import examine_job  # noqa: PLC0415
+    from encamp.spec.loading import load_document  # noqa: PLC0415
+
+    try:
+        document = load_document(file)
+    except SpecError as error:
+        return error.problems, ()
+    job, problems, warnings = examine_job(document)
+    if not problems:
+        warnings += [Problem("trainingInput", None, None, message) for message in roles(job.training_input)[1]]
+    return problems, warnings
+
+
+def _data(problems: Sequence[Problem]) -> list[dict[str, object]]:
+    keys = ("rule", "path", "line", "message", "hint")
+    return [{key: asdict(problem)[key] for key in keys} for problem in problems]
+
+
+def _print(source: str, problems: Sequence[Problem], warnings: Sequence[Problem]) -> None:
+    for kind, found in (("error", problems), ("warning", warnings)):
+        for problem in found:
+            place = f"{source}:{problem.line}" if problem.line else source
+            rule = f" [{problem.rule}]" if problem.rule else ""
+            path = f" {problem.path}:" if problem.path else ""
+            click.echo(f"{place}: {kind}{rule}{path} {problem.message}")
+            if problem.hint:
+                click.echo(f"    try: {problem.hint}")
+    count = f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "valid"
+    also = f", {len(warnings)} warning{'s' * (len(warnings) != 1)}" if warnings else ""
+    click.echo(f"{source}: {count}{also}")

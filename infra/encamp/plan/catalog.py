@@ -1,0 +1,160 @@
+"""Machines, accelerators and regions that Google Cloud offers today, and what AI Platform's names become of them.
+
+All facts are data in ``plan/data/*.json``, one entry a line, each with its source; correct them there. Files are read when
+they are first asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import PlanError
+from encamp.plan.model import Accelerator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine type: virtual CPUs, GiB of memory, and the accelerator that is part of it (GKE's name)."""
+
+    name: str
+    vcpu: int
+    memory_gib: float
+    accelerator: Accelerator | None = None
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether it is a TPU host."""
+        return self.accelerator is not None and self.accelerator.type.startswith("tpu")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU: its name in AI Platform and in GKE, and how it may be attached.
+
+    Attributes:
+        max_vcpu: count to the largest vCPU number of a machine that takes so many; empty for built-in GPUs.
+        substitute: what is taken instead where Google no longer offers it: type, and count to count.
+    """
+
+    name: str
+    gke: str
+    counts: tuple[int, ...]
+    max_vcpu: Mapping[int, int]
+    offered: bool
+    substitute: tuple[str, Mapping[int, int]] | None
+
+
+@dataclass(frozen=True)
+class TpuSlice:
+    """A TPU slice: the machine of each host, its accelerator label and topology, and how many hosts form it."""
+
+    kind: str
+    topology: str
+    machine_type: str
+    accelerator: Accelerator
+    hosts: int
+
+
+@dataclass(frozen=True)
+class TierGroup:
+    """One role of a scale tier, in AI Platform's names."""
+
+    machine_type: str
+    count: int
+    accelerator: Accelerator | None
+
+
+@cache
+def _data(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_bytes())
+    return data
+
+
+def _accelerator(entry: Mapping[str, Any] | None) -> Accelerator | None:
+    return None if entry is None else Accelerator(entry["type"], entry["count"])
+
+
+def machine(name: str) -> Machine:
+    """A machine type of today, TPU hosts included.
+
+    Raises:
+        PlanError: the catalog has no such machine, or no figures of it.
+    """
+    entry = _data("machines").get(name)
+    if entry is not None:
+        built_in = entry["gpu"]
+        accelerator = Accelerator(gpu(built_in["type"]).gke, built_in["count"]) if built_in else None
+        return Machine(name, entry["vcpu"], entry["memoryGb"], accelerator)
+    for kind in _data("tpus").values():
+        host = kind["machines"].get(name)
+        if host is not None and host["vcpu"] is not None:
+            return Machine(name, host["vcpu"], host["memoryGb"], Accelerator(host["gke"], host["chips"]))
+    raise PlanError(f"the catalog has no figures of machine type {name!r}", hint="choose another machine type")
+
+
+def gpu(name: str) -> Gpu:
+    """A GPU by AI Platform's name.
+
+    Raises:
+        PlanError: the catalog has no such GPU.
+    """
+    entry = _data("gpus").get(name)
+    if entry is None:
+        raise PlanError(f"the catalog has no GPU {name!r}")
+    substitute = entry.get("substitute")
+    return Gpu(
+        name=name,
+        gke=entry["gke"],
+        counts=tuple(entry["counts"]),
+        max_vcpu={int(count): most for count, most in entry.get("maxVcpu", {}).items()},
+        offered=entry["offered"],
+        substitute=(substitute["type"], {int(old): new for old, new in substitute["counts"].items()})
+        if substitute
+        else None,
+    )
+
+
+def tpu_slice(kind: str, topology: str) -> TpuSlice:
+    """A TPU slice by its generation (``v3``) and topology (``2x2``)."""
+    generation = _data("tpus")[kind]
+    entry = generation["topologies"][topology]
+    host = generation["machines"][entry["machineType"]]
+    accelerator = Accelerator(host["gke"], host["chips"])
+    return TpuSlice(kind, topology, entry["machineType"], accelerator, entry["hosts"])
+
+
+def ai_platform_tpu(name: str) -> tuple[TpuSlice, bool]:
+    """What stands for an AI Platform TPU of 8 cores today, and whether the same generation is still offered."""
+    entry = _data("ai_platform_tpus")[name]
+    return tpu_slice(entry["kind"], entry["topology"]), entry["offered"]
+
+
+def scale_tier(name: str) -> Mapping[str, TierGroup]:
+    """The roles (``master``, ``worker``, ``ps``) of a scale tier other than CUSTOM."""
+    entry = _data("tiers")["scaleTiers"][name]
+    return {
+        role: TierGroup(entry[role]["machineType"], entry[role]["count"], _accelerator(entry[role]["accelerator"]))
+        for role in ("master", "worker", "ps")
+        if entry[role] is not None
+    }
+
+
+def legacy_machine_type(name: str) -> tuple[str | None, Accelerator | None] | None:
+    """Compute Engine machine type and accelerator (AI Platform's name) of a legacy type; None for any other name."""
+    entry = _data("tiers")["legacyMachineTypes"].get(name)
+    return None if entry is None else (entry["machineType"], _accelerator(entry["accelerator"]))
+
+
+def built_in_accelerator(name: str) -> Accelerator | None:
+    """The accelerator that is part of a Compute Engine machine type, in AI Platform's name."""
+    entry = _data("machines").get(name)
+    return _accelerator(entry["gpu"]) if entry is not None else None

@@ -1,0 +1,53 @@
+"""TF_CONFIG and CLUSTER_SPEC: who is in the cluster, and what one replica is told (sections 4.2-4.4 of the job model)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.containers import compact_json
+from encamp.plan.model import ClusterPlan, ReplicaPlan, Role
+from encamp.plan.names import PORT, replica_host, replica_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from encamp.plan.model import JobPlan, ReplicaGroupPlan
+
+
+def cluster(name: str, groups: Sequence[ReplicaGroupPlan]) -> ClusterPlan:
+    """Task type to the addresses of its replicas. An evaluator is never part of the cluster."""
+    return ClusterPlan(
+        {
+            group.task_type: tuple(f"{replica_host(name, group.role, index)}:{PORT}" for index in range(group.count))
+            for group in groups
+            if group.role is not Role.EVALUATOR
+        }
+    )
+
+
+def tf_config(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[str, Any]:
+    """TF_CONFIG of one replica. ``job`` is a JSON text, as the service wrote it."""
+    return {
+        "cluster": {task: list(hosts) for task, hosts in plan.cluster.tasks.items()},
+        "task": {"type": group.task_type, "index": index},
+        "environment": "cloud",
+        "job": compact_json(plan.training_input),
+    }
+
+
+def cluster_spec(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[str, Any]:
+    """CLUSTER_SPEC of one replica: the same for other frameworks, always ``master``, with ``job`` as an object."""
+    names = {each.task_type: each.role.value for each in plan.groups}
+    return {
+        "cluster": {names[task]: list(hosts) for task, hosts in plan.cluster.tasks.items()},
+        "task": {"type": group.role.value, "index": index},
+        "environment": "cloud",
+        "job": dict(plan.training_input),
+    }
+
+
+def replicas(plan: JobPlan) -> Iterator[ReplicaPlan]:
+    """Every replica, master first, with its TF_CONFIG."""
+    for group in plan.groups:
+        for index in range(group.count):
+            yield ReplicaPlan(replica_name(group.role, index), group, index, tf_config(plan, group, index))

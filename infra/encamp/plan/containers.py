@@ -1,0 +1,113 @@
+"""What a replica's container runs: image, command, arguments and environment (sections 4.3-4.6 of the job model)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.images import RuntimeImage, runtime_image
+from encamp.plan.model import Role
+from encamp.spec.ai_platform import version_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.plan.replicas import RoleRequest
+    from encamp.spec.job import TrainingJobSpec
+    from encamp.spec.training import TrainingInputSpec
+
+#: What sets a replica up before the module runs.
+BOOTSTRAP = "/encamp/bootstrap.py"
+
+#: From this runtime version on TF_CONFIG calls the master chief.
+_CHIEF_SINCE = (2, 1)
+
+
+@dataclass(frozen=True)
+class Container:
+    """What a role's containers run; None as command or args leaves the image's own.
+
+    Attributes:
+        custom: whether the image is the user's own.
+        interpreter: Python that runs the module after the set-up, None where there is no set-up.
+        runtime: the stock image, None for a custom one.
+    """
+
+    image: str
+    command: tuple[str, ...] | None
+    args: tuple[str, ...] | None
+    custom: bool
+    interpreter: str | None
+    runtime: RuntimeImage | None
+
+
+def container(training_input: TrainingInputSpec, request: RoleRequest, job_dir: str | None) -> Container:
+    """The container of a role.
+
+    With a runtime version, or with an image and a pythonModule, packages are installed and the module is run. Any other
+    image runs as it is, by the truth table of containerCommand and containerArgs.
+    """
+    image = _image(training_input, request)
+    runtime = None
+    if image is None:
+        gpu = request.shape.accelerator is not None and request.shape.accelerator.type.startswith("nvidia")
+        version, python = training_input.runtime_version or "", training_input.python_version or ""
+        runtime = runtime_image(version, python, gpu=gpu)
+    name = image or (runtime.image if runtime else "")
+    arguments = (*(training_input.args or ()), *(("--job-dir", job_dir) if job_dir is not None else ()))
+    command, args = request.config.container_command, request.config.container_args
+    if training_input.python_module is not None and not command and not args:
+        interpreter = runtime.interpreter if runtime else "python3"
+        run = ("python3", BOOTSTRAP, "--", interpreter, "-m", training_input.python_module)
+        return Container(name, run, arguments, image is not None, interpreter, runtime)
+    if command or args:
+        tail = ("--job-dir", job_dir) if job_dir is not None else ()
+        given = (*(args or ()), *tail) if args or tail else None
+        return Container(name, tuple(command) if command else None, given, True, None, runtime)
+    return Container(name, None, arguments or None, True, None, runtime)
+
+
+def _image(training_input: TrainingInputSpec, request: RoleRequest) -> str | None:
+    """The role's own image, else the master's, else None for the runtime version's."""
+    if request.config.image_uri is not None:
+        return request.config.image_uri
+    master = training_input.master_config
+    return master.image_uri if master is not None else None
+
+
+def master_task_type(training_input: TrainingInputSpec) -> str:
+    """``chief`` or ``master`` in TF_CONFIG (section 4.3)."""
+    version = training_input.runtime_version
+    if version is not None:
+        return "chief" if version_key(version) >= _CHIEF_SINCE else "master"
+    return "chief" if training_input.use_chief_in_tf_config else "master"
+
+
+def task_type(role: Role, master: str) -> str:
+    """The name of a role in TF_CONFIG."""
+    return master if role is Role.MASTER else role.value
+
+
+def environment_variables(job: TrainingJobSpec, project: str, training_input_json: str) -> Mapping[str, str]:
+    """Variables that every replica of a job has, without TF_CONFIG and CLUSTER_SPEC (section 4.4)."""
+    return {
+        "CLOUD_ML_JOB": training_input_json,
+        "CLOUD_ML_JOB_ID": job.job_id or "",
+        "CLOUD_ML_PROJECT_ID": project,
+        "CLOUD_ML_REGION": job.training_input.region or "",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def training_input_data(training_input: TrainingInputSpec, job_dir: str | None) -> dict[str, Any]:
+    """The TrainingInput as JSON data with snake_case keys, as TF_CONFIG's ``job`` carries it."""
+    data = training_input.model_dump(mode="json", exclude_none=True)
+    if job_dir is not None:
+        data["job_dir"] = job_dir
+    return data
+
+
+def compact_json(data: Any) -> str:
+    """JSON without spaces, keys sorted, text as it is."""
+    return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,82 @@
+"""The plan as the JSON document that ``encamp plan --format json`` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.cluster import cluster_spec, replicas
+from encamp.plan.containers import compact_json
+
+if TYPE_CHECKING:
+    from encamp.plan.model import Accelerator, JobPlan, ReplicaPlan
+
+#: Beyond so many replicas the cluster stands once in the document instead of in every replica.
+WRITTEN_OUT = 64
+
+
+def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
+    """The document of a job's plan.
+
+    Args:
+        plan: the plan.
+        full: write out TF_CONFIG of every replica, however many there are.
+    """
+    total = sum(group.count for group in plan.groups)
+    written_out = full or total <= WRITTEN_OUT
+    document: dict[str, Any] = {
+        "jobId": plan.job_id,
+        "name": plan.name,
+        "region": plan.region,
+        "replicas": [_replica(plan, replica, written_out=written_out) for replica in replicas(plan)],
+        "nodePools": [
+            {
+                "name": pool.name,
+                "machineType": pool.machine_type,
+                "accelerator": _accelerator(pool.accelerator),
+                "tpuTopology": pool.tpu_topology,
+                "minNodes": pool.min_nodes,
+                "maxNodes": pool.max_nodes,
+                "spot": pool.spot,
+            }
+            for pool in plan.node_pools
+        ],
+        "identity": {
+            "serviceAccount": plan.identity.service_account,
+            "roles": sorted({grant.role for grant in plan.identity.grants}),
+        },
+        "storage": {"bucket": plan.storage.bucket, "jobDir": plan.storage.job_dir},
+        "limits": {
+            "maxRunningTimeSeconds": plan.limits.max_running_time_seconds,
+            "maxRestarts": plan.limits.max_restarts,
+        },
+    }
+    if not written_out:
+        document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
+    return document
+
+
+def _replica(plan: JobPlan, replica: ReplicaPlan, *, written_out: bool) -> dict[str, Any]:
+    group = replica.group
+    env = dict(group.env)
+    if group.custom_container and written_out:
+        env["CLUSTER_SPEC"] = compact_json(cluster_spec(plan, group, replica.index))
+    return {
+        "name": replica.name,
+        "role": group.role.value,
+        "index": replica.index,
+        "requested": {
+            "machineType": group.requested.machine_type,
+            "accelerator": _accelerator(group.requested.accelerator),
+        },
+        "machineType": group.machine_type,
+        "accelerator": _accelerator(group.accelerator),
+        "image": group.image,
+        "command": list(group.command) if group.command is not None else None,
+        "args": list(group.args) if group.args is not None else None,
+        "env": dict(sorted(env.items())),
+        "tfConfig": replica.tf_config if written_out else None,
+    }
+
+
+def _accelerator(accelerator: Accelerator | None) -> dict[str, Any] | None:
+    return None if accelerator is None else {"type": accelerator.type, "count": accelerator.count}

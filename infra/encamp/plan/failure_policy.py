@@ -1,0 +1,72 @@
+"""What happens when a replica fails: the decisions of section 6 of the job model in Kubernetes' own policies.
+
+Out of memory and exit codes 1..127 are permanent: the job fails. 139, and 134 in a custom container, try the whole job
+again; 134 elsewhere is permanent. Any other code restarts the replica, up to five times, then the whole job, up to three
+times. A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again.
+
+A Job's policy says in its message which of its rules matched, and the JobSet's rules read that message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PERMANENT = tuple(range(1, 128))
+_ABORTED = 134
+_SEGMENTATION_FAULT = 139
+_LARGEST = 255
+
+#: Positions of the rules in every Job's policy; the JobSet's rules name them.
+_DISRUPTION, _FOR_GOOD, _WHOLE_JOB = range(3)
+
+
+def pod_failure_rules(*, custom_container: bool, whole_job: bool) -> list[dict[str, Any]]:
+    """Rules of one role's Job.
+
+    Args:
+        custom_container: whether the image is the user's own.
+        whole_job: whether any restart of a replica restarts the whole job.
+    """
+    permanent = [*_PERMANENT] if custom_container else [*_PERMANENT, _ABORTED]
+    again = [_SEGMENTATION_FAULT, *([_ABORTED] if custom_container else [])]
+    if whole_job:
+        again = [code for code in range(128, _LARGEST + 1) if code not in permanent]
+    rules: list[dict[str, Any]] = [{} for _ in range(3)]
+    rules[_DISRUPTION] = {
+        "action": "FailJob" if whole_job else "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+    rules[_FOR_GOOD] = _on_exit_codes(permanent)
+    rules[_WHOLE_JOB] = _on_exit_codes(sorted(again))
+    return rules
+
+
+def _on_exit_codes(codes: list[int]) -> dict[str, Any]:
+    return {"action": "FailJob", "onExitCodes": {"containerName": "replica", "operator": "In", "values": codes}}
+
+
+def job_set_rules(*, whole_job: bool) -> list[dict[str, Any]]:
+    """Rules of the JobSet; what none of them matches restarts the whole job, as often as maxRestarts allows."""
+    rules: list[dict[str, Any]] = [
+        {
+            "name": "permanent",
+            "action": "FailJobSet",
+            "onJobFailureReasons": ["PodFailurePolicy"],
+            "onJobFailureMessagePatterns": [_matched(_FOR_GOOD)],
+        },
+        {"name": "deadline", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
+    ]
+    if whole_job:
+        rules.append(
+            {
+                "name": "disruption",
+                "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"],
+                "onJobFailureMessagePatterns": [_matched(_DISRUPTION)],
+            }
+        )
+    return rules
+
+
+def _matched(rule: int) -> str:
+    return f"matching FailJob rule at index {rule}$"

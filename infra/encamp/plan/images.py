@@ -1,0 +1,75 @@
+"""The container image of a runtime version: the framework's stock image, by a table that is easy to correct."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from encamp.errors import PlanError
+
+
+@dataclass(frozen=True)
+class RuntimeImage:
+    """An image with a framework.
+
+    Attributes:
+        image: the image's name with its tag.
+        interpreter: the command that starts its Python.
+        python: version of that Python.
+    """
+
+    image: str
+    interpreter: str
+    python: str
+
+
+@cache
+def _table() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "runtimes.json").read_bytes())
+    return data
+
+
+def runtime_image(runtime_version: str, python_version: str, *, gpu: bool) -> RuntimeImage:
+    """The image that stands for a runtime version.
+
+    Args:
+        runtime_version: AI Platform's, such as ``2.11``.
+        python_version: the Python asked for.
+        gpu: whether the image must bring CUDA.
+
+    Raises:
+        PlanError: there is no image of this version.
+    """
+    entry = _table()["versions"].get(runtime_version)
+    if entry is None:
+        raise PlanError(
+            f"no image is known for runtime version {runtime_version}",
+            where="trainingInput.runtimeVersion",
+            hint="give an image of your own by masterConfig.imageUri",
+        )
+    python2 = python_version.startswith("2")
+    accelerated = "-gpu" if gpu else ""
+    suffix = "" if python2 else entry["python3Suffix"]
+    return RuntimeImage(
+        image=f"{_table()['image']}:{entry['tag']}{accelerated}{suffix}",
+        interpreter="python2" if python2 else "python3",
+        python=entry["python2" if python2 else "python3"],
+    )
+
+
+def python_warning(found: RuntimeImage, runtime_version: str, python_version: str) -> str | None:
+    """A warning that names both Pythons where the image has not the one that was asked for."""
+    if python_version.startswith("2"):
+        return (
+            f"pythonVersion {python_version}: the set-up of a replica needs python3, and {found.image} may not have it; "
+            "give an image with both by masterConfig.imageUri"
+        )
+    if found.python != python_version:
+        return (
+            f"runtimeVersion {runtime_version} asks for Python {python_version}; "
+            f"the image {found.image} has Python {found.python}"
+        )
+    return None

@@ -1,0 +1,172 @@
+"""From a job and an environment to a plan."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from encamp.errors import PlanError
+from encamp.plan.allocatable import replica_request
+from encamp.plan.cluster import cluster
+from encamp.plan.containers import (
+    Container,
+    compact_json,
+    container,
+    environment_variables,
+    master_task_type,
+    task_type,
+    training_input_data,
+)
+from encamp.plan.identity import identity
+from encamp.plan.images import python_warning
+from encamp.plan.limits import limits
+from encamp.plan.model import (
+    ENVIRONMENT_LABEL,
+    JOB_LABEL,
+    OWNER_LABEL,
+    JobPlan,
+    ReplicaGroupPlan,
+)
+from encamp.plan.names import short_name
+from encamp.plan.pools import node_pools
+from encamp.plan.replicas import roles
+from encamp.plan.storage import storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from encamp.plan.package import LocalPackage
+    from encamp.plan.replicas import RoleRequest
+    from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job import TrainingJobSpec
+
+
+def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, package: LocalPackage | None) -> JobPlan:
+    """Decide everything about a job.
+
+    Args:
+        job: a job that keeps every rule and has an id.
+        environment: where it runs.
+        package: its packed local trainer, where it names a folder.
+
+    Raises:
+        PlanError: the job is valid, but cannot run here.
+    """
+    job_id = _check(job, environment, package)
+    training_input = job.training_input
+    name = short_name(environment.project, environment.name, job_id)
+    placed = storage(job, job_id, environment, package)
+    requests, warnings = roles(training_input)
+    containers = [container(training_input, request, placed.job_dir) for request in requests]
+    bounds = limits(training_input.scheduling)
+    labels = job_labels(environment, name)
+    pools, hosts = node_pools(name, requests, training_input.scheduling, bounds, labels)
+    data = training_input_data(training_input, placed.job_dir)
+    uris = (*(training_input.package_uris or ()), *((placed.package.uri,) if placed.package else ()))
+    variables = environment_variables(job, environment.project, compact_json(data))
+    groups = _groups(job, requests, containers, hosts, variables, uris)
+    return JobPlan(
+        job_id=job_id,
+        name=name,
+        region=training_input.region or environment.region,
+        project=environment.project,
+        environment=environment.name,
+        namespace=environment.namespace,
+        groups=groups,
+        cluster=cluster(name, groups),
+        node_pools=pools,
+        identity=identity(name, environment.project, training_input, placed),
+        storage=placed,
+        limits=bounds,
+        labels=labels,
+        training_input=data,
+        runtime_version=training_input.runtime_version,
+        python_version=training_input.python_version,
+        warnings=(*warnings, *_warnings(job, environment, containers)),
+    )
+
+
+def job_labels(environment: EnvironmentSpec, name: str) -> Mapping[str, str]:
+    """Labels of everything that belongs to a job."""
+    return {**environment_labels(environment), JOB_LABEL: name}
+
+
+def environment_labels(environment: EnvironmentSpec) -> Mapping[str, str]:
+    """Labels of everything that belongs to an environment."""
+    return {OWNER_LABEL: environment.owner, ENVIRONMENT_LABEL: environment.name}
+
+
+def _check(job: TrainingJobSpec, environment: EnvironmentSpec, package: LocalPackage | None) -> str:
+    """The job's id, if this version can run the job in this environment."""
+    if job.job_id is None:
+        raise PlanError("the job has no id", where="jobId", hint="name it by --job-id")
+    if job.training_input.hyperparameters is not None:
+        raise PlanError(
+            "this version checks hyperparameter tuning jobs, but cannot run them yet",
+            where="trainingInput.hyperparameters",
+            hint="remove the block to run one training with the values of args",
+        )
+    region = job.training_input.region
+    if region is not None and region != environment.region and not environment.stands_in:
+        raise PlanError(
+            f"the job runs in {region}, the environment {environment.name} is in {environment.region}",
+            where="trainingInput.region",
+            hint="choose an environment of that region by --environment, or change the region",
+        )
+    if (job.encamp.package_path is None) != (package is None):
+        raise PlanError("the local trainer package was not packed", where="encamp.packagePath")
+    return job.job_id
+
+
+def _groups(
+    job: TrainingJobSpec,
+    requests: Sequence[RoleRequest],
+    containers: Sequence[Container],
+    pools: Sequence[str],
+    variables: Mapping[str, str],
+    uris: tuple[str, ...],
+) -> tuple[ReplicaGroupPlan, ...]:
+    master = master_task_type(job.training_input)
+    return tuple(
+        ReplicaGroupPlan(
+            role=request.role,
+            count=request.count,
+            requested=request.requested,
+            machine_type=request.shape.machine_type,
+            accelerator=request.shape.accelerator,
+            image=chosen.image,
+            command=chosen.command,
+            args=chosen.args,
+            env=variables,
+            task_type=task_type(request.role, master),
+            package_uris=uris if chosen.interpreter is not None else (),
+            node_pool=pool,
+            resources=replica_request(request.shape.machine_type, request.shape.accelerator),
+            custom_container=chosen.custom,
+            interpreter=chosen.interpreter,
+        )
+        for request, chosen, pool in zip(requests, containers, pools, strict=True)
+    )
+
+
+def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Sequence[Container]) -> list[str]:
+    found: list[str] = []
+    training_input = job.training_input
+    if training_input.region != environment.region:
+        found.append(
+            f"the job asks for {training_input.region}; the environment {environment.name} is in {environment.region} "
+            "and stands in for it"
+        )
+    version, python = training_input.runtime_version, training_input.python_version
+    runtime = containers[0].runtime
+    differing = python_warning(runtime, version, python) if runtime and version and python else None
+    if differing is not None:
+        found.append(differing)
+    if training_input.enable_web_access:
+        found.append("enableWebAccess has no effect yet: use kubectl exec to look into a replica")
+    for field, value in (("network", training_input.network), ("encryptionConfig", training_input.encryption_config)):
+        if value is not None:
+            found.append(f"{field} is checked, but the environment's own is used by this version")
+    if any(re.match(r"gcr\.io/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
+        found.append("images of AI Platform itself may be gone; the job fails to start if they are")
+    return found

@@ -1,0 +1,216 @@
+"""What the templates see: a plan in Kubernetes' terms, every decision made, nothing left to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.allocatable import GPU_RESOURCE, TPU_RESOURCE
+from encamp.plan.cluster import cluster_spec, tf_config
+from encamp.plan.containers import compact_json
+from encamp.plan.failure_policy import job_set_rules, pod_failure_rules
+from encamp.plan.names import PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from encamp.plan.model import JobPlan, NodePoolPlan, ReplicaGroupPlan
+
+#: Label with the role of a job's pods.
+ROLE_LABEL = "encamp-role"
+INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
+BOOTSTRAP_MOUNT = "/encamp"
+RUN_MOUNT = "/encamp-run"
+TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
+#: Between SIGTERM and SIGKILL. TensorFlow's workers swallow SIGTERM when their chief is gone.
+GRACE_SECONDS = 30
+
+#: Stands for the index while JSON is written; replaced by Kubernetes' reference without quotes around it.
+_INDEX_MARK = "\x01index\x01"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable, its value as Kubernetes must see it."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class AccountView:
+    """The Kubernetes service account."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    google_service_account: str
+
+
+@dataclass(frozen=True)
+class FilesView:
+    """The ConfigMap with the bootstrap script."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """One role."""
+
+    role: str
+    count: int
+    labels: Mapping[str, str]
+    replica_restarts: int
+    pod_failure_rules: Sequence[Mapping[str, Any]]
+    node_selector: Mapping[str, str]
+    tolerations: Sequence[Mapping[str, str]]
+    image: str
+    command: Sequence[str] | None
+    args: Sequence[str] | None
+    working_dir: str | None
+    env: Sequence[Variable]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class JobSetView:
+    """The JobSet."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    max_restarts: int
+    failure_rules: Sequence[Mapping[str, Any]]
+    active_deadline_seconds: int
+    service_account: str
+    grace_seconds: int
+    port: int
+    termination_path: str
+    bootstrap_mount: str
+    run_mount: str
+    config_map: str
+    groups: Sequence[GroupView]
+
+
+def escaped(text: str) -> str:
+    """Text that Kubernetes' expansion of ``$(NAME)`` turns back into itself: every ``$`` doubled."""
+    return text.replace("$", "$$")
+
+
+def account_view(plan: JobPlan) -> AccountView:
+    """The service account of a job."""
+    identity = plan.identity
+    name = identity.kubernetes_service_account
+    return AccountView(name, plan.namespace, plan.labels, identity.service_account)
+
+
+def config_map_name(plan: JobPlan) -> str:
+    """The name of the ConfigMap of a job."""
+    return f"{plan.name}-bootstrap"
+
+
+def files_view(plan: JobPlan, script: str) -> FilesView:
+    """The bootstrap script and what it is to set up."""
+    packages = next((list(group.package_uris) for group in plan.groups if group.package_uris), [])
+    settings = {
+        "packages": packages,
+        "pythonVersion": plan.python_version,
+        "runDirectory": RUN_MOUNT,
+        "runtimeVersion": plan.runtime_version,
+        "terminationMessage": TERMINATION_PATH,
+    }
+    data = {"bootstrap.json": compact_json(settings) + "\n", "bootstrap.py": script}
+    return FilesView(config_map_name(plan), plan.namespace, plan.labels, data)
+
+
+def job_set_view(plan: JobPlan) -> JobSetView:
+    """The JobSet of a job."""
+    scheduling = plan.training_input.get("scheduling") or {}
+    whole_job = bool(scheduling.get("resilient_to_worker_restart"))
+    return JobSetView(
+        name=plan.name,
+        namespace=plan.namespace,
+        labels=plan.labels,
+        max_restarts=plan.limits.max_restarts,
+        failure_rules=job_set_rules(whole_job=whole_job),
+        active_deadline_seconds=plan.limits.active_deadline_seconds,
+        service_account=plan.identity.kubernetes_service_account,
+        grace_seconds=GRACE_SECONDS,
+        port=PORT,
+        termination_path=TERMINATION_PATH,
+        bootstrap_mount=BOOTSTRAP_MOUNT,
+        run_mount=RUN_MOUNT,
+        config_map=config_map_name(plan),
+        groups=[_group(plan, group, whole_job=whole_job) for group in plan.groups],
+    )
+
+
+def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupView:
+    pool = next(pool for pool in plan.node_pools if pool.name == group.node_pool)
+    devices = {name: str(count) for name, count in group.resources.devices.items()}
+    amounts = {"cpu": f"{group.resources.cpu_millis}m", "memory": f"{group.resources.memory_mib}Mi"}
+    return GroupView(
+        role=group.role.value,
+        count=group.count,
+        labels={**plan.labels, ROLE_LABEL: group.role.value},
+        replica_restarts=plan.limits.max_replica_restarts,
+        pod_failure_rules=pod_failure_rules(custom_container=group.custom_container, whole_job=whole_job),
+        node_selector=_node_selector(pool),
+        tolerations=_tolerations(pool, devices),
+        image=group.image,
+        command=_escaped(group.command),
+        args=_escaped(group.args),
+        working_dir="/" if group.interpreter is not None else None,
+        env=variables(plan, group),
+        requests={**amounts, **devices},
+        limits=devices,
+    )
+
+
+def _escaped(words: Sequence[str] | None) -> list[str] | None:
+    return None if words is None else [escaped(word) for word in words]
+
+
+def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
+    """The variables of a group, TF_CONFIG last, with references to the index that Kubernetes resolves."""
+    found = [Variable(name, escaped(value)) for name, value in sorted(group.env.items())]
+    if group.custom_container:
+        found.append(Variable("CLUSTER_SPEC", _indexed(cluster_spec(plan, group, _INDEX_MARK))))
+    return [*found, Variable("TF_CONFIG", _indexed(tf_config(plan, group, _INDEX_MARK)))]
+
+
+def _indexed(data: Mapping[str, Any]) -> str:
+    mark = compact_json(_INDEX_MARK)
+    return escaped(compact_json(data)).replace(mark, f"$({INDEX_VARIABLE})", 1)
+
+
+def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
+    selector = {"cloud.google.com/gke-nodepool": pool.name}
+    if pool.tpu_topology is not None and pool.accelerator is not None:
+        selector["cloud.google.com/gke-tpu-accelerator"] = pool.accelerator.type
+        selector["cloud.google.com/gke-tpu-topology"] = pool.tpu_topology
+    elif pool.accelerator is not None:
+        selector["cloud.google.com/gke-accelerator"] = pool.accelerator.type
+    if pool.spot:
+        selector["cloud.google.com/gke-spot"] = "true"
+    return selector
+
+
+def _tolerations(pool: NodePoolPlan, devices: Mapping[str, str]) -> list[dict[str, str]]:
+    key, value, effect = pool.taint
+    tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": effect}]
+    tolerations.extend(
+        {"key": device, "operator": "Exists", "effect": "NoSchedule"}
+        for device in (GPU_RESOURCE, TPU_RESOURCE)
+        if device in devices
+    )
+    if pool.spot:
+        tolerations.append(
+            {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+        )
+    return tolerations

@@ -1,0 +1,146 @@
+"""The Kubernetes objects of a job, rendered from ``templates/`` and compared with the plan.
+
+Text of the user's reaches a template as a value only and is written as JSON, which YAML reads back as the same text.
+What was rendered is parsed again and must say what the plan means.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from encamp.errors import PlanError
+from encamp.plan.manifest_views import account_view, files_view, job_set_view
+from encamp.resources import resource
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from encamp.plan.manifest_views import JobSetView
+    from encamp.plan.model import JobPlan
+
+#: Linux takes no single variable or argument of more bytes (MAX_ARG_STRLEN), its name, ``=`` and end included.
+LONGEST_STRING = 131_072
+#: What etcd stores in one object, less what the API server adds.
+LARGEST_OBJECT = 1_400_000
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Characters that JSON writes as they are and YAML refuses or folds.
+_UNSAFE = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes lists of numbers in one line and no aliases, as people write manifests."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+
+def _write_list(dumper: Any, data: list[Any]) -> Any:
+    numbers = bool(data) and all(isinstance(element, int) for element in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=numbers)
+
+
+_Dumper.add_representer(list, _write_list)
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """A job's objects as plain data, in the order in which they are created."""
+
+    service_account: dict[str, Any]
+    config_map: dict[str, Any]
+    job_set: dict[str, Any]
+
+    def __iter__(self) -> Any:
+        return iter((self.service_account, self.config_map, self.job_set))
+
+    def to_yaml(self) -> str:
+        """All objects as one YAML stream."""
+        return yaml.dump_all(self, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+
+
+def render_manifests(plan: JobPlan) -> Manifests:
+    """The objects of a job.
+
+    Raises:
+        PlanError: the job is too large for one JobSet, or for one variable of a process.
+    """
+    view = job_set_view(plan)
+    _check_sizes(view)
+    script = resource("templates", "bootstrap.py").read_text(encoding="utf-8")
+    manifests = Manifests(
+        service_account=_render("service-account.yaml.j2", account=account_view(plan)),
+        config_map=_render("config-map.yaml.j2", files=files_view(plan, script)),
+        job_set=_render("job-set.yaml.j2", job=view),
+    )
+    _compare(manifests.job_set, view)
+    return manifests
+
+
+def to_json(value: Any) -> str:
+    """JSON that YAML reads back as the same value."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2  # noqa: PLC0415 - `encamp plan` and `validate` render nothing
+
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resource("templates")),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - YAML, not HTML: every value goes through to_json
+        keep_trailing_newline=True,
+    )
+    found.filters["tojson"] = to_json
+    return found
+
+
+def _render(template: str, **values: Any) -> dict[str, Any]:
+    text = _environment().get_template(template).render(**values)
+    data: dict[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506 - the safe loader, in C where there is one
+    return data
+
+
+def _check_sizes(view: JobSetView) -> None:
+    total = 0
+    for group in view.groups:
+        words = [*(group.command or ()), *(group.args or ()), *(f"{each.name}={each.value}" for each in group.env)]
+        sizes = [len(word.encode()) for word in words]
+        total += sum(sizes)
+        if max(sizes, default=0) >= LONGEST_STRING:
+            raise PlanError(
+                f"a variable or argument of the {group.role} has {max(sizes)} bytes; Linux takes at most {LONGEST_STRING}",
+                where="trainingInput",
+                hint="use fewer replicas or shorter arguments",
+            )
+    if total > LARGEST_OBJECT:
+        raise PlanError(f"the job needs {total} bytes of the cluster's memory; at most {LARGEST_OBJECT}")
+
+
+def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
+    """The rendered JobSet says what the plan means; anything else is a bug of a template."""
+    groups = rendered["spec"]["replicatedJobs"]
+    for found, meant in zip(groups, view.groups, strict=True):
+        job = found["template"]["spec"]
+        pod = job["template"]["spec"]
+        (container,) = pod["containers"]
+        said = (
+            (found["name"], job["completions"], job["parallelism"], pod["nodeSelector"], pod["tolerations"]),
+            (container["image"], container.get("command"), container.get("args"), container["resources"]["requests"]),
+            [(each["name"], each["value"]) for each in container["env"][1:]],
+        )
+        wanted = (
+            (meant.role, meant.count, meant.count, meant.node_selector, meant.tolerations),
+            (meant.image, meant.command, meant.args, meant.requests),
+            [(each.name, each.value) for each in meant.env],
+        )
+        if said != wanted:
+            raise AssertionError(f"the template of {view.name} changed the plan of {meant.role}: {said} != {wanted}")

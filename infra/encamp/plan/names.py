@@ -1,0 +1,86 @@
+"""Every cloud name of a job. A name is built here, carries a hash, and is checked after it was built.
+
+Job ids go to 128 characters with capitals and ``_``; cloud names are short and lowercase. The hash keeps different jobs
+different whatever their ids have in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from encamp.errors import PlanError
+from encamp.plan.model import Role
+
+#: Longest short name: what remains for a job when Kubernetes and Compute Engine have added theirs.
+LONGEST_NAME = 28
+#: Longest name of a GKE node pool.
+LONGEST_POOL = 40
+#: Port of every replica's server.
+PORT = 2222
+
+_HASH = 8
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")
+
+
+def short_name(project: str, environment: str, job_id: str) -> str:
+    """The short cloud name of a job, at most 28 characters: a readable part, ``-`` and 8 hex digits."""
+    return bounded(job_id, LONGEST_NAME, _digest(project, environment, job_id))
+
+
+def bounded(text: str, longest: int, digest: str) -> str:
+    """A lowercase name of at most ``longest`` characters that begins like ``text`` and ends in 8 digits of a hash."""
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not slug or not slug[0].isalpha():
+        slug = f"j-{slug}".rstrip("-")
+    name = f"{slug[: longest - _HASH - 1].rstrip('-')}-{digest[:_HASH]}"
+    return _checked(name, _NAME, longest)
+
+
+def pool_name(name: str, shape: str) -> str:
+    """The name of the node pool of one shape of a job, at most 40 characters."""
+    plain = f"{name}-{shape}"
+    if len(plain) <= LONGEST_POOL and _NAME.fullmatch(plain):
+        return plain
+    return bounded(plain, LONGEST_POOL, _digest(name, shape))
+
+
+def scratch_bucket(project: str, environment: str, job_id: str) -> str:
+    """The name of the job's own bucket. Bucket names are shared by the whole world, so it carries 16 hex digits."""
+    name = short_name(project, environment, job_id)
+    digest = _digest(project, environment, job_id)
+    if _REFUSED_IN_BUCKETS.search(name):
+        name = f"job-{digest[:_HASH]}"
+    return _checked(f"{name}-scratch-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
+
+
+def service_account_email(account_id: str, project: str) -> str:
+    """The e-mail of a service account that the job makes."""
+    return f"{account_id}@{project}.iam.gserviceaccount.com"
+
+
+def replica_name(role: Role, index: int) -> str:
+    """``worker-1``: how a plan and a user call a replica."""
+    return f"{role.value}-{index}"
+
+
+def log_name(role: Role, index: int) -> str:
+    """``worker-replica-1``: AI Platform's name of a replica in logs."""
+    return f"{role.value}-replica-{index}"
+
+
+def replica_host(name: str, role: Role, index: int) -> str:
+    """The host name of a replica inside the cluster, as JobSet's headless service gives it."""
+    return f"{name}-{role.value}-0-{index}.{name}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _checked(name: str, form: re.Pattern[str], longest: int) -> str:
+    if len(name) > longest or form.fullmatch(name) is None:
+        raise PlanError(f"no cloud name can be made: {name!r}", hint="choose another job id")
+    return name

@@ -1,0 +1,79 @@
+"""A local trainer folder as a wheel: the same files give the same bytes, on any machine and on any day."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Version of every packed trainer; its content, not its version, tells one from another.
+VERSION = "0.0.0"
+#: Largest package, in bytes of its files.
+MAXIMUM_BYTES = 64 * 1024 * 1024
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_MODE = 0o644 << 16
+
+
+@dataclass(frozen=True)
+class LocalPackage:
+    """A packed trainer: its wheel's name, bytes and digest (hexadecimal SHA-256)."""
+
+    file_name: str
+    content: bytes
+    sha256: str
+
+
+def pack(name: str, files: Mapping[str, bytes]) -> LocalPackage:
+    """A pure wheel of one package.
+
+    Args:
+        name: name of the package, such as ``trainer``.
+        files: path inside the package (``task.py``, ``data/words.txt``) to content.
+
+    Raises:
+        PlanError: it is no package, or too large.
+    """
+    if "__init__.py" not in files:
+        raise PlanError(
+            f"{name} has no __init__.py, so it is no Python package",
+            where="encamp.packagePath",
+            hint=f"create {name}/__init__.py; it may be empty",
+        )
+    size = sum(len(content) for content in files.values())
+    if size > MAXIMUM_BYTES:
+        message = f"{name} has {size} bytes; at most {MAXIMUM_BYTES}"
+        raise PlanError(message, where="encamp.packagePath", hint="keep data in a bucket")
+    content = _wheel(name, files)
+    return LocalPackage(f"{name}-{VERSION}-py3-none-any.whl", content, hashlib.sha256(content).hexdigest())
+
+
+def _wheel(name: str, files: Mapping[str, bytes]) -> bytes:
+    info = f"{name}-{VERSION}.dist-info"
+    members = {f"{name}/{path}": content for path, content in sorted(files.items())}
+    members[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n".encode()
+    members[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: encamp\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    members[f"{info}/top_level.txt"] = f"{name}\n".encode()
+    record = f"{info}/RECORD"
+    lines = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in members.items()]
+    members[record] = "".join([*lines, f"{record},,\n"]).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for path, content in members.items():
+            entry = zipfile.ZipInfo(path, _EPOCH)
+            entry.external_attr = _MODE
+            entry.create_system = 3
+            archive.writestr(entry, content)
+    return buffer.getvalue()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

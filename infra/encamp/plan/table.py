@@ -1,0 +1,145 @@
+"""A plan as plain text for people, in 100 columns where the names allow it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from encamp.plan.cluster import tf_config
+from encamp.plan.containers import compact_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from encamp.plan.model import Accelerator, Grant, JobPlan, ReplicaGroupPlan
+
+_WIDTH = 100
+
+
+def job_table(plan: JobPlan, *, full: bool = False) -> str:
+    """The plan in words and columns.
+
+    Args:
+        plan: the plan.
+        full: also TF_CONFIG of every replica.
+    """
+    parts = [
+        f"Job {plan.job_id} in {plan.region}, environment {plan.environment} (cloud name {plan.name})",
+        _titled("Replicas", _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan))),
+        *(_titled(f"Container of {_names(group)}", _container(plan, group)) for group in _distinct(plan)),
+        _titled("Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "SPOT"), _pools(plan))),
+        _titled("Identity", [plan.identity.service_account, *(_grant(grant) for grant in plan.identity.grants)]),
+        _titled("Storage", _storage(plan)),
+        _titled("Limits", _limits(plan)),
+    ]
+    if full:
+        configs = [
+            f"{group.role.value}-{index} {compact_json(tf_config(plan, group, index))}"
+            for group in plan.groups
+            for index in range(group.count)
+        ]
+        parts.append(_titled("TF_CONFIG", configs))
+    if plan.warnings:
+        parts.append(_titled("Warnings", [f"! {warning}" for warning in plan.warnings]))
+    return "\n\n".join(parts)
+
+
+def _titled(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *(f"  {line}" for line in lines)])
+
+
+def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    table = [header, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _replicas(plan: JobPlan) -> list[tuple[str, ...]]:
+    return [
+        (
+            group.role.value,
+            str(group.count),
+            f"{group.requested.machine_type}{_with(group.requested.accelerator)}",
+            group.machine_type,
+            _amount(group.accelerator),
+        )
+        for group in plan.groups
+    ]
+
+
+def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
+    """One group of each container, so that what all share is shown once."""
+    shown: dict[tuple[object, ...], ReplicaGroupPlan] = {}
+    for group in plan.groups:
+        shown.setdefault((group.image, group.command, group.args), group)
+    return list(shown.values()) if len(shown) > 1 else list(shown.values())[:1]
+
+
+def _names(group: ReplicaGroupPlan) -> str:
+    return f"the {group.role.value}" if group.custom_container else "every replica"
+
+
+def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
+    words = [*(group.command or ("<the image's ENTRYPOINT>",)), *(group.args or ())]
+    shown = [word if word.startswith("<") else shlex.quote(word) for word in words]
+    lines = [f"image    {group.image}", *_wrapped("command  ", shown)]
+    lines.extend(f"package  {uri}" for uri in group.package_uris)
+    lines.append(f"env      {', '.join([*sorted(group.env), 'TF_CONFIG'])}")
+    tasks = ", ".join(f"{len(hosts)} x {task}" for task, hosts in plan.cluster.tasks.items())
+    lines.append(f"cluster  {tasks}")
+    return lines
+
+
+def _wrapped(label: str, words: Sequence[str]) -> list[str]:
+    """Words behind a label, continued below it where a line is full; no word is broken."""
+    lines, line = [], label
+    for word in words:
+        if len(line) + len(word) > _WIDTH - 4 and line.strip() and line != label:
+            lines.append(line.rstrip() + " \\")
+            line = " " * len(label)
+        line += f"{word} "
+    return [*lines, line.rstrip()]
+
+
+def _pools(plan: JobPlan) -> list[tuple[str, ...]]:
+    return [
+        (
+            pool.name,
+            f"{pool.min_nodes}..{pool.max_nodes}",
+            pool.machine_type,
+            _amount(pool.accelerator) + (f" {pool.tpu_topology}" if pool.tpu_topology else ""),
+            "yes" if pool.spot else "no",
+        )
+        for pool in plan.node_pools
+    ]
+
+
+def _grant(grant: Grant) -> str:
+    place = "the project" if grant.bucket is None else f"gs://{grant.bucket}/{grant.prefix}"
+    return f"{grant.role} on {place}"
+
+
+def _storage(plan: JobPlan) -> list[str]:
+    storage = plan.storage
+    return [
+        f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
+        f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
+        f"scratch  gs://{storage.scratch_bucket} (goes with the job)",
+    ]
+
+
+def _limits(plan: JobPlan) -> list[str]:
+    limits = plan.limits
+    wait = f"{limits.max_wait_time_seconds} s" if limits.max_wait_time_seconds is not None else "no limit"
+    return [
+        f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
+        f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole job",
+    ]
+
+
+def _amount(accelerator: Accelerator | None) -> str:
+    return "-" if accelerator is None else f"{accelerator.count} x {accelerator.type}"
+
+
+def _with(accelerator: Accelerator | None) -> str:
+    return "" if accelerator is None else f" + {accelerator.count} x {accelerator.type}"

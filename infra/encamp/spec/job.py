@@ -1,0 +1,65 @@
+"""The Job resource as written, and encamp's own block beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from encamp.spec.fields import Flag, Text, Written
+from encamp.spec.training import TrainingInputSpec
+
+#: Fields of a Job that the service writes; a described job that is run again still has them.
+OUTPUT_ONLY = (
+    "training_output",
+    "prediction_output",
+    "create_time",
+    "start_time",
+    "end_time",
+    "state",
+    "error_message",
+    "job_position",
+    "etag",
+)
+
+
+class EncampSpec(Written):
+    """What AI Platform had no field for. Old files have no such block."""
+
+    package_path: Text | None = None
+    """Folder of the trainer package, relative to the job file; it is packed and uploaded with the job."""
+    managed_job_dir: Flag = False
+    """True: the job dir is a folder of the job's own in the environment's artifacts bucket."""
+
+
+class TrainingJobSpec(Written):
+    """A training job. The id may come from elsewhere than the file, see :mod:`encamp.spec.job_id`."""
+
+    job_id: Text | None = None
+    """Unique in the project: a letter, then letters, digits and ``_``, at most 128 characters."""
+    training_input: TrainingInputSpec = TrainingInputSpec()
+    """What to train."""
+    labels: dict[Text, Text] | None = None
+    """Labels for grouping jobs."""
+    encamp: EncampSpec = EncampSpec()
+    """encamp's own options."""
+    prediction_input: Any = None
+    """Batch prediction; not a training job."""
+    explanation_input: Any = None
+    """Batch explanation; not a training job."""
+    training_output: Any = None
+    """Written by the service, ignored."""
+    prediction_output: Any = None
+    """Written by the service, ignored."""
+    create_time: Any = None
+    """Written by the service, ignored."""
+    start_time: Any = None
+    """Written by the service, ignored."""
+    end_time: Any = None
+    """Written by the service, ignored."""
+    state: Any = None
+    """Written by the service, ignored."""
+    error_message: Any = None
+    """Written by the service, ignored."""
+    job_position: Any = None
+    """Written by the service, ignored."""
+    etag: Any = None
+    """Version of a job that was read, ignored."""

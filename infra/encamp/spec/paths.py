@@ -1,0 +1,34 @@
+"""Paths as people read them, and the nearest right spelling of a word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+#: Similarity in percent from which a word is offered as what was meant.
+_ALIKE = 70
+_LONGEST_WORD = 100
+
+
+def dotted(path: tuple[str | int, ...]) -> str:
+    """``trainingInput.hyperparameters.params[0].type`` for a path of keys and indices."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def nearest(word: str, allowed: Collection[str]) -> str | None:
+    """The allowed word most like ``word``, whatever its case and separators, or None when none is alike."""
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a file with mistakes pays for it
+
+    if not word or len(word) > _LONGEST_WORD:
+        return None
+    found = process.extractOne(word, list(allowed), scorer=fuzz.WRatio, processor=_plain, score_cutoff=_ALIKE)
+    return found[0] if found else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -1,0 +1,108 @@
+"""What a rule sees of a job, and how it reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import Problem
+from encamp.spec.job import TrainingJobSpec
+from encamp.spec.paths import dotted
+from encamp.spec.training import ReplicaConfig, ScaleTier, TrainingInputSpec
+
+if TYPE_CHECKING:
+    from encamp.spec.loading import DataPath
+    from encamp.spec.reading import Reading
+
+
+@dataclass(frozen=True)
+class RoleFields:
+    """The fields of one role. The master's count is always 1."""
+
+    name: str
+    type_field: str
+    count_field: str | None
+    config_field: str
+
+
+#: The roles in the order of the fields.
+ROLES = (
+    RoleFields("master", "master_type", None, "master_config"),
+    RoleFields("worker", "worker_type", "worker_count", "worker_config"),
+    RoleFields("parameter server", "parameter_server_type", "parameter_server_count", "parameter_server_config"),
+    RoleFields("evaluator", "evaluator_type", "evaluator_count", "evaluator_config"),
+)
+INPUT = "training_input"
+
+
+@dataclass
+class Case:
+    """A job under examination."""
+
+    job: TrainingJobSpec
+    reading: Reading
+    warnings: list[Problem] = field(default_factory=list)
+
+    @property
+    def input(self) -> TrainingInputSpec:
+        """The job's TrainingInput."""
+        return self.job.training_input
+
+    @property
+    def tier(self) -> ScaleTier:
+        """The scale tier; BASIC when absent."""
+        return self.input.scale_tier or ScaleTier.BASIC
+
+    @property
+    def custom(self) -> bool:
+        """Whether machines are chosen one by one; assumed where the tier itself is wrong."""
+        return self.tier is ScaleTier.CUSTOM or self.broken(INPUT, "scale_tier")
+
+    def machine_type(self, role: RoleFields) -> str | None:
+        """The machine type field of a role."""
+        value: str | None = getattr(self.input, role.type_field)
+        return value
+
+    def count(self, role: RoleFields) -> int:
+        """How many replicas of a role the file asks for; 1 for the master."""
+        return 1 if role.count_field is None else getattr(self.input, role.count_field) or 0
+
+    def config(self, role: RoleFields) -> ReplicaConfig:
+        """The options of a role, empty ones where the file has none."""
+        return getattr(self.input, role.config_field) or ReplicaConfig()
+
+    @property
+    def master_image(self) -> str | None:
+        """The master's custom image."""
+        return self.config(ROLES[0]).image_uri
+
+    @property
+    def master_image_broken(self) -> bool:
+        """Whether a master image was given in a form that could not be read."""
+        return self.broken(INPUT, "master_config", "image_uri")
+
+    def broken(self, *path: str | int) -> bool:
+        """Whether the value at a path was wrong already."""
+        return self.reading.is_broken(path)
+
+    def problem(self, rule: str | None, path: DataPath, message: str, hint: str | None = None) -> None:
+        """Report a mistake, unless what it is about was wrong already."""
+        if not self.reading.is_broken(path):
+            self.reading.report(self.spelled(path), message, rule=rule, hint=hint)
+
+    def warn(self, rule: str | None, path: DataPath, message: str, hint: str | None = None) -> None:
+        """Report something that is accepted, but that the user should know."""
+        spelled = self.spelled(path)
+        self.warnings.append(Problem(dotted(spelled), self.reading.document.line(spelled), rule, message, hint))
+
+    def spelled(self, path: DataPath) -> DataPath:
+        """The path as the file spells it."""
+        return self.reading.spelled(path, TrainingJobSpec)
+
+    def name(self, *path: str | int) -> str:
+        """The last part of a path as the file spells it, for use inside a message."""
+        return dotted(self.spelled(path)[-1:])
+
+    def written(self, path: DataPath) -> Any:
+        """How a scalar stands in the text, where it is no string."""
+        return self.reading.document.written.get(self.spelled(path))

@@ -1,0 +1,124 @@
+"""Rules of images, packages, commands and versions: V08-V12 and V17."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from encamp.spec.ai_platform import CLOUD_TPU, ai_platform, version_key
+from encamp.spec.paths import nearest
+from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.rules.places import gcs_path_problem
+
+if TYPE_CHECKING:
+    from encamp.spec.rules.case import Case
+
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_MOST_PACKAGES = 100
+_RUNTIME = (INPUT, "runtime_version")
+_IMAGE = (INPUT, "master_config", "image_uri")
+
+
+def check_runtime(case: Case) -> None:
+    """V08: exactly one of runtimeVersion and the master's image, and a version that there was."""
+    version, image = case.input.runtime_version, case.master_image
+    if version is not None and image is not None:
+        case.problem("V08", _RUNTIME, "excludes masterConfig.imageUri: a job has exactly one of the two")
+    elif version is None and image is None and not case.master_image_broken:
+        case.problem(
+            "V08", _RUNTIME, "is missing: a job has a runtimeVersion or a masterConfig.imageUri", 'write "2.11"'
+        )
+    if version is None:
+        return
+    known = ai_platform().runtime_versions
+    if version not in known:
+        close = nearest(version, known)
+        hint = f'write "{close}"' if close else None
+        case.problem("V08", _RUNTIME, f"{version[:40]!r} is not one of {', '.join(known)}", hint)
+    if case.input.use_chief_in_tf_config:
+        message = "has no effect with runtimeVersion; 2.1 and newer say chief anyway"
+        case.warn(None, (INPUT, "use_chief_in_tf_config"), message)
+
+
+def check_python(case: Case) -> None:
+    """V09: pythonVersion is there and fits runtimeVersion."""
+    version, python = case.input.runtime_version, case.input.python_version
+    path = (INPUT, "python_version")
+    if case.master_image is not None or case.master_image_broken:
+        if python is not None and case.master_image is not None:
+            case.warn("V09", path, "has no effect: the image has a Python of its own")
+        return
+    runtime = ai_platform().runtime_versions.get(version or "")
+    if runtime is None:
+        if python is None:
+            case.problem("V09", path, "is missing: it is required with a runtimeVersion", 'write "3.7"')
+        return
+    choices = " or ".join(f'"{choice}"' for choice in runtime.pythons)
+    if python is None:
+        case.problem("V09", path, f"is missing: runtimeVersion {version} has {choices}", f"set it to {choices}")
+    elif python not in runtime.pythons:
+        message = f"{python[:40]!r} does not fit runtimeVersion {version}, which has {choices}"
+        case.problem("V09", path, message, f"set it to {choices}")
+
+
+def check_packages(case: Case) -> None:
+    """V10: packages and module without a custom image; gs:// paths, at most 100."""
+    uris = case.input.package_uris
+    path = (INPUT, "package_uris")
+    for index, uri in enumerate(uris or []):
+        wrong = gcs_path_problem(uri)
+        if wrong is None and not uri.removeprefix("gs://").partition("/")[2]:
+            wrong = "names a bucket, not a package"
+        if wrong is not None:
+            case.problem("V10", (*path, index), f"{uri[:120]!r}: {wrong}", "such as gs://my-bucket/trainer-0.1.tar.gz")
+    if uris is not None and len(uris) > _MOST_PACKAGES:
+        case.problem("V10", path, f"has {len(uris)} packages; at most {_MOST_PACKAGES}")
+    module = case.input.python_module
+    if module is not None and not _MODULE.fullmatch(module):
+        close = module.removesuffix(".py").replace("/", ".").replace("-", "_")
+        hint = f"write {close}" if _MODULE.fullmatch(close) else None
+        case.problem(
+            "V10", (INPUT, "python_module"), f"{module[:120]!r} must be a dotted name, such as trainer.task", hint
+        )
+    if case.master_image is not None or case.master_image_broken:
+        return
+    local = case.job.encamp.package_path is not None or case.broken("encamp")
+    if not uris and not local:
+        hint = "name a gs:// package, or a local folder by encamp.packagePath"
+        case.problem("V10", path, "is missing: without a custom image a job needs at least one package", hint)
+    if module is None:
+        message = "is missing: without a custom image a job names the module to run"
+        case.problem("V10", (INPUT, "python_module"), message, "such as trainer.task")
+
+
+def check_commands(case: Case) -> None:
+    """V11 and V12: containerCommand and containerArgs exclude args, and need an image."""
+    for role in ROLES:
+        config = case.config(role)
+        for name in ("container_command", "container_args"):
+            path = (INPUT, role.config_field, name)
+            if not getattr(config, name):
+                continue
+            if case.input.args:
+                case.problem("V11", path, "excludes trainingInput.args", "move the arguments here, or remove it")
+            if config.image_uri is None and case.master_image is None and not case.master_image_broken:
+                where = case.name(INPUT, role.config_field)
+                message = f"needs a custom image: neither {where} nor masterConfig has an imageUri"
+                case.problem("V12", path, message, "set masterConfig.imageUri, or use pythonModule and args")
+
+
+def check_tpu_version(case: Case) -> None:
+    """V17: tpuTfVersion with a TPU worker's custom image, and nowhere else."""
+    for role in ROLES:
+        config = case.config(role)
+        path = (INPUT, role.config_field, "tpu_tf_version")
+        is_tpu = case.machine_type(role) == CLOUD_TPU and role.name == "worker"
+        custom_image = config.image_uri is not None or case.master_image is not None
+        if config.tpu_tf_version is not None and not (is_tpu and custom_image):
+            message = "is allowed for a TPU worker with a custom image only"
+            case.problem("V17", path, message, "remove it")
+        elif is_tpu and custom_image and config.tpu_tf_version is None:
+            case.problem("V17", path, "is missing: a TPU worker with a custom image needs it", 'such as "2.1"')
+        elif config.tpu_tf_version is not None and config.tpu_tf_version not in ai_platform().runtime_versions:
+            newest = max(ai_platform().runtime_versions, key=version_key)
+            case.problem("V17", path, f"{config.tpu_tf_version[:40]!r} is no runtime version; the newest is {newest}")

@@ -1,0 +1,98 @@
+"""Rules of the Job around the TrainingInput: V01, V23, and encamp's own block."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from encamp.spec.job import OUTPUT_ONLY
+from encamp.spec.job_id import LONGEST, is_job_id, job_id_from
+from encamp.spec.rules.case import INPUT
+
+if TYPE_CHECKING:
+    from encamp.spec.rules.case import Case
+
+_MOST_LABELS = 64
+_LONGEST_LABEL = 63
+
+
+def check_job_id(case: Case) -> None:
+    """V01: the id's form."""
+    job_id = case.job.job_id
+    if job_id is not None and not is_job_id(job_id):
+        case.problem(
+            "V01",
+            ("job_id",),
+            f"{job_id[:140]!r} must be a letter, then letters, digits and _, at most {LONGEST} characters",
+            f"write {job_id_from(job_id)}",
+        )
+
+
+def check_kind(case: Case) -> None:
+    """Exactly one input, and it is a TrainingInput."""
+    for name in ("prediction_input", "explanation_input"):
+        if getattr(case.job, name) is not None:
+            case.problem(None, (name,), "is no training job; only trainingInput is run", "remove it")
+    if (INPUT,) not in case.reading.written_paths and not case.broken(INPUT):
+        case.problem(None, (INPUT,), "is missing: the file describes no training", "begin with `trainingInput:`")
+    if case.input.nas_job_spec is not None:
+        case.problem(None, (INPUT, "nas_job_spec"), "neural architecture search is not supported", "remove it")
+    for name in OUTPUT_ONLY:
+        if getattr(case.job, name) is not None:
+            case.warn(None, (name,), "is written by the service and ignored here")
+
+
+def check_labels(case: Case) -> None:
+    """V23: number, keys and values of labels."""
+    labels = case.job.labels or {}
+    if len(labels) > _MOST_LABELS:
+        case.problem("V23", ("labels",), f"has {len(labels)} labels; at most {_MOST_LABELS} are allowed")
+    for key, value in labels.items():
+        if not (key and _starts_label(key[0]) and _is_label(key)):
+            case.problem(
+                "V23",
+                ("labels", key),
+                f"the key {key[:80]!r} must be a lowercase letter, then lowercase letters, digits, _ and -, "
+                f"at most {_LONGEST_LABEL} characters",
+                f"write {key.lower()}" if _is_label(key.lower()) and key and _starts_label(key[0].lower()) else None,
+            )
+        if not _is_label(value):
+            case.problem(
+                "V23",
+                ("labels", key),
+                f"the value {value[:80]!r} must be lowercase letters, digits, _ and -, at most {_LONGEST_LABEL} characters",
+                f"write {value.lower()}" if _is_label(value.lower()) else None,
+            )
+
+
+def _starts_label(character: str) -> bool:
+    return unicodedata.category(character) in {"Ll", "Lo"}
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= _LONGEST_LABEL and all(
+        character in "_-" or unicodedata.category(character) in {"Ll", "Lo", "Nd"} for character in text
+    )
+
+
+def check_encamp(case: Case) -> None:
+    """encamp's block: the package folder stays below the job file's, one job dir only."""
+    block = case.job.encamp
+    if block.package_path is not None:
+        path = PurePosixPath(block.package_path)
+        if path.is_absolute() or ".." in path.parts or not path.name or "\\" in block.package_path:
+            case.problem(
+                None,
+                ("encamp", "package_path"),
+                f"{block.package_path!r} must be a folder below the job file's own, such as `trainer`",
+            )
+        elif not path.name.isidentifier():
+            case.problem(None, ("encamp", "package_path"), f"{path.name!r} is no name that Python can import")
+    if block.managed_job_dir and case.input.job_dir is not None:
+        case.problem(
+            None,
+            ("encamp", "managed_job_dir"),
+            "there is a jobDir already; a job has one job dir",
+            "remove jobDir, or managedJobDir",
+        )

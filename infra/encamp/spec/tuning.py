@@ -1,0 +1,85 @@
+"""Hyperparameter tuning as written: HyperparameterSpec and ParameterSpec."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from encamp.spec.fields import Double, Flag, Int64, Text, Written
+
+
+class Goal(StrEnum):
+    """Whether larger or smaller metrics are better."""
+
+    GOAL_TYPE_UNSPECIFIED = "GOAL_TYPE_UNSPECIFIED"
+    MAXIMIZE = "MAXIMIZE"
+    MINIMIZE = "MINIMIZE"
+
+
+class Algorithm(StrEnum):
+    """How the next trial's values are chosen; unspecified is Bayesian optimisation."""
+
+    ALGORITHM_UNSPECIFIED = "ALGORITHM_UNSPECIFIED"
+    GRID_SEARCH = "GRID_SEARCH"
+    RANDOM_SEARCH = "RANDOM_SEARCH"
+    POPULATION_BASED_TRAINING = "POPULATION_BASED_TRAINING"
+
+
+class ParameterType(StrEnum):
+    """What values a tuned parameter takes."""
+
+    PARAMETER_TYPE_UNSPECIFIED = "PARAMETER_TYPE_UNSPECIFIED"
+    DOUBLE = "DOUBLE"
+    INTEGER = "INTEGER"
+    CATEGORICAL = "CATEGORICAL"
+    DISCRETE = "DISCRETE"
+
+
+class ParameterScale(StrEnum):
+    """How the space between two bounds is stretched for the search."""
+
+    NONE = "NONE"
+    UNIT_LINEAR_SCALE = "UNIT_LINEAR_SCALE"
+    UNIT_LOG_SCALE = "UNIT_LOG_SCALE"
+    UNIT_REVERSE_LOG_SCALE = "UNIT_REVERSE_LOG_SCALE"
+
+
+class ParameterSpec(Written):
+    """One tuned parameter."""
+
+    parameter_name: Text | None = None
+    """Name of the parameter; the trainer receives ``--<name>=<value>``."""
+    type: ParameterType | None = None
+    """DOUBLE, INTEGER, CATEGORICAL or DISCRETE."""
+    min_value: Double | None = None
+    """Smallest value of a DOUBLE or INTEGER."""
+    max_value: Double | None = None
+    """Largest value of a DOUBLE or INTEGER."""
+    categorical_values: list[Text] | None = None
+    """Values of a CATEGORICAL."""
+    discrete_values: list[Double] | None = None
+    """Values of a DISCRETE, strictly increasing, at most 1000."""
+    scale_type: ParameterScale | None = None
+    """Scale of a DOUBLE or INTEGER."""
+
+
+class HyperparameterSpec(Written):
+    """A tuning study over the job."""
+
+    goal: Goal | None = None
+    """MAXIMIZE (the default) or MINIMIZE."""
+    params: list[ParameterSpec] | None = None
+    """The tuned parameters, at least one."""
+    max_trials: Int64 | None = None
+    """Trials attempted in all; 1 when absent."""
+    max_parallel_trials: Int64 | None = None
+    """Trials at a time; 1 when absent."""
+    max_failed_trials: Int64 | None = None
+    """Failed trials that end the study; 0 leaves it to the service."""
+    hyperparameter_metric_tag: Text | None = None
+    """Summary tag of the metric; ``training/hptuning/metric`` when absent."""
+    algorithm: Algorithm | None = None
+    """Search algorithm; Bayesian when absent."""
+    enable_trial_early_stopping: Flag | None = None
+    """Whether hopeless trials are stopped early."""
+    resume_previous_job_id: Text | None = None
+    """Id of an earlier tuning job whose study goes on."""

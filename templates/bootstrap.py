@@ -1,0 +1,260 @@
+"""Runs in every replica before the trainer: installs its packages, runs it, and says how it ended.
+
+    python3 bootstrap.py -- python3 -m trainer.task ARGUMENTS...
+
+Reads bootstrap.json beside itself. Needs the standard library of Python 3.6 or newer, and nothing of encamp. Exits with
+the trainer's own code, or 128 + n when signal n ended it.
+"""
+
+import collections
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+
+METADATA_TOKEN = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
+STORAGE = "https://storage.googleapis.com/storage/v1/b/{}/o/{}?alt=media"
+#: A new account's rights take a while to reach every server; until then it is refused.
+PATIENCE_SECONDS = 180
+LONGEST_MESSAGE = 4096
+LAST_LINES = 40
+
+
+class SetUpError(Exception):
+    """The replica could not be set up; ``reason`` is one word for programs."""
+
+    def __init__(self, reason, message, lines=()):
+        super().__init__(message)
+        self.reason = reason
+        self.lines = list(lines)
+
+
+class Stopped(Exception):
+    """SIGTERM came before the trainer was started."""
+
+
+def say(text):
+    """A line of the replica's own log, told apart from the trainer's."""
+    print("encamp: " + text, file=sys.stderr, flush=True)
+
+
+def settings():
+    """What to set up."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def fetch(url, headers, what):
+    """The body of a GET, tried again while the cause may pass."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    pause = 0.5
+    while True:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            problem = "HTTP {} {}".format(error.code, error.reason)
+            passing = error.code in (401, 403, 408, 429) or error.code >= 500
+        except (OSError, ValueError) as error:
+            problem, passing = str(error), True
+        if not passing or time.monotonic() + pause > deadline:
+            raise SetUpError("PackageDownloadFailed", "cannot read {}: {}".format(what, problem))
+        time.sleep(pause)
+        pause = min(pause * 2, 10)
+
+
+def token():
+    """An access token of the job's account."""
+    body = fetch(METADATA_TOKEN, {"Metadata-Flavor": "Google"}, "a token of the job's account")
+    return json.loads(body.decode("utf-8"))["access_token"]
+
+
+def download(uri, folder, index):
+    """A package of Cloud Storage as a local file."""
+    bucket, _, name = uri[len("gs://") :].partition("/")
+    say("Downloading the package: " + uri)
+    url = STORAGE.format(urllib.parse.quote(bucket, safe=""), urllib.parse.quote(name, safe=""))
+    content = fetch(url, {"Authorization": "Bearer " + token()}, uri)
+    place = os.path.join(folder, "downloads", str(index))
+    os.makedirs(place, exist_ok=True)
+    path = os.path.join(place, os.path.basename(name))
+    with open(path, "wb") as file:
+        file.write(content)
+    return path
+
+
+def is_pure_wheel(path):
+    """Whether a package is a wheel whose installation is to unpack it."""
+    if not path.endswith("-none-any.whl"):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return not any(".data/" in name.partition("/")[0] + "/" for name in archive.namelist())
+
+
+def unpack(path, target):
+    """Install a pure wheel."""
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(target)
+
+
+def pip(arguments, what):
+    """Run pip; its last lines are the reason when it fails."""
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"] + arguments
+    say("Running command: " + " ".join(command))
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = []
+    for line in run.stdout:
+        sys.stderr.buffer.write(line)
+        lines.append(line.decode("utf-8", "replace").rstrip())
+    if run.wait() != 0:
+        raise SetUpError("PackageInstallFailed", "pip could not install " + what, lines[-LAST_LINES:])
+
+
+def requirements(target):
+    """Requirements of what lies in ``target`` that nothing fulfils yet."""
+    try:
+        metadata = importlib.import_module("importlib.metadata")
+        parse = importlib.import_module("pip._vendor.packaging.requirements").Requirement
+    except ImportError:
+        return []
+    missing = []
+    for distribution in metadata.distributions(path=[target]):
+        for text in distribution.requires or []:
+            requirement = parse(text)
+            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+                continue
+            try:
+                found = metadata.version(requirement.name)
+            except metadata.PackageNotFoundError:
+                found = None
+            if found is None or not requirement.specifier.contains(found, prereleases=True):
+                missing.append(text.partition(";")[0].strip())
+    return missing
+
+
+def install(uris, folder):
+    """Install packages, in order, into a folder of this pod's own; what they require comes after all of them."""
+    target = os.path.join(folder, "packages")
+    os.makedirs(target, exist_ok=True)
+    sys.path.insert(0, target)
+    for index, uri in enumerate(uris):
+        path = download(uri, folder, index)
+        if is_pure_wheel(path):
+            unpack(path, target)
+        else:
+            pip(["--target", target, "--upgrade", "--no-deps", path], os.path.basename(path))
+    missing = requirements(target)
+    if missing:
+        pip(["--target", target, "--upgrade"] + missing, ", ".join(missing))
+    return target
+
+
+def tell_versions(wanted):
+    """One line when the Python here is not the one that was asked for."""
+    here = "{}.{}".format(*sys.version_info[:2])
+    if wanted.get("pythonVersion") and wanted["pythonVersion"] != here:
+        say(
+            "runtime version {} asks for Python {}; this replica has Python {}".format(
+                wanted.get("runtimeVersion") or "of the image", wanted["pythonVersion"], here
+            )
+        )
+
+
+def pump(source, sink, lines):
+    """Copy a stream as it comes and keep its last lines."""
+    for line in iter(source.readline, b""):
+        sink.write(line)
+        sink.flush()
+        lines.append(line[:2000].decode("utf-8", "replace").rstrip())
+
+
+def run_trainer(command, packages, lines):
+    """Run the trainer to its end, passing SIGTERM on; its exit code."""
+    environment = dict(os.environ)
+    paths = [packages] + ([environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else [])
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    say("Running task: " + " ".join(command[:3]))
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
+    signal.signal(signal.SIGINT, lambda number, frame: child.send_signal(number))
+    pumps = [
+        threading.Thread(target=pump, args=(source, sink, lines), daemon=True)
+        for source, sink in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
+    ]
+    for thread in pumps:
+        thread.start()
+    code = child.wait()
+    for thread in pumps:
+        thread.join(5)
+    return 128 - code if code < 0 else code
+
+
+def memory_kills():
+    """How many processes of this container were killed for lack of memory, where the kernel says so."""
+    for path, key in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill")):
+        try:
+            with open(path) as file:
+                for line in file:
+                    name, _, value = line.partition(" ")
+                    if name == key:
+                        return int(value)
+        except (OSError, ValueError):
+            continue
+    return 0
+
+
+def write_message(path, code, reason, lines):
+    """The termination message: how it ended and the last lines, as much as fits."""
+    kept = list(lines)
+    while True:
+        text = json.dumps({"exitCode": code, "reason": reason, "lastLines": kept}, ensure_ascii=False)
+        if len(text.encode("utf-8", "replace")) <= LONGEST_MESSAGE or not kept:
+            break
+        kept = kept[1:] if len(kept) > 1 else [kept[0][: len(kept[0]) // 2]] if len(kept[0]) > 1 else []
+    try:
+        with open(path, "wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        say("cannot write {}: {}".format(path, error))
+
+
+def stop(number, frame):
+    """SIGTERM while packages are installed."""
+    raise Stopped()
+
+
+def main(arguments):
+    """Set up, run, report."""
+    command = arguments[arguments.index("--") + 1 :]
+    wanted = settings()
+    lines = collections.deque(maxlen=LAST_LINES)
+    kills = memory_kills()
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        tell_versions(wanted)
+        packages = install(wanted["packages"], wanted["runDirectory"])
+        code = run_trainer(command, packages, lines)
+        reason = "Completed" if code == 0 else "Error"
+        if code == 128 + signal.SIGKILL and memory_kills() > kills:
+            reason = "OOMKilled"
+    except SetUpError as error:
+        code, reason = 1, error.reason
+        lines.extend([*error.lines, str(error)])
+        say(str(error))
+    except Stopped:
+        code, reason = 128 + signal.SIGTERM, "Stopped"
+    say("Module completed; cleaning up." if code == 0 else "The replica exits with {} ({}).".format(code, reason))
+    write_message(wanted["terminationMessage"], code, reason, lines)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
