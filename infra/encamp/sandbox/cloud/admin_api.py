@@ -1,0 +1,69 @@
+"""What only the sandbox's own processes and tests ask of the cloud, under ``/encamp/v1``; administrators only.
+
+- ``PUT nodePools/<full name>/size`` ``{"currentNodeCount": n}``: the autoscaler tells how many nodes there are.
+- ``GET | POST | DELETE faults``: faults to come, in the form of ``faults.Fault``.
+- ``GET resources?kind=&parent=``: what exists, every kind (``GET faults`` and this are for tests and for people).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse
+
+from encamp.sandbox.cloud.calls import no_such_method
+from encamp.sandbox.cloud.container_api import set_node_count
+from encamp.sandbox.cloud.container_shapes import node_pool
+from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.faults import Fault
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from encamp.sandbox.cloud.calls import Call
+    from encamp.sandbox.cloud.faults import Faults
+    from encamp.sandbox.cloud.store import CloudResource, CloudStore
+
+
+class AdminApi:
+    """Serves ``/encamp/v1``."""
+
+    def __init__(self, store: CloudStore, faults: Faults) -> None:
+        self._store = store
+        self._faults = faults
+
+    async def __call__(self, call: Call) -> Response:
+        """Answer one call."""
+        if not call.principal.admin:
+            raise GoogleError(403, "Only the sandbox's administrator may call this.")
+        match (call.method, *call.path):
+            case ("PUT", "v1", "nodePools", *name, "size") if name:
+                body = await call.json()
+                changed = set_node_count(self._store, "/".join(name), body.get("currentNodeCount"))
+                return JSONResponse(node_pool(changed))
+            case ("GET", "v1", "faults"):
+                return JSONResponse({"faults": [fault.json() for fault in self._faults.list()]})
+            case ("POST", "v1", "faults"):
+                fault = Fault.of(await call.json())
+                self._faults.add(fault)
+                return JSONResponse(fault.json(), status_code=201)
+            case ("DELETE", "v1", "faults"):
+                self._faults.clear()
+                return JSONResponse({})
+            case ("GET", "v1", "resources"):
+                kind, parent = call.query.get("kind", ""), call.query.get("parent", "")
+                found = self._store.list(kind, parent) if kind else self._store.children(parent or "projects")
+                return JSONResponse({"resources": [_shown(item) for item in found]})
+        raise no_such_method(call)
+
+
+def _shown(resource: CloudResource) -> dict[str, Any]:
+    return {
+        "name": resource.name,
+        "kind": resource.kind,
+        "labels": resource.labels,
+        "createTime": resource.created,
+        "updateTime": resource.updated,
+        "etag": resource.etag,
+        "body": resource.body,
+    }

@@ -1,0 +1,72 @@
+"""Refusals of Google's APIs, in the shape that they answer them.
+
+Sources: cloud.google.com/apis/design/errors (status names and HTTP codes); google.rpc.Status.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    409: "ALREADY_EXISTS",
+    412: "FAILED_PRECONDITION",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+}
+_REASON = {
+    400: "badRequest",
+    401: "authError",
+    403: "forbidden",
+    404: "notFound",
+    405: "methodNotAllowed",
+    409: "alreadyExists",
+    412: "conditionNotMet",
+    429: "rateLimitExceeded",
+    500: "backendError",
+    503: "backendError",
+}
+
+
+class GoogleError(Exception):
+    """A request that an API refuses.
+
+    Args:
+        code: HTTP status.
+        message: what the caller reads.
+        reason: the older APIs' reason word; by default the usual one of the code.
+        status: the newer APIs' status name; by default the usual one of the code.
+    """
+
+    def __init__(self, code: int, message: str, *, reason: str | None = None, status: str | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.reason = reason or _REASON.get(code, "backendError")
+        self.status = status or _STATUS.get(code, "UNKNOWN")
+
+    def __str__(self) -> str:
+        return f"googleapi: Error {self.code}: {self.message}, {self.reason}"
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body of the answer: one that clients of the older and of the newer form read."""
+        problem = {"message": self.message, "domain": "global", "reason": self.reason}
+        return {"error": {"code": self.code, "message": self.message, "status": self.status, "errors": [problem]}}
+
+
+def not_found(name: str) -> GoogleError:
+    """Nothing has this full name."""
+    return GoogleError(404, f"Not found: {name}.")
+
+
+def permission_denied(permission: str, resource: str) -> GoogleError:
+    """The caller may not do this to that."""
+    return GoogleError(
+        403, f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).", reason="forbidden"
+    )

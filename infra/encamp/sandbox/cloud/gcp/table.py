@@ -1,0 +1,31 @@
+"""Every type that the sandbox's ``gcp`` provider serves, by token."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from encamp.sandbox.cloud.gcp.container_types import CLUSTER, NODE_POOL
+from encamp.sandbox.cloud.gcp.member_types import ACCOUNT_MEMBER, BUCKET_MEMBER, PROJECT_MEMBER
+from encamp.sandbox.cloud.gcp.network_types import NETWORK, ROUTER, ROUTER_NAT, SUBNETWORK
+from encamp.sandbox.cloud.gcp.project_types import ACCOUNT, REPOSITORY, SERVICE
+from encamp.sandbox.cloud.gcp.storage_types import BUCKET, BUCKET_OBJECT
+
+TYPES: Final = {
+    type_.token: type_
+    for type_ in (
+        SERVICE,
+        NETWORK,
+        SUBNETWORK,
+        ROUTER,
+        ROUTER_NAT,
+        CLUSTER,
+        NODE_POOL,
+        REPOSITORY,
+        BUCKET,
+        BUCKET_OBJECT,
+        BUCKET_MEMBER,
+        ACCOUNT,
+        ACCOUNT_MEMBER,
+        PROJECT_MEMBER,
+    )
+}

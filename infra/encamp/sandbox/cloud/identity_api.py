@@ -1,0 +1,167 @@
+"""Service accounts, tokens for them, and IAM policies: iam v1, iamcredentials v1, cloudresourcemanager v1 and v3.
+
+Sources: cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts,
+cloud.google.com/iam/docs/reference/credentials/rest, cloud.google.com/resource-manager/reference/rest.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse
+
+from encamp.sandbox.cloud.calls import no_such_method, page
+from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.policies import Binding
+from encamp.sandbox.cloud.tokens import LIFETIME_SECONDS
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from encamp.sandbox.cloud.access import Access
+    from encamp.sandbox.cloud.calls import Call
+    from encamp.sandbox.cloud.policies import Policies
+    from encamp.sandbox.cloud.store import CloudResource, CloudStore
+    from encamp.sandbox.cloud.tokens import Tokens
+
+
+def service_account(resource: CloudResource) -> dict[str, Any]:
+    """A ServiceAccount as the API shows it."""
+    inputs, facts = resource.body["inputs"], resource.body["facts"]
+    shown = {
+        "name": resource.name,
+        "projectId": resource.name.split("/")[1],
+        "uniqueId": facts["uniqueId"],
+        "email": facts["email"],
+        "displayName": inputs.get("displayName"),
+        "description": inputs.get("description"),
+        "disabled": inputs.get("disabled"),
+        "oauth2ClientId": facts["uniqueId"],
+        "etag": resource.etag,
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+class IdentityApi:
+    """Serves iam, iamcredentials and cloudresourcemanager."""
+
+    def __init__(self, store: CloudStore, policies: Policies, access: Access, tokens: Tokens) -> None:
+        self._store = store
+        self._policies = policies
+        self._access = access
+        self._tokens = tokens
+
+    async def iam(self, call: Call) -> Response:
+        """Answer a call of the IAM API."""
+        match call.plain:
+            case ("v1", "projects", project, "serviceAccounts") if call.method == "GET":
+                self._access.require(call.principal, "iam.serviceAccounts.list")
+                found = [service_account(item) for item in self._store.list("serviceAccount", f"projects/{project}")]
+                shown, following = page(found, call.query)
+                answer = {"accounts": shown} if shown else {}
+                return JSONResponse({**answer, "nextPageToken": following} if following else answer)
+            case ("v1", "projects", _, "serviceAccounts", email):
+                name = self._account(email)
+                if call.verb:
+                    return await self._policy(call, name, "iam.serviceAccounts")
+                if call.method == "GET":
+                    self._access.require(call.principal, "iam.serviceAccounts.get", resource=name)
+                    return JSONResponse(service_account(self._store.get(name)))
+                if call.method == "DELETE":
+                    self._access.require(call.principal, "iam.serviceAccounts.delete", resource=name)
+                    delete_account(self._store, self._policies, name)
+                    return JSONResponse({})
+        raise no_such_method(call)
+
+    async def credentials(self, call: Call) -> Response:
+        """Give an access token for a service account; administrators only, and no delegation."""
+        match call.plain:
+            case ("v1", "projects", _, "serviceAccounts", email) if call.verb == "generateAccessToken":
+                account = self._store.get(self._account(email))
+                resource = account.name
+                if not call.principal.admin:
+                    self._access.require(call.principal, "iam.serviceAccounts.getAccessToken", resource=resource)
+                lifetime = _seconds((await call.json()).get("lifetime"))
+                token, expires = self._tokens.issue(account.body["facts"]["email"], lifetime)
+                moment = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                return JSONResponse({"accessToken": token, "expireTime": moment})
+        raise no_such_method(call)
+
+    async def projects(self, call: Call) -> Response:
+        """Answer a call of the Resource Manager API."""
+        match call.plain:
+            case ("v1" | "v3" as version, "projects", project):
+                name = f"projects/{project}"
+                if call.verb:
+                    return await self._policy(call, name, "resourcemanager.projects")
+                if call.method == "GET":
+                    self._access.require(call.principal, "resourcemanager.projects.get")
+                    return JSONResponse(self._project(version))
+        raise no_such_method(call)
+
+    def _project(self, version: str) -> dict[str, Any]:
+        project, number = self._access.project, project_number(self._access.project)
+        if version == "v3":
+            return {"name": f"projects/{number}", "projectId": project, "displayName": project, "state": "ACTIVE"}
+        return {"projectNumber": number, "projectId": project, "name": project, "lifecycleState": "ACTIVE"}
+
+    def _account(self, email: str) -> str:
+        """The full name of an account that is named by its e-mail or its unique id."""
+        if not email.isdigit():
+            return f"projects/{self._access.project}/serviceAccounts/{email}"
+        for found in self._store.list("serviceAccount"):
+            if found.body["facts"]["uniqueId"] == email:
+                return found.name
+        raise GoogleError(404, f"Unknown service account: {email}.")
+
+    async def _policy(self, call: Call, resource: str, service: str) -> Response:
+        if resource.rpartition("/")[0].endswith("serviceAccounts"):
+            self._store.get(resource)
+        if call.verb == "getIamPolicy":
+            self._access.require(call.principal, f"{service}.getIamPolicy", resource=resource)
+            return JSONResponse(self._policies.show(resource))
+        if call.verb == "setIamPolicy" and call.method == "POST":
+            self._access.require(call.principal, f"{service}.setIamPolicy", resource=resource)
+            policy = (await call.json()).get("policy") or {}
+            return JSONResponse(set_policy(self._access, resource, policy))
+        if call.verb == "testIamPermissions" and call.method == "POST":
+            asked = (await call.json()).get("permissions") or []
+            given = [name for name in asked if self._access.allows(call.principal, name, resource=resource)]
+            return JSONResponse({"permissions": given} if given else {})
+        raise no_such_method(call)
+
+
+def set_policy(access: Access, resource: str, policy: dict[str, Any]) -> dict[str, Any]:
+    """Check and set a whole policy."""
+    bindings = [Binding.of(data) for data in policy.get("bindings") or ()]
+    present = access.policies.bindings(resource)
+    for binding in bindings:
+        if binding not in present:
+            access.check_binding(resource, binding)
+    return access.policies.replace(resource, bindings, etag=policy.get("etag"))
+
+
+def delete_account(store: CloudStore, policies: Policies, name: str) -> None:
+    """Delete a service account; its bindings elsewhere stay and say that it is gone."""
+    account = store.get(name)
+    store.delete(name)
+    policies.mark_deleted(account.body["facts"]["email"], account.body["facts"]["uniqueId"])
+
+
+def project_number(project: str) -> str:
+    """The number of a project: twelve digits that follow from its id."""
+    from hashlib import sha256  # noqa: PLC0415 - beside its only use
+
+    return str(100_000_000_000 + int(sha256(project.encode()).hexdigest(), 16) % 900_000_000_000)
+
+
+
+
+def _seconds(lifetime: object) -> float:
+    if lifetime in (None, ""):
+        return LIFETIME_SECONDS
+    text = str(lifetime)
+    if not text.endswith("s") or not text[:-1].isdigit() or not 0 < int(text[:-1]) <= LIFETIME_SECONDS:
+        raise GoogleError(400, f"lifetime has to be between 1s and {LIFETIME_SECONDS}s.")
+    return int(text[:-1])

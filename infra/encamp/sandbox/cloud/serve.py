@@ -1,0 +1,93 @@
+"""Runs every server of the cloud in one event loop: the provider, the front in plain and in TLS, the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from encamp.sandbox.cloud.cloud import Cloud, make_front
+from encamp.sandbox.cloud.connect_proxy import ConnectProxy
+from encamp.sandbox.cloud.provider import GcpProvider
+from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.provider import ProviderServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from starlette.types import ASGIApp
+
+    from encamp.sandbox.layout import Layout
+
+_HOST = "127.0.0.1"
+_GRACE_SECONDS = 3
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that leaves signals to us: there are several of it in one process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+@contextlib.asynccontextmanager
+async def running(layout: Layout) -> AsyncIterator[Cloud]:
+    """All servers of a sandbox's cloud, for as long as the context lasts."""
+    cloud = Cloud.open(layout.cloud_database, layout.project)
+    front, storage = make_front(cloud, layout)
+    client = StorageClient.of(layout)
+    provider = ProviderServer(GcpProvider(cloud, client, layout), layout.ports.gcp_provider)
+    proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
+    fronts = [_uvicorn(front, layout.ports.front), _tls(front, layout)]
+    tasks = [asyncio.create_task(server.serve()) for server in fronts]
+    try:
+        await provider.start()
+        await proxy.start()
+        while not all(server.started for server in fronts):
+            if any(task.done() for task in tasks):
+                raise SystemExit(1)
+            await asyncio.sleep(0.02)
+        yield cloud
+    finally:
+        for server in fronts:
+            server.should_exit = True
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await proxy.stop()
+        await provider.stop()
+        await storage.close()
+        await client.close()
+        cloud.close()
+
+
+async def serve(layout: Layout) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with running(layout):
+        await ended.wait()
+
+
+def _uvicorn(app: ASGIApp, port: int, **options: str) -> _Server:
+    config = uvicorn.Config(
+        app,
+        host=_HOST,
+        port=port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        **options,
+    )
+    return _Server(config)
+
+
+def _tls(app: ASGIApp, layout: Layout) -> _Server:
+    certificate, key = layout.pki / "front.crt", layout.pki / "front.key"
+    return _uvicorn(app, layout.ports.front_tls, ssl_certfile=str(certificate), ssl_keyfile=str(key))

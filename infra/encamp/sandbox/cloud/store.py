@@ -1,0 +1,150 @@
+"""What exists in the sandbox's Google Cloud: resources under their full names.
+
+A name is Google's own, such as ``projects/P/locations/L/clusters/C/nodePools/N``, a kind is its collection in the
+singular (``nodePool``), a body is plain JSON. Buckets and objects are the storage server's and not kept here.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.cloud.errors import GoogleError, not_found
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+    from encamp.sandbox.cloud.database import Database
+
+
+@dataclass(frozen=True)
+class CloudResource:
+    """One thing that exists.
+
+    Attributes:
+        name: full name.
+        kind: singular of its collection.
+        body: its own fields, JSON data.
+        created: RFC 3339, UTC.
+        etag: changes with every change of the body or the labels.
+    """
+
+    name: str
+    kind: str
+    body: dict[str, Any]
+    labels: dict[str, str]
+    created: str
+    updated: str
+    etag: str
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the full name."""
+        return self.name.rpartition("/")[2]
+
+
+def timestamp() -> str:
+    """The time now, RFC 3339 with microseconds, UTC: all of one width, so that text order is time order."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class CloudStore:
+    """The resources of one sandbox."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, kind: str, name: str, body: Mapping[str, Any], labels: Mapping[str, str] | None = None
+    ) -> CloudResource:
+        """Make a resource.
+
+        Raises:
+            GoogleError: 409, the name is taken.
+        """
+        now = timestamp()
+        values = (name, kind, json.dumps(dict(body)), json.dumps(dict(labels or {})), now, now, secrets.token_hex(8))
+        with self._database.transaction() as change:
+            if change.execute("SELECT 1 FROM resources WHERE name = ?", (name,)).fetchone():
+                raise GoogleError(409, f"Already exists: {name}.")
+            change.execute("INSERT INTO resources VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        return self.get(name)
+
+    def find(self, name: str) -> CloudResource | None:
+        """The resource of a full name, or None."""
+        row = self._database.one("SELECT * FROM resources WHERE name = ?", name)
+        return _resource(row) if row else None
+
+    def get(self, name: str) -> CloudResource:
+        """The resource of a full name.
+
+        Raises:
+            GoogleError: 404.
+        """
+        found = self.find(name)
+        if found is None:
+            raise not_found(name)
+        return found
+
+    def list(self, kind: str, parent: str = "") -> list[CloudResource]:
+        """Every resource of a kind below a parent's full name, by name."""
+        below = f"{parent}/" if parent else ""
+        query = "SELECT * FROM resources WHERE kind = ? AND substr(name, 1, ?) = ? ORDER BY name"
+        return [_resource(row) for row in self._database.all(query, kind, len(below), below)]
+
+    def children(self, name: str) -> list[CloudResource]:
+        """Every resource whose full name lies below this one."""
+        query = "SELECT * FROM resources WHERE substr(name, 1, ?) = ? ORDER BY name"
+        return [_resource(row) for row in self._database.all(query, len(name) + 1, f"{name}/")]
+
+    def update(
+        self, name: str, body: Mapping[str, Any], labels: Mapping[str, str] | None = None, *, etag: str | None = None
+    ) -> CloudResource:
+        """Replace a resource's body, and its labels if they are given.
+
+        Raises:
+            GoogleError: 404; 412 if ``etag`` is not the present one.
+        """
+        with self._database.transaction() as change:
+            present = self.get(name)
+            if etag not in (None, present.etag):
+                raise GoogleError(412, f"The etag of {name} has changed.")
+            kept = present.labels if labels is None else dict(labels)
+            change.execute(
+                "UPDATE resources SET body = ?, labels = ?, updated = ?, etag = ? WHERE name = ?",
+                (json.dumps(dict(body)), json.dumps(kept), timestamp(), secrets.token_hex(8), name),
+            )
+        return self.get(name)
+
+    def merge(self, name: str, fields: Mapping[str, Any]) -> CloudResource:
+        """Set some fields of a resource's body, the others stay."""
+        with self._database.transaction():
+            return self.update(name, {**self.get(name).body, **fields})
+
+    def delete(self, name: str) -> None:
+        """Delete a resource and all that lies below it, with their policies.
+
+        Raises:
+            GoogleError: 404.
+        """
+        with self._database.transaction() as change:
+            self.get(name)
+            for below in (name, *(child.name for child in self.children(name))):
+                change.execute("DELETE FROM resources WHERE name = ?", (below,))
+                change.execute("DELETE FROM policies WHERE resource = ?", (below,))
+
+
+def _resource(row: sqlite3.Row) -> CloudResource:
+    return CloudResource(
+        name=row["name"],
+        kind=row["kind"],
+        body=json.loads(row["body"]),
+        labels=json.loads(row["labels"]),
+        created=row["created"],
+        updated=row["updated"],
+        etag=row["etag"],
+    )

@@ -1,0 +1,148 @@
+"""Bearer tokens: given for a signed assertion, or by an administrator for a service account; kept only as digests.
+
+Sources: RFC 7523 and developers.google.com/identity/protocols/oauth2/service-account#httprest (the assertion);
+cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from encamp.sandbox.cloud.errors import GoogleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    from encamp.sandbox.cloud.database import Database
+
+LIFETIME_SECONDS = 3600
+_SKEW_SECONDS = 60
+_PREFIX = "ya29.encamp-"
+_PARTS_OF_A_JWT = 3
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who calls: an administrator of the sandbox, or a service account by its e-mail."""
+
+    email: str
+    admin: bool
+
+    @property
+    def member(self) -> str:
+        """The caller as a member of an IAM binding."""
+        return f"serviceAccount:{self.email}"
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The service account whose private key the sandbox gave to its user."""
+
+    email: str
+    key_id: str
+    public_key: RSAPublicKey
+
+    @classmethod
+    def read(cls, path: Path) -> KeyFile:
+        """Read google-credentials.json."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        private = load_pem_private_key(data["private_key"].encode(), None)
+        if not isinstance(private, RSAPrivateKey):
+            raise TypeError(f"{path} holds no RSA key")
+        return cls(data["client_email"], data.get("private_key_id", ""), private.public_key())
+
+
+class Tokens:
+    """Gives tokens and knows whose they are.
+
+    Args:
+        database: where the digests are kept, so that a restart of the front ends no session.
+        key_file: the administrator's service account.
+        admin_token: the token of sandbox.json.
+    """
+
+    def __init__(self, database: Database, key_file: KeyFile, admin_token: str) -> None:
+        self._database = database
+        self._key_file = key_file
+        self._admin_token = admin_token
+
+    def issue(self, email: str, lifetime: float = LIFETIME_SECONDS) -> tuple[str, float]:
+        """A new random token for a principal, and when it expires (epoch seconds)."""
+        token = _PREFIX + secrets.token_urlsafe(32)
+        expires = time.time() + lifetime
+        with self._database.transaction() as change:
+            change.execute("DELETE FROM tokens WHERE expires < ?", (time.time(),))
+            change.execute("INSERT INTO tokens VALUES (?, ?, ?)", (_digest(token), email, expires))
+        return token, expires
+
+    def exchange(self, assertion: str) -> dict[str, Any]:
+        """Give a token for a signed assertion, as an OAuth 2 token endpoint answers."""
+        email = self._verify(assertion)
+        token, _ = self.issue(email)
+        return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS - 1}
+
+    def principal(self, authorization: str | None) -> Principal:
+        """Who an Authorization header stands for.
+
+        Raises:
+            GoogleError: 401.
+        """
+        scheme, _, token = (authorization or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() == "bearer" and token:
+            if hmac.compare_digest(token.encode(), self._admin_token.encode()):
+                return Principal(self._key_file.email, admin=True)
+            if token.count(".") == _PARTS_OF_A_JWT - 1 and not token.startswith(_PREFIX):
+                return Principal(self._verify(token), admin=True)
+            query = "SELECT principal FROM tokens WHERE digest = ? AND expires > ?"
+            if row := self._database.one(query, _digest(token), time.time()):
+                return Principal(row["principal"], admin=row["principal"] == self._key_file.email)
+        message = "Request had invalid authentication credentials. Expected OAuth 2 access token."
+        raise GoogleError(401, message)
+
+    def _verify(self, assertion: str) -> str:
+        """The issuer of an assertion that the key file's key has signed and that has not expired."""
+        try:
+            head, payload, signature = assertion.split(".")
+            header, claims = json.loads(_decode(head)), json.loads(_decode(payload))
+            if header.get("alg") != "RS256":
+                raise _bad_assertion("Invalid JWT: only RS256 is taken.")
+            self._key_file.public_key.verify(_decode(signature), f"{head}.{payload}".encode(), PKCS1v15(), SHA256())
+            issuer, expires, issued = claims["iss"], float(claims["exp"]), float(claims["iat"])
+        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+            raise _bad_assertion("Invalid JWT.") from error
+        except InvalidSignature as error:
+            raise _bad_assertion("Invalid JWT Signature.") from error
+        if issuer != self._key_file.email:
+            raise _bad_assertion("Invalid grant: account not found")
+        if not issued - _SKEW_SECONDS <= time.time() <= expires:
+            raise _bad_assertion("Invalid JWT: Token must be a short-lived token and in a reasonable timeframe.")
+        return issuer
+
+
+def _bad_assertion(message: str) -> GoogleError:
+    return GoogleError(400, message, reason="invalid_grant")
+
+
+def _decode(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

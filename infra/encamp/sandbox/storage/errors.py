@@ -1,0 +1,49 @@
+"""Refusals of the storage API, in the shape that Google's JSON API gives them.
+
+Source: cloud.google.com/storage/docs/json_api/v1/status-codes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class StorageError(Exception):
+    """A request that the storage API refuses.
+
+    Args:
+        code: HTTP status.
+        reason: Google's reason word, such as ``notFound``.
+        message: what the caller reads.
+    """
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(code, reason, message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body of the answer."""
+        problem = {"message": self.message, "domain": "global", "reason": self.reason}
+        return {"error": {"code": self.code, "message": self.message, "errors": [problem]}}
+
+
+def bucket_missing() -> StorageError:
+    """No such bucket."""
+    return StorageError(404, "notFound", "The specified bucket does not exist.")
+
+
+def object_missing(bucket: str, name: str) -> StorageError:
+    """No such object, or no such generation of it."""
+    return StorageError(404, "notFound", f"No such object: {bucket}/{name}")
+
+
+def precondition_failed() -> StorageError:
+    """A generation or metageneration is not the one that the caller expects."""
+    return StorageError(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+
+
+def invalid(message: str) -> StorageError:
+    """The request itself is wrong."""
+    return StorageError(400, "invalid", message)
