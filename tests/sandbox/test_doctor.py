@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from encamp.sandbox import doctor
+from encamp.sandbox.doctor import examine
+from encamp.sandbox.layout import Layout
+from encamp.sandbox.tools import catalog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_everything_is_looked_at_and_what_is_bad_comes_with_advice(tmp_path: Path) -> None:
+    findings = examine(Layout(tmp_path / "none"))
+    subjects = {finding.subject for finding in findings}
+    assert subjects >= {"Python", "Go", "tools", "namespaces", "memory", "open files", "ports", "kubectl"}
+    assert subjects >= {"disk of the sandbox", "pulumi-language-python", "pulumi-resource-kubernetes"}
+    assert all(finding.text for finding in findings)
+    assert all(finding.advice for finding in findings if finding.grade == doctor.BAD)
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_go_and_without_tools_the_sandbox_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalog.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    found = {finding.subject: finding for finding in examine(Layout(tmp_path))}
+    assert found["Go"].grade == doctor.BAD
+    assert "install Go" in found["Go"].advice
+    assert found["tools"].grade == doctor.NOTE
+
+
+def _nothing(_: list[str]) -> None:
+    """No command works."""
+
+
+def _found(name: str) -> str:
+    return f"/bin/{name}"
+
+
+def test_forbidden_namespaces_are_told_with_the_setting_that_forbids_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}
+    monkeypatch.setattr(doctor, "_run", _nothing)
+    monkeypatch.setattr(doctor, "_read", settings.get)
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    monkeypatch.setattr(doctor.shutil, "which", _found)
+    found = {finding.subject: finding for finding in examine(Layout(tmp_path))}
+    assert found["namespaces"].grade == doctor.NOTE
+    assert "apparmor_restrict_unprivileged_userns=0" in found["namespaces"].advice
+
+
+def test_too_little_memory_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_container_limit", lambda: 100 * 1024**2)
+    found = {finding.subject: finding for finding in examine(Layout(tmp_path))}
+    assert found["memory"].grade == doctor.BAD
