@@ -1,0 +1,112 @@
+"""Whether a pod fits a node: the scheduler's filters that matter for node pools, in the scheduler's words.
+
+Node selector, required node affinity, taints, and resources. What pods want of other pods is left to the scheduler.
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,noderesources}.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.kubelet import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
+
+
+def requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
+    """What a pod asks for: its containers together, or its largest init container; and one pod's place."""
+    total: dict[str, Fraction] = {}
+    for container in pod["spec"]["containers"]:
+        for name, amount in _amounts(container).items():
+            total[name] = total.get(name, Fraction(0)) + amount
+    for container in pod["spec"].get("initContainers") or []:
+        for name, amount in _amounts(container).items():
+            total[name] = max(total.get(name, Fraction(0)), amount)
+    return {**total, "pods": Fraction(1)}
+
+
+def free(allocatable: Mapping[str, str], pods: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
+    """What is left of a node with these pods on it."""
+    left = {name: quantity.parse(amount) for name, amount in allocatable.items()}
+    for pod in pods:
+        take(left, pod)
+    return left
+
+
+def take(left: dict[str, Fraction], pod: Mapping[str, Any]) -> None:
+    """Put a pod on a node: less is left of it."""
+    for name, amount in requests(pod).items():
+        left[name] = left.get(name, Fraction(0)) - amount
+
+
+def obstacle(
+    pod: Mapping[str, Any],
+    labels: Mapping[str, str],
+    taints: Sequence[Mapping[str, str]],
+    left: Mapping[str, Fraction],
+) -> str | None:
+    """Why a pod cannot be on a node of such labels, taints and free resources; None where it can."""
+    if not _selected(pod, labels):
+        return NO_MATCH
+    tolerations = pod["spec"].get("tolerations") or []
+    for taint in taints:
+        if taint["effect"] != "PreferNoSchedule" and not any(_tolerates(one, taint) for one in tolerations):
+            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    missing = [name for name, amount in requests(pod).items() if amount > left.get(name, 0)]
+    if missing:
+        return "Too many pods" if missing == ["pods"] else f"Insufficient {min(missing, key=_order)}"
+    return None
+
+
+def _order(name: str) -> tuple[bool, str]:
+    return name == "pods", name
+
+
+def _amounts(container: Mapping[str, Any]) -> dict[str, Fraction]:
+    asked = (container.get("resources") or {}).get("requests") or {}
+    return {name: quantity.parse(amount) for name, amount in asked.items()}
+
+
+def _selected(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    spec = pod["spec"]
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not required:
+        return True
+    terms = required.get("nodeSelectorTerms") or []
+    return any(
+        all(_matches(one, labels) for one in term.get("matchExpressions") or []) and bool(term.get("matchExpressions"))
+        for term in terms
+    )
+
+
+def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(expression["key"]), expression.get("values") or []
+    operator = expression["operator"]
+    if operator in ("Gt", "Lt"):
+        if value is None or not value.lstrip("-").isdigit():
+            return False
+        return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    known = {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }
+    return known.get(operator, False)
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")

@@ -1,0 +1,202 @@
+"""The kubelet's parts put together: runtime, pods, nodes, and the servers that others ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.kubelet.api import Api
+from encamp.sandbox.kubelet.cloud_logs import CloudLogs
+from encamp.sandbox.kubelet.events import Events
+from encamp.sandbox.kubelet.front import Front
+from encamp.sandbox.kubelet.hosts import Hosts
+from encamp.sandbox.kubelet.isolation import choose_runtime
+from encamp.sandbox.kubelet.log_server import LogServer
+from encamp.sandbox.kubelet.metadata import MetadataServer
+from encamp.sandbox.kubelet.nodes import Nodes
+from encamp.sandbox.kubelet.pod import PodLife
+from encamp.sandbox.kubelet.relay import relay
+from encamp.sandbox.kubelet.server import serve
+from encamp.sandbox.kubelet.services import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from encamp.sandbox.kubelet.runtime import Runtime
+    from encamp.sandbox.layout import Layout
+
+_LOG = logging.getLogger(__name__)
+HOST = "127.0.0.1"
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_CA_VARIABLES = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "PIP_CERT",
+)
+#: Settings of this machine's pip that a pod needs to find packages.
+_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_FIND_LINKS", "PIP_NO_INDEX")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a person may change, by environment variables of the sandbox.
+
+    Attributes:
+        idle_seconds: ENCAMP_SANDBOX_IDLE_SECONDS: how long a node stays without a pod.
+        backoff_seconds: ENCAMP_SANDBOX_BACKOFF_SECONDS: the first wait before a container starts again.
+        isolation: ENCAMP_SANDBOX_ISOLATION: ``namespaces``, ``none``, or empty for what this machine allows.
+    """
+
+    idle_seconds: float = 10.0
+    backoff_seconds: float = 10.0
+    isolation: str = ""
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str]) -> Settings:
+        """Read them. Raises ValueError."""
+        return cls(
+            idle_seconds=float(variables.get("ENCAMP_SANDBOX_IDLE_SECONDS") or cls.idle_seconds),
+            backoff_seconds=float(variables.get("ENCAMP_SANDBOX_BACKOFF_SECONDS") or cls.backoff_seconds),
+            isolation=variables.get("ENCAMP_SANDBOX_ISOLATION", ""),
+        )
+
+
+@dataclass
+class _Pods:
+    """Every pod of the cluster as the API server has it, and the lives of those that are on our nodes."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lives: dict[str, PodLife] = field(default_factory=dict)
+
+    def at(self, address: str) -> dict[str, Any] | None:
+        for life in self.lives.values():
+            if life.address == address and not life.terminal:
+                return life.pod
+        return None
+
+
+class Kubelet:
+    """The kubelet of all nodes of one sandbox."""
+
+    def __init__(self, layout: Layout, settings: Settings) -> None:
+        self._layout = layout
+        self._settings = settings
+        self._pods = _Pods()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Run until cancelled; what it started is gone then. Raises SandboxError and OSError at start."""
+        layout, ports = self._layout, self._layout.ports
+        async with contextlib.AsyncExitStack() as stack:
+            api = Api.from_kubeconfig(layout.admin_kubeconfig)
+            stack.push_async_callback(api.close)
+            front = Front(f"http://{HOST}:{ports.front}", layout.token, layout.project)
+            stack.push_async_callback(front.close)
+            logs = LogServer(lambda: list(self._pods.lives.values()), layout.pki, HOST, ports.kubelet)
+            stack.push_async_callback(_close_server, await logs.start())
+            runtime, verdict = await choose_runtime(layout, self._settings.isolation)
+            _LOG.info("isolation: %s", verdict)
+            stack.push_async_callback(runtime.close)
+            kubelet_events, scaler_events = Events(api, "kubelet"), Events(api, "cluster-autoscaler")
+            nodes = Nodes(
+                api,
+                front,
+                scaler_events,
+                lambda: list(self._pods.objects.values()),
+                host=HOST,
+                port=ports.kubelet,
+                idle_seconds=self._settings.idle_seconds,
+            )
+            services = self._services(api, kubelet_events, runtime, nodes)
+            metadata = MetadataServer(api, front, self._pods.at, nodes.get)
+            for server in await _serve_pods(runtime, metadata, ports.front_tls, ports.proxy):
+                stack.push_async_callback(_close_server, server)
+            await nodes.load()
+            shipper = CloudLogs(front, lambda: list(self._pods.lives.values()), nodes.get)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(kubelet_events.run())
+                    group.create_task(scaler_events.run())
+                    group.create_task(nodes.run())
+                    group.create_task(shipper.run())
+                    group.create_task(self._watch(api, services, nodes))
+            finally:
+                for life in self._pods.lives.values():
+                    life.abandon()
+
+    def _services(self, api: Api, events: Events, runtime: Runtime, nodes: Nodes) -> Services:
+        pip = {name: os.environ[name] for name in _PIP_VARIABLES if os.environ.get(name)}
+        return Services(
+            api=api,
+            events=events,
+            runtime=runtime,
+            hosts=Hosts(),
+            pods_folder=self._layout.kubelet_data / "pods",
+            authority=self._layout.ca_certificate,
+            base_env=dict.fromkeys(_CA_VARIABLES, _CERTIFICATES) | pip,
+            allocatable=nodes.allocatable,
+            host_address=HOST,
+            first_backoff_seconds=self._settings.backoff_seconds,
+        )
+
+    async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:
+        async for kind, body in api.watch("/api/v1/pods"):
+            if kind == "LIST":
+                found = {pod["metadata"]["uid"]: {"kind": "Pod", **pod} for pod in body.get("items") or []}
+                for uid in self._pods.objects.keys() - found.keys():
+                    self._forget(uid)
+                self._clean(services.pods_folder, found)
+                for pod in found.values():
+                    self._see(pod, services, nodes)
+            elif kind == "DELETED":
+                self._forget(body["metadata"]["uid"])
+            else:
+                self._see(body, services, nodes)
+            nodes.wake()
+
+    def _see(self, pod: dict[str, Any], services: Services, nodes: Nodes) -> None:
+        uid = pod["metadata"]["uid"]
+        self._pods.objects[uid] = pod
+        if (life := self._pods.lives.get(uid)) is None:
+            node = pod["spec"].get("nodeName")
+            if not node or not nodes.is_ours(node):
+                return
+            life = self._pods.lives[uid] = PodLife(pod, services)
+        life.update(pod)
+
+    def _forget(self, uid: str) -> None:
+        self._pods.objects.pop(uid, None)
+        if (life := self._pods.lives.pop(uid, None)) is not None:
+            task = asyncio.create_task(life.remove())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    @staticmethod
+    def _clean(folder: Path, pods: Mapping[str, Any]) -> None:
+        """Drop what is on disk of pods that are gone."""
+        for old in folder.glob("*_*_*"):
+            if old.name.rsplit("_", 1)[1] not in pods:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+async def _serve_pods(runtime: Runtime, metadata: MetadataServer, tls: int, proxy: int) -> list[asyncio.Server]:
+    """Serve what pods reach at the gateway and at the metadata server's address."""
+    listeners = runtime.listeners
+    servers = [await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"])]
+    for name, port in (("tls", tls), ("proxy", proxy)):
+        if name in listeners:
+            servers.append(await relay(listeners[name], HOST, port))
+    return servers
+
+
+async def _close_server(server: asyncio.Server) -> None:
+    server.close()

@@ -1,0 +1,171 @@
+"""GKE's metadata server, as pods with Workload Identity see it at metadata.google.internal.
+
+It knows the pod by its address, the pod's Kubernetes ServiceAccount by the pod, and the Google service account by
+the annotation ``iam.gke.io/gcp-service-account``. Source: cloud.google.com/compute/docs/metadata/querying-metadata
+and cloud.google.com/kubernetes-engine/docs/concepts/workload-identity.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from encamp.sandbox.kubelet.server import Answer, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from encamp.sandbox.kubelet.api import Api
+    from encamp.sandbox.kubelet.front import Front
+
+_LOG = logging.getLogger(__name__)
+_FLAVOR = {"Metadata-Flavor": "Google", "Server": "GKE Metadata Server"}
+_SCOPES = ("https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email")
+_ROOT = "/computeMetadata/v1"
+_ANNOTATION = "iam.gke.io/gcp-service-account"
+
+
+class MetadataServer:
+    """Answers pods.
+
+    Args:
+        pod_at: gives the pod that has an address, None where none has it.
+        node: gives the labels of a node by its name.
+        cluster: gives name and location of the pod's cluster by the name of its node.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        front: Front,
+        pod_at: Callable[[str], Mapping[str, Any] | None],
+        node: Callable[[str], Mapping[str, Any]],
+    ) -> None:
+        self._api = api
+        self._front = front
+        self._pod_at = pod_at
+        self._node = node
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer one request."""
+        path = request.path.rstrip("/")
+        if path in ("", "/computeMetadata"):
+            return _text("computeMetadata/\n")
+        if request.headers.get("metadata-flavor") != "Google":
+            return Answer(403, b"Missing Metadata-Flavor:Google header.\n", headers=_FLAVOR)
+        pod = self._pod_at(request.peer)
+        if pod is None or not path.startswith(_ROOT):
+            return _missing(path if pod else f"a pod with the address {request.peer}")
+        try:
+            return await self._value(path.removeprefix(_ROOT).strip("/").split("/"), request, pod)
+        except httpx.HTTPStatusError as error:
+            _LOG.warning("token for %s: %s", pod["metadata"]["name"], error.response.text[:300])
+            return Answer(error.response.status_code, error.response.content, headers=_FLAVOR)
+        except httpx.HTTPError as error:
+            return Answer(503, f"the sandbox's cloud does not answer: {error}\n".encode(), headers=_FLAVOR)
+
+    async def _value(self, parts: list[str], request: Request, pod: Mapping[str, Any]) -> Answer:
+        if parts[:2] == ["instance", "service-accounts"]:
+            return await self._accounts(parts[2:], request, pod)
+        tree = self._tree(pod)
+        found: Any = tree
+        for part in parts:
+            found = found.get(part) if isinstance(found, dict) and part else (found if not part else None)
+        if found is None:
+            return _missing("/".join(parts))
+        if isinstance(found, dict):
+            if request.query.get("recursive", "").lower() == "true":
+                return _json(_camel(found))
+            return _text("".join(f"{name}{'/' if isinstance(value, dict) else ''}\n" for name, value in found.items()))
+        return _text(str(found))
+
+    def _tree(self, pod: Mapping[str, Any]) -> dict[str, Any]:
+        node_name = pod["spec"].get("nodeName", "")
+        node = self._node(node_name)
+        labels = (node.get("metadata") or {}).get("labels") or {}
+        full = ((node.get("metadata") or {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
+        parts = full.split("/")
+        zone = labels.get("topology.kubernetes.io/zone", "")
+        number = str(int.from_bytes(self._front.project.encode()[:5], "big"))
+        attributes = {"cluster-name": parts[5], "cluster-location": parts[3]} if len(parts) > 5 else {}  # noqa: PLR2004
+        return {
+            "instance": {
+                "attributes": {**attributes, "cluster-uid": ""},
+                "hostname": f"{node_name}.c.{self._front.project}.internal",
+                "name": node_name,
+                "id": str(int.from_bytes(node_name.encode()[-7:], "big")),
+                "zone": f"projects/{number}/zones/{zone}",
+                "machine-type": f"projects/{number}/machineTypes/{labels.get('node.kubernetes.io/instance-type', '')}",
+            },
+            "project": {"project-id": self._front.project, "numeric-project-id": number},
+        }
+
+    async def _accounts(self, parts: list[str], request: Request, pod: Mapping[str, Any]) -> Answer:
+        email = await self._email(pod)
+        recursive = request.query.get("recursive", "").lower() == "true"
+        parts = [part for part in parts if part]
+        if not parts:
+            return (
+                _json({name: _account(email) for name in ("default", email)})
+                if recursive
+                else _text(f"default/\n{email}/\n")
+            )
+        if parts[0] not in ("default", email):
+            return _missing(parts[0])
+        if parts[1:] == ["token"]:
+            wanted = [scope for scope in request.query.get("scopes", "").split(",") if scope]
+            return await self._token(email, wanted)
+        if parts[1:] == [] and recursive:
+            return _json(_account(email))
+        texts: dict[tuple[str, ...], str] = {
+            (): "aliases\nemail\nidentity\nscopes\ntoken\n",
+            ("email",): email,
+            ("aliases",): "default",
+            ("scopes",): "".join(f"{scope}\n" for scope in _SCOPES),
+        }
+        text = texts.get(tuple(parts[1:]))
+        return _missing("/".join(parts)) if text is None else _text(text)
+
+    async def _token(self, email: str, scopes: list[str]) -> Answer:
+        token = await self._front.access_token(email, scopes or _SCOPES)
+        left = datetime.fromisoformat(token["expireTime"]) - datetime.now(UTC)
+        seconds = max(int(left.total_seconds()), 0)
+        return _json({"access_token": token["accessToken"], "expires_in": seconds, "token_type": "Bearer"})
+
+    async def _email(self, pod: Mapping[str, Any]) -> str:
+        """The Google service account of a pod; the workload pool's own identity where its account names none."""
+        namespace = pod["metadata"]["namespace"]
+        name = pod["spec"].get("serviceAccountName") or "default"
+        found = await self._api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
+        annotated = (found["metadata"].get("annotations") or {}).get(_ANNOTATION)
+        return annotated or f"{self._front.project}.svc.id.goog"
+
+
+def _account(email: str) -> dict[str, Any]:
+    return {"aliases": ["default"], "email": email, "scopes": list(_SCOPES)}
+
+
+def _camel(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Names as the recursive form has them: camel case but for attributes."""
+    out = {}
+    for name, value in tree.items():
+        first, *rest = name.split("-")
+        key = first + "".join(word.title() for word in rest)
+        out[key] = value if name == "attributes" else _camel(value) if isinstance(value, dict) else value
+    return out
+
+
+def _text(text: str) -> Answer:
+    return Answer(body=text.encode(), content_type="application/text", headers=_FLAVOR)
+
+
+def _json(data: Any) -> Answer:
+    return Answer(body=json.dumps(data).encode(), content_type="application/json", headers=_FLAVOR)
+
+
+def _missing(path: str) -> Answer:
+    return Answer(404, f"{path}: not found\n".encode(), headers=_FLAVOR)

@@ -1,0 +1,238 @@
+"""The runtime of choice on Linux: every pod in namespaces of its own, made by ``launcher``, as any user.
+
+All pods hang on one network namespace with a bridge, a gateway and the metadata server's address. It is reached
+from nowhere else: the gateway's listening sockets are made inside it and served by the kubelet outside.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import encamp
+from encamp.errors import SandboxError
+from encamp.process import LiveProcess, OutputLine, ProcessSpec, start
+from encamp.sandbox.kubelet.addresses import AddressBook
+from encamp.sandbox.kubelet.runtime import ContainerRequest, HostNames, PodRequest, StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NETWORK = "10.8.0.0/16"
+METADATA = "169.254.169.254"
+_TLS_PORT, _PROXY_PORT, _METADATA_PORT = 443, 3128, 80
+_LAUNCHER = "encamp.sandbox.kubelet.launcher"
+
+
+class Namespaces:
+    """Runs pods in namespaces.
+
+    Args:
+        folder: of the runtime's own.
+        hidden: folders of the host that no pod is to see.
+        bundle: the CA certificates that pods trust.
+    """
+
+    def __init__(self, folder: Path, hidden: Sequence[Path], bundle: Path) -> None:
+        self._folder = folder
+        self._hidden = [str(path) for path in hidden]
+        self._bundle = bundle
+        self._addresses = AddressBook(NETWORK)
+        self._listeners: dict[str, socket.socket] = {}
+        self._user = self._net = -1
+
+    @property
+    def listeners(self) -> Mapping[str, socket.socket]:
+        """The gateway's sockets and the metadata server's."""
+        return self._listeners
+
+    @property
+    def gateway(self) -> str:
+        """Where pods reach us."""
+        return self._addresses.gateway
+
+    async def open(self) -> None:
+        """Make the pods' network."""
+        gateway = self._addresses.gateway
+        places = {
+            "tls": (gateway, _TLS_PORT),
+            "proxy": (gateway, _PROXY_PORT),
+            "metadata": (METADATA, _METADATA_PORT),
+        }
+        files = await self._ask(
+            "node",
+            self._folder,
+            {
+                "gateway": gateway,
+                "prefix_length": self._addresses.prefix_length,
+                "metadata": METADATA,
+                "listen": list(places.values()),
+            },
+        )
+        self._user, self._net, *servers = files
+        for name, descriptor in zip(places, servers, strict=True):
+            self._listeners[name] = socket.socket(fileno=descriptor)
+
+    async def sandbox(self, request: PodRequest) -> NamespacedPod:
+        """Make the namespaces of a pod."""
+        address = self._addresses.take(request.host_key)
+        wish = {
+            "user": self._user,
+            "net": self._net,
+            "hostname": request.hostname,
+            "interface": f"veth{secrets.token_hex(4)}",
+            "address": address,
+            "prefix_length": self._addresses.prefix_length,
+            "gateway": self._addresses.gateway,
+        }
+        try:
+            files = await self._ask("pod", request.folder, wish, (self._user, self._net))
+        except BaseException:
+            self._addresses.give_back(address)
+            raise
+        return NamespacedPod(request, address, files, self)
+
+    async def close(self) -> None:
+        """Drop the network; it is gone when the last pod is."""
+        for listener in self._listeners.values():
+            listener.close()
+        for descriptor in (self._user, self._net):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._listeners.clear()
+        self._user = self._net = -1
+
+    def give_back(self, address: str) -> None:
+        """A pod's address is free again."""
+        self._addresses.give_back(address)
+
+    def root(self, folder: Path) -> dict[str, Any]:
+        """The part of a container's root filesystem that is the same for all."""
+        return {
+            "folder": str(folder / "root"),
+            "etc": str(folder / "etc"),
+            "hidden": self._hidden,
+            "kept": sorted({sys.prefix, sys.base_prefix, str(Path(encamp.__file__).parent)}),
+        }
+
+    def prepare(self, request: PodRequest) -> None:
+        """Write the pod's own files of /etc."""
+        etc = request.folder / "etc"
+        etc.mkdir(parents=True, exist_ok=True)
+        (request.folder / "root").mkdir(exist_ok=True)
+        (etc / "hostname").write_text(f"{request.hostname}\n")
+        (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+        (etc / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        if self._bundle.exists():
+            shutil.copyfile(self._bundle, etc / "ca-certificates.crt")
+
+    async def _ask(self, verb: str, folder: Path, wish: dict[str, Any], files: tuple[int, ...] = ()) -> list[int]:
+        """Run a verb of the launcher that hands over files."""
+        ours, theirs = socket.socketpair()
+        errors: list[OutputLine] = []
+        with ours:
+            with theirs:
+                wish["channel"] = theirs.fileno()
+                spec = launcher(verb, folder / f"{verb}.json", wish, (theirs.fileno(), *files))
+                process = await start(spec, output=errors.append)
+            outcome = await process.wait()
+            if not outcome.ok:
+                message = " ".join(line.text for line in errors) or str(outcome)
+                raise SandboxError(f"the namespaces of a {verb} cannot be made: {message}")
+            return _received(ours)
+
+
+class NamespacedPod:
+    """The namespaces of one pod, kept by open files: they are gone when the kubelet is."""
+
+    def __init__(self, request: PodRequest, address: str, files: list[int], runtime: Namespaces) -> None:
+        self._request = request
+        self._runtime = runtime
+        self._files = dict(zip(("user", "net", "uts", "ipc"), files, strict=True))
+        self.address = address
+        self.notes: Mapping[str, str] = {}
+        self.env: Mapping[str, str] = {"PIP_PROXY": f"http://{runtime.gateway}:{_PROXY_PORT}", "HOME": "/tmp/home"}  # noqa: S108 - of the container
+        runtime.prepare(request)
+
+    def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
+        """Replace /etc/hosts at once; ``entries`` are addresses and their names."""
+        names = HostNames(self._runtime.gateway, METADATA)
+        own = [("127.0.0.1", "localhost"), ("::1", "localhost ip6-localhost"), (self.address, self._request.hostname)]
+        text = "".join(f"{address}\t{name}\n" for address, name in [*own, *entries, *names.lines()])
+        file = self._request.folder / "etc" / "hosts"
+        fresh = file.with_name(".hosts")
+        fresh.write_text(text)
+        fresh.replace(file)
+
+    async def run(self, request: ContainerRequest) -> LiveProcess:
+        """Run a container in the pod's namespaces and a root of its own."""
+        status, status_end = os.pipe()
+        log, log_path = request.termination_log
+        mounts = [*request.mounts, {"source": str(log), "target": log_path, "read_only": False}]
+        wish = {
+            **self._files,
+            "status": status_end,
+            "root": self._runtime.root(self._request.folder) | {"mounts": mounts},
+            "argv": list(request.argv),
+            "env": dict(request.env),
+            "cwd": request.cwd,
+        }
+        file = self._request.folder / f"{request.name}.json"
+        try:
+            spec = launcher("container", file, wish, (status_end, *self._files.values()))
+            process = await start(spec, output=request.output, errors=request.errors)
+        except BaseException:
+            os.close(status)
+            raise
+        finally:
+            os.close(status_end)
+        if message := await _read_to_end(status):
+            await process.wait()
+            raise StartError(message)
+        return process
+
+    async def close(self) -> None:
+        """Let the namespaces go."""
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files = {}
+        self._runtime.give_back(self.address)
+
+
+def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]) -> ProcessSpec:
+    """The launcher's process for a verb; ``file`` is written for its owner alone, since it holds an environment."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(wish, stream)
+    return ProcessSpec(
+        name=f"launcher {verb}",
+        argv=(sys.executable, "-S", "-m", _LAUNCHER, verb, str(file)),
+        env={"PYTHONPATH": str(Path(encamp.__file__).parents[1])},
+        pass_fds=files,
+    )
+
+
+async def _read_to_end(descriptor: int) -> str:
+    """What is written to a pipe until its last writer is gone."""
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))
+    return (await reader.read()).decode("utf-8", "replace")
+
+
+def _received(channel: socket.socket) -> list[int]:
+    size = array.array("i").itemsize
+    _, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(16 * size), socket.MSG_CMSG_CLOEXEC)
+    files = array.array("i")
+    for _, _, data in ancillary:
+        files.frombytes(data[: len(data) - len(data) % size])
+    return list(files)

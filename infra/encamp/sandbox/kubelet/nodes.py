@@ -1,0 +1,233 @@
+"""The nodes of the sandbox: made for pods that wait, removed when idle or when their pool is gone, kept alive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from encamp.sandbox.kubelet import autoscaler, fit, pools
+from encamp.sandbox.kubelet.api import MERGE
+from encamp.sandbox.kubelet.times import micro_stamp, now, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from encamp.sandbox.kubelet.api import Api
+    from encamp.sandbox.kubelet.events import Events
+    from encamp.sandbox.kubelet.front import Front
+
+_LOG = logging.getLogger(__name__)
+_STEP_SECONDS = 0.5
+_IDLE_STEP_SECONDS = 2.0
+_LEASE_SECONDS = 40
+_RENEW_SECONDS = 10
+#: So long a new node is expected to take pods that wait, before another one is made for them.
+_FRESH = timedelta(seconds=8)
+_NODES = "/api/v1/nodes"
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_REPEAT = timedelta(seconds=30)
+_ENDED = ("Succeeded", "Failed")
+
+
+class Nodes:
+    """Autoscaler and keeper of Node objects.
+
+    Args:
+        pods: every pod of the cluster, as the API server has it now.
+        idle_seconds: how long a node stays without a pod.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        front: Front,
+        events: Events,
+        pods: Callable[[], list[dict[str, Any]]],
+        *,
+        host: str,
+        port: int,
+        idle_seconds: float,
+    ) -> None:
+        self._api = api
+        self._front = front
+        self._events = events
+        self._pods = pods
+        self._host = host
+        self._port = port
+        self._idle = timedelta(seconds=idle_seconds)
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._pools: dict[str, pools.Pool] = {}
+        self._busy_at: dict[str, datetime] = {}
+        self._told: dict[str, int] = {}
+        self._noted: dict[str, tuple[str, datetime]] = {}
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something has changed: look at once."""
+        self._wake.set()
+
+    def allocatable(self, name: str) -> Mapping[str, str]:
+        """What a node offers."""
+        return (self._nodes.get(name) or {}).get("status", {}).get("allocatable", {})
+
+    def get(self, name: str) -> Mapping[str, Any]:
+        """A node as we know it; empty where it is none of ours."""
+        return self._nodes.get(name) or {}
+
+    def is_ours(self, name: str) -> bool:
+        """Whether this kubelet is the kubelet of a node."""
+        return name in self._nodes
+
+    async def load(self) -> None:
+        """Take over the nodes of an earlier kubelet: give them this one's address."""
+        found = await self._api.get(_NODES) or {}
+        for node in found.get("items") or []:
+            if pools.POOL_NAME in (node["metadata"].get("annotations") or {}):
+                name = node["metadata"]["name"]
+                self._nodes[name] = node
+                known = node["status"]
+                status = pools.node_status(known["capacity"], known["allocatable"], name, self._host, self._port)
+                await self._api.patch(f"{_NODES}/{name}/status", {"status": status})
+        await self._renew()
+
+    async def run(self) -> None:
+        """Keep nodes as they have to be, for ever."""
+        renewer = asyncio.create_task(self._keep_leases())
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self._step()
+                except httpx.HTTPError as error:
+                    _LOG.info("nodes are looked at again soon: %s", error or type(error).__name__)
+                waiting = any(autoscaler.waits(pod) for pod in self._pods())
+                pause = asyncio.create_task(self._wake.wait())
+                await asyncio.wait({pause}, timeout=_STEP_SECONDS if waiting else _IDLE_STEP_SECONDS)
+                pause.cancel()
+                await asyncio.sleep(0.1)  # changes come in bursts
+        finally:
+            renewer.cancel()
+
+    async def _step(self) -> None:
+        self._pools = {pool.full_name: pool for pool in await self._front.node_pools()}
+        await self._remove_orphans()
+        await self._scale_up()
+        await self._scale_down()
+        await self._tell_sizes()
+
+    def _of(self, pool: str) -> list[dict[str, Any]]:
+        return [node for node in self._nodes.values() if node["metadata"]["annotations"][pools.POOL_NAME] == pool]
+
+    def _on(self, name: str) -> list[dict[str, Any]]:
+        """Pods of a node that have not ended."""
+        return [
+            pod
+            for pod in self._pods()
+            if pod["spec"].get("nodeName") == name and (pod.get("status") or {}).get("phase") not in _ENDED
+        ]
+
+    async def _scale_up(self) -> None:
+        sizes = {name: len(self._of(name)) for name in self._pools}
+        fresh = []
+        for node in self._nodes.values():
+            pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
+            if pool and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH:
+                left = fit.free(node["status"]["allocatable"], self._on(node["metadata"]["name"]))
+                fresh.append((pool, left))
+        waiting = {pod["metadata"]["uid"]: pod for pod in self._pods() if autoscaler.waits(pod)}
+        plan = autoscaler.plan(list(waiting.values()), list(self._pools.values()), sizes, fresh)
+        for uid, pool in plan.triggered.items():
+            size = sizes[pool.full_name]
+            change = f"{pool.group} {size}->{size + plan.add[pool.full_name]} (max: {pool.maximum})"
+            self._note(waiting[uid], "TriggeredScaleUp", f"pod triggered scale-up: [{{{change}}}]")
+        for uid, reason in plan.hopeless.items():
+            self._note(waiting[uid], "NotTriggerScaleUp", reason)
+        for uid in self._noted.keys() - waiting.keys():
+            del self._noted[uid]
+        for name, pool in self._pools.items():
+            missing = max(pool.minimum - sizes[name] - plan.add[name], 0)
+            for ordinal in range(plan.add[name] + missing):
+                await self._make(pool, sizes[name] + ordinal)
+
+    def _note(self, pod: dict[str, Any], reason: str, message: str) -> None:
+        uid, moment = pod["metadata"]["uid"], now()
+        before = self._noted.get(uid)
+        if before is None or before[0] != message or moment - before[1] > _REPEAT:
+            self._noted[uid] = (message, moment)
+            self._events.send({"kind": "Pod", **pod}, reason, message)
+
+    async def _make(self, pool: pools.Pool, ordinal: int) -> None:
+        node = await self._api.create(_NODES, pool.node(ordinal, self._host, self._port))
+        if node is None:
+            return
+        name = node["metadata"]["name"]
+        self._nodes[name] = node
+        self._busy_at[name] = now()
+        await self._renew_one(name)
+        await self._api.patch(f"{_NODES}/{name}/status", {"status": node["status"]}, MERGE)
+        _LOG.info("node %s", name)
+
+    async def _scale_down(self) -> None:
+        moment = now()
+        for name, pool in self._pools.items():
+            nodes = [node["metadata"]["name"] for node in self._of(name)]
+            for node in nodes:
+                if self._on(node) or node not in self._busy_at:
+                    self._busy_at[node] = moment
+            idle = [node for node in nodes if moment - self._busy_at[node] > self._idle]
+            if not pool.autoscaled or (pool.atomic and len(idle) < len(nodes)):
+                idle = idle[: max(len(nodes) - pool.maximum, 0)]
+            for node in idle[: len(nodes) - pool.minimum]:
+                await self._unmake(node)
+
+    async def _remove_orphans(self) -> None:
+        """Nodes of pools that are gone are gone at once, and their pods are evicted."""
+        for name, node in list(self._nodes.items()):
+            if node["metadata"]["annotations"][pools.POOL_NAME] not in self._pools:
+                for pod in self._on(name):
+                    metadata = pod["metadata"]
+                    self._events.send({"kind": "Pod", **pod}, "TaintManagerEviction", f"node {name} is being deleted")
+                    await self._api.delete(
+                        f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
+                        {"preconditions": {"uid": metadata["uid"]}},
+                    )
+                await self._unmake(name)
+
+    async def _unmake(self, name: str) -> None:
+        await self._api.delete(f"{_NODES}/{name}")
+        await self._api.delete(f"{_LEASES}/{name}")
+        self._nodes.pop(name, None)
+        self._busy_at.pop(name, None)
+        _LOG.info("node %s removed", name)
+
+    async def _tell_sizes(self) -> None:
+        for name in self._pools:
+            size = len(self._of(name))
+            if self._told.get(name) != size:
+                await self._front.set_size(name, size)
+                self._told[name] = size
+        for name in self._told.keys() - self._pools.keys():
+            del self._told[name]
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            try:
+                await self._renew()
+            except httpx.HTTPError as error:
+                _LOG.warning("leases not renewed: %s", error)
+
+    async def _renew(self) -> None:
+        for name in list(self._nodes):
+            await self._renew_one(name)
+
+    async def _renew_one(self, name: str) -> None:
+        spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": micro_stamp(now())}
+        if await self._api.patch(f"{_LEASES}/{name}", {"spec": spec}, MERGE) is None:
+            lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec}
+            await self._api.create(_LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})

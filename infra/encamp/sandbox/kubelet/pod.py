@@ -1,0 +1,323 @@
+"""The life of a pod on its node, from the moment that the scheduler bound it to the moment that it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from encamp.errors import EncampError
+from encamp.sandbox.kubelet import status
+from encamp.sandbox.kubelet.container import Container, PodContext
+from encamp.sandbox.kubelet.environment import ConfigError
+from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
+from encamp.sandbox.kubelet.times import now, parse, stamp
+from encamp.sandbox.kubelet.volumes import Volumes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.sandbox.kubelet.services import Services
+
+_LOG = logging.getLogger(__name__)
+_RETRY_SECONDS = 1.0
+_DEFAULT_GRACE_SECONDS = 30
+_LOST = 137
+_LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
+_UNSTARTED_MESSAGE = "The container was never started"
+
+
+class PodLife:
+    """Runs one pod.
+
+    Args:
+        pod: as the API server gave it first; ``update`` gives it again.
+        services: what all pods share.
+    """
+
+    def __init__(self, pod: dict[str, Any], services: Services) -> None:
+        metadata = pod["metadata"]
+        self.pod = pod
+        self.uid: str = metadata["uid"]
+        self.namespace: str = metadata["namespace"]
+        self.name: str = metadata["name"]
+        self.folder = services.pods_folder / f"{self.namespace}_{self.name}_{self.uid}"
+        self.logs = self.folder / "logs"
+        self.inits = [Container(one, init=True) for one in pod["spec"].get("initContainers") or []]
+        self.containers = [Container(one, init=False) for one in pod["spec"]["containers"]]
+        self.address = ""
+        self._services = services
+        self._stopping = asyncio.Event()
+        self._deleting = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._stop_at = float("inf")
+        self._failure: tuple[str, str] | None = None
+        self._started = now()
+        self._terminal = self._gone = False
+        self._annotated = False
+        self._sent: dict[str, Any] = {}
+        self._task = asyncio.create_task(self._run(), name=f"pod {self.namespace}/{self.name}")
+
+    @property
+    def path(self) -> str:
+        """The pod's path in the API."""
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+
+    @property
+    def everyone(self) -> list[Container]:
+        """Init containers and containers."""
+        return [*self.inits, *self.containers]
+
+    @property
+    def terminal(self) -> bool:
+        """Whether all of its containers have ended for good."""
+        return self._terminal
+
+    def update(self, pod: dict[str, Any]) -> None:
+        """Take the pod as the API server has it now; a deletion is begun or hastened."""
+        self.pod = pod
+        if pod["metadata"].get("deletionTimestamp"):
+            self._stop(float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+            self._deleting.set()
+
+    def fail(self, reason: str, message: str) -> None:
+        """Stop the pod within its grace period; it has failed for this reason, whatever its containers say."""
+        if self._failure is None and not self._stopping.is_set():
+            self._failure = (reason, message)
+            self._services.note(self.pod, reason, message, warning=True)
+            self._stop(float(self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)))
+
+    async def remove(self) -> None:
+        """The pod is no longer in the API: end what is left of it at once, and forget its logs."""
+        self._gone = True
+        self._stop(0)
+        self._deleting.set()
+        await asyncio.wait({self._task})
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def abandon(self) -> None:
+        """Leave it as it is: the kubelet ends, and the pod with it."""
+        self._task.cancel()
+
+    def _stop(self, grace: float) -> None:
+        self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + grace)
+        self._stopping.set()
+
+    async def _run(self) -> None:
+        try:
+            if not self._ended_before():
+                if not self._lost_with_its_kubelet():
+                    await self._live()
+                self._terminal = True
+                self._settle()
+                await self._report()
+            await self._deleting.wait()
+            await self._confirm_deletion()
+        except Exception:
+            _LOG.exception("pod %s/%s is left alone after a mistake of ours", self.namespace, self.name)
+            raise
+
+    def _ended_before(self) -> bool:
+        """Whether the pod had ended before we saw it."""
+        before = self.pod.get("status") or {}
+        names = ("initContainerStatuses", "containerStatuses")
+        known = {one["name"]: one for name in names for one in before.get(name) or []}
+        for container in self.everyone:
+            if old := known.get(container.state.name):
+                container.state.restore(old)
+        self._terminal = before.get("phase") in (status.SUCCEEDED, status.FAILED)
+        return self._terminal
+
+    def _lost_with_its_kubelet(self) -> bool:
+        """Whether it ran under a kubelet that is gone, and its processes with it; then it has failed."""
+        before = self.pod.get("status") or {}
+        self._started = parse(before["startTime"]) if before.get("startTime") else now()
+        if not any(container.state.container_id for container in self.everyone):
+            return False
+        for container in self.everyone:
+            if container.state.running:
+                begun = parse(container.state.state["running"]["startedAt"])
+                container.state.end(_LOST, "ContainerStatusUnknown", begun, now(), _LOST_MESSAGE)
+        return True
+
+    def _settle(self) -> None:
+        """Say of each container that never ran, or was lost between two starts, that it has ended."""
+        for container in self.containers:
+            if container.state.exit_code is None:
+                moment = now()
+                container.state.end(_LOST, "ContainerStatusUnknown", moment, moment, _UNSTARTED_MESSAGE)
+
+    async def _live(self) -> None:
+        """Everything between binding and the last container's end."""
+        reporter = asyncio.create_task(self._report_changes())
+        deadline = self._deadline()
+        work = asyncio.create_task(self._work())
+        stop = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+            while not work.done():
+                await asyncio.gather(*(container.stop(self._left) for container in self.everyone))
+                await asyncio.wait({work}, timeout=0.05)
+            await work
+        finally:
+            for task in (work, stop, reporter):
+                task.cancel()
+            if deadline:
+                deadline.cancel()
+
+    def _left(self) -> float:
+        return self._stop_at - asyncio.get_running_loop().time()
+
+    def _deadline(self) -> asyncio.TimerHandle | None:
+        seconds = self.pod["spec"].get("activeDeadlineSeconds")
+        if seconds is None:
+            return None
+        left = (self._started + timedelta(seconds=seconds) - now()).total_seconds()
+        message = "Pod was active on the node longer than the specified deadline"
+        return asyncio.get_running_loop().call_later(max(left, 0), self.fail, "DeadlineExceeded", message)
+
+    async def _work(self) -> None:
+        """Make volumes and sandbox and run the containers until none is to be started again."""
+        self._changed.set()
+        volumes = Volumes(self.pod, self.folder / "volumes", self._lookup, self._token, self._services.authority)
+        sandbox = await self._prepared(volumes)
+        if sandbox is None:
+            return
+        try:
+            context = self._context(sandbox, volumes)
+            policy = self.pod["spec"].get("restartPolicy", "Always")
+            for container in self.inits:
+                await container.run(context, "Never" if policy == "Never" else "OnFailure")
+                if container.state.exit_code != 0:
+                    return
+            await asyncio.gather(*(container.run(context, policy) for container in self.containers))
+        finally:
+            self._services.hosts.remove(self.uid)
+            await sandbox.close()
+
+    async def _prepared(self, volumes: Volumes) -> PodSandbox | None:
+        """Volumes and sandbox, tried until they are there or the pod is to stop."""
+        while not self._stopping.is_set():
+            try:
+                await volumes.make()
+                spec = self.pod["spec"]
+                hostname = spec.get("hostname") or self.name
+                key = f"{self.namespace}/{hostname}.{spec.get('subdomain') or ''}"
+                sandbox = await self._services.runtime.sandbox(PodRequest(self.uid, hostname[:63], key, self.folder))
+            except ConfigError as error:
+                self._services.note(self.pod, "FailedMount", f"MountVolume.SetUp failed: {error}", warning=True)
+            except EncampError as error:
+                self._services.note(self.pod, "FailedCreatePodSandBox", str(error), warning=True)
+            else:
+                self.address = sandbox.address
+                self._services.hosts.add(self.uid, self.pod, sandbox)
+                self._changed.set()
+                return sandbox
+            await self._pause(_RETRY_SECONDS)
+        return None
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.wait({asyncio.create_task(self._stopping.wait())}, timeout=seconds)
+
+    def _context(self, sandbox: PodSandbox, volumes: Volumes) -> PodContext:
+        services = self._services
+        return PodContext(
+            pod=lambda: self.pod | {"status": self._status()},
+            allocatable=services.allocatable(self.pod["spec"]["nodeName"]),
+            sandbox=sandbox,
+            volumes=volumes,
+            folder=self.folder,
+            logs=self.logs,
+            lookup=self._lookup,
+            base_env={**services.base_env, **sandbox.env},
+            first_backoff_seconds=services.first_backoff_seconds,
+            note=lambda reason, message, warning: services.note(self.pod, reason, message, warning=warning),
+            changed=self._changed.set,
+            stopping=self._stopping,
+        )
+
+    async def _lookup(self, kind: str, name: str) -> dict[str, Any] | None:
+        try:
+            return await self._services.api.get(f"/api/v1/namespaces/{self.namespace}/{kind}/{name}")
+        except httpx.HTTPError as error:
+            raise ConfigError(f"{kind} {name}: {error}") from error
+
+    async def _token(self, account: str, source: Mapping[str, Any]) -> str:
+        wish = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {
+                "audiences": [source["audience"]] if source.get("audience") else [],
+                "expirationSeconds": source.get("expirationSeconds", 3607),
+                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": self.name, "uid": self.uid},
+            },
+        }
+        path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{account}/token"
+        try:
+            answer = await self._services.api.create(path, wish)
+        except httpx.HTTPError as error:
+            raise ConfigError(f"token of {account}: {error}") from error
+        return (answer or {}).get("status", {}).get("token", "")
+
+    def _status(self) -> dict[str, Any]:
+        inits = [container.state for container in self.inits]
+        states = [container.state for container in self.containers]
+        policy = self.pod["spec"].get("restartPolicy", "Always")
+        phase = status.phase(policy, inits, states, terminal=self._terminal)
+        if self._failure and self._terminal:
+            phase = status.FAILED
+        reason, message = self._failure if self._failure and self._terminal else (None, None)
+        before = self._sent.get("conditions") or (self.pod.get("status") or {}).get("conditions") or []
+        network = {"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}
+        return {
+            "phase": phase,
+            "reason": reason,
+            "message": message,
+            "startTime": stamp(self._started),
+            "hostIP": self._services.host_address,
+            "hostIPs": [{"ip": self._services.host_address}],
+            **network,
+            "conditions": status.conditions(
+                phase, inits, states, sandbox=bool(self.address) and not self._terminal, before=before, now=now()
+            ),
+            "initContainerStatuses": [state.to_json() for state in inits],
+            "containerStatuses": [state.to_json() for state in states],
+        }
+
+    async def _report_changes(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._report()
+
+    async def _report(self) -> None:
+        """Tell the API server, as often as it takes."""
+        while not self._gone:
+            wanted = self._status()
+            if wanted == self._sent:
+                return
+            try:
+                await self._services.api.patch(f"{self.path}/status", {"metadata": {"uid": self.uid}, "status": wanted})
+            except httpx.HTTPError as error:
+                _LOG.warning("status of %s/%s not taken: %s", self.namespace, self.name, error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                self._sent = wanted
+                return
+
+    async def _confirm_deletion(self) -> None:
+        """Delete the object for good, since nothing of the pod runs any more."""
+        while not self._gone:
+            try:
+                await self._services.api.delete(
+                    self.path, {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+                )
+            except httpx.HTTPError as error:
+                _LOG.warning("%s/%s not deleted: %s", self.namespace, self.name, error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return

@@ -1,0 +1,234 @@
+"""Node pools as the container API lists them, and the nodes that GKE would make of them.
+
+Labels and taints: cloud.google.com/kubernetes-engine/docs/concepts/node-taints and .../how-to/gpus, .../tpus.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.allocatable import allocatable, capacity
+from encamp.plan.model import Accelerator, ResourceAmounts
+from encamp.sandbox.kubelet.times import now, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+#: Annotation with the full name of the pool: two clusters may have pools of the same name.
+POOL_NAME = "sandbox.encamp.dev/node-pool"
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+_DEFAULT_MACHINE = "e2-medium"
+_DEFAULT_PODS = 110
+_DEFAULT_DISK_GB = 100
+_TPU_LABELS = {
+    "ct4p": "tpu-v4-podslice",
+    "ct5lp": "tpu-v5-lite-podslice",
+    "ct5p": "tpu-v5p-slice",
+    "ct6e": "tpu-v6e-slice",
+    "tpu7x": "tpu7x",
+}
+_ONE_HOST_TOPOLOGIES = {1: "1x1", 4: "2x2", 8: "2x4"}
+_LONGEST_PREFIX = 48
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A node pool.
+
+    Attributes:
+        full_name: ``projects/P/locations/L/clusters/C/nodePools/N``.
+        zones: where its nodes are.
+        minimum: nodes that are always there.
+        maximum: nodes that it may grow to.
+        autoscaled: whether it grows and shrinks.
+        atomic: whether all of its nodes come and go together (a multi-host TPU slice).
+    """
+
+    full_name: str
+    name: str
+    cluster: str
+    region: str
+    zones: tuple[str, ...]
+    minimum: int
+    maximum: int
+    autoscaled: bool
+    atomic: bool
+    machine_type: str
+    labels: dict[str, str]
+    taints: tuple[dict[str, str], ...]
+    capacity: dict[str, str] = field(hash=False)
+    allocatable: dict[str, str] = field(hash=False)
+
+    @property
+    def group(self) -> str:
+        """The start of the names of its nodes."""
+        return f"gke-{self.cluster}-{self.name}"[:_LONGEST_PREFIX].rstrip("-")
+
+    def node(self, ordinal: int, host: str, port: int) -> dict[str, Any]:
+        """A new Node object of this pool, ready.
+
+        Args:
+            ordinal: which one it is; spreads nodes over zones.
+            host: address at which the API server finds this kubelet.
+            port: its port there.
+        """
+        zone = self.zones[ordinal % len(self.zones)]
+        name = f"{self.group}-{secrets.token_hex(4)}-{secrets.token_hex(2)}"
+        labels = self.labels | {"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": name}
+        project = self.full_name.split("/")[1]
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels, "annotations": {POOL_NAME: self.full_name}},
+            "spec": {
+                "taints": [dict(taint) for taint in self.taints],
+                "providerID": f"gce://{project}/{zone}/{name}",
+            },
+            "status": node_status(self.capacity, self.allocatable, name, host, port),
+        }
+
+
+def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Pool:
+    """A pool from the container API's JSON.
+
+    Args:
+        cluster: the cluster that it is in.
+        pool: the node pool.
+        parent: the cluster's full name.
+
+    Raises:
+        PlanError: the catalog does not know its machine type.
+    """
+    config = pool.get("config") or {}
+    scaling = pool.get("autoscaling") or {}
+    zones = tuple(pool.get("locations") or cluster.get("locations") or [cluster["location"]])
+    autoscaled = bool(scaling.get("enabled"))
+    count = int(pool.get("initialNodeCount") or 0) * len(zones)
+    machine_type = config.get("machineType") or _DEFAULT_MACHINE
+    accelerator = _accelerator(config)
+    whole, usable = capacity(machine_type, accelerator), allocatable(machine_type, accelerator)
+    topology = (pool.get("placementPolicy") or {}).get("tpuTopology")
+    pods = int((pool.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or _DEFAULT_PODS)
+    disk = int(config.get("diskSizeGb") or _DEFAULT_DISK_GB)
+    taints = [_taint(one) for one in config.get("taints") or []]
+    for device in whole.devices:
+        if all(taint["key"] != device for taint in taints):
+            taints.append({"key": device, "value": "present", "effect": "NoSchedule"})
+    region = "-".join(cluster["location"].split("-")[:2])
+    return Pool(
+        full_name=f"{parent}/nodePools/{pool['name']}",
+        name=pool["name"],
+        cluster=cluster["name"],
+        region=region,
+        zones=zones,
+        minimum=_limit(scaling, "totalMinNodeCount", "minNodeCount", len(zones)) if autoscaled else count,
+        maximum=_limit(scaling, "totalMaxNodeCount", "maxNodeCount", len(zones)) if autoscaled else count,
+        autoscaled=autoscaled,
+        atomic=topology is not None,
+        machine_type=machine_type,
+        labels=_labels(pool, machine_type, region, whole, topology),
+        taints=tuple(taints),
+        capacity=_amounts(whole, pods, disk),
+        allocatable=_amounts(usable, pods, disk // 2),
+    )
+
+
+def node_status(whole: Mapping[str, str], usable: Mapping[str, str], name: str, host: str, port: int) -> dict[str, Any]:
+    """The status of a node that is well."""
+    moment = stamp(now())
+    conditions = [("Ready", "True", "KubeletReady", "kubelet is posting ready status")]
+    for kind in ("Memory", "Disk", "PID"):
+        reason = f"KubeletHas{'Sufficient' if kind != 'Disk' else 'NoDisk'}{kind if kind != 'Disk' else 'Pressure'}"
+        conditions.append((f"{kind}Pressure", "False", reason, f"kubelet has no {kind.lower()} pressure"))
+    return {
+        "capacity": dict(whole),
+        "allocatable": dict(usable),
+        "addresses": [{"type": "InternalIP", "address": host}, {"type": "Hostname", "address": name}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        "nodeInfo": {
+            "machineID": name,
+            "systemUUID": name,
+            "bootID": name,
+            "kernelVersion": "",
+            "osImage": "encamp sandbox",
+            "containerRuntimeVersion": "process://1",
+            "kubeletVersion": "v1.36.3-encamp",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        },
+        "conditions": [
+            {
+                "type": kind,
+                "status": value,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": moment,
+                "lastTransitionTime": moment,
+            }
+            for kind, value, reason, message in conditions
+        ],
+    }
+
+
+def _limit(scaling: Mapping[str, Any], total: str, per_zone: str, zones: int) -> int:
+    if scaling.get(total) is not None:
+        return int(scaling[total])
+    return int(scaling.get(per_zone) or 0) * zones
+
+
+def _accelerator(config: Mapping[str, Any]) -> Accelerator | None:
+    for one in config.get("accelerators") or []:
+        return Accelerator(one["acceleratorType"], int(one["acceleratorCount"]))
+    return None
+
+
+def _taint(taint: Mapping[str, str]) -> dict[str, str]:
+    effect = taint["effect"]
+    return {"key": taint["key"], "value": taint.get("value") or "", "effect": _EFFECTS.get(effect, effect)}
+
+
+def _amounts(amounts: ResourceAmounts, pods: int, disk: int) -> dict[str, str]:
+    return {
+        "cpu": f"{amounts.cpu_millis}m",
+        "memory": f"{amounts.memory_mib}Mi",
+        "ephemeral-storage": f"{disk}Gi",
+        "pods": str(pods),
+        **{name: str(count) for name, count in amounts.devices.items()},
+    }
+
+
+def _labels(
+    pool: Mapping[str, Any], machine_type: str, region: str, whole: ResourceAmounts, topology: str | None
+) -> dict[str, str]:
+    config = pool.get("config") or {}
+    spot = bool(config.get("spot") or config.get("preemptible"))
+    family = machine_type.partition("-")[0]
+    labels = {
+        POOL_LABEL: pool["name"],
+        "cloud.google.com/gke-os-distribution": "cos",
+        "cloud.google.com/machine-family": family,
+        "cloud.google.com/gke-provisioning": "spot" if spot else "standard",
+        "iam.gke.io/gke-metadata-server-enabled": "true",
+        "node.kubernetes.io/instance-type": machine_type,
+        "beta.kubernetes.io/instance-type": machine_type,
+        "topology.kubernetes.io/region": region,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+    }
+    if spot:
+        labels["cloud.google.com/gke-spot"] = "true"
+    for one in config.get("accelerators") or []:
+        labels["cloud.google.com/gke-accelerator"] = one["acceleratorType"]
+        labels["cloud.google.com/gke-accelerator-count"] = str(one["acceleratorCount"])
+    if chips := whole.devices.get("google.com/tpu"):
+        labels["cloud.google.com/gke-tpu-accelerator"] = _TPU_LABELS.get(family, family)
+        labels["cloud.google.com/gke-tpu-topology"] = topology or _ONE_HOST_TOPOLOGIES.get(chips, str(chips))
+    return labels | (config.get("labels") or {})

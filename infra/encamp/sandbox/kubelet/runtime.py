@@ -1,0 +1,139 @@
+"""What runs containers: a port with two implementations, namespaces and plain processes.
+
+A runtime makes a sandbox for a pod (its address, what its containers share) and runs commands in it. It knows no
+Kubernetes objects; what a container is to be has been resolved before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from encamp.process import LiveProcess, OutputLine
+
+
+@dataclass(frozen=True)
+class PodRequest:
+    """A pod, as a runtime sees it.
+
+    Attributes:
+        key: tells the pod from all others; a Kubernetes UID.
+        hostname: the pod's own host name.
+        host_key: what keeps its address when the pod is replaced by another of the same host name.
+        folder: a folder of the pod's own, for what the runtime needs on disk.
+    """
+
+    key: str
+    hostname: str
+    host_key: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class ContainerRequest:
+    """A container to be run: everything resolved.
+
+    Attributes:
+        name: unique in its pod.
+        mounts: ``{source, target, read_only}``, outer ones first.
+        termination_log: the file on disk, and the path that the container knows it by.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    mounts: Sequence[dict[str, Any]]
+    termination_log: tuple[Path, str]
+    output: Callable[[OutputLine], None]
+    errors: Callable[[OutputLine], None]
+
+
+class PodSandbox(Protocol):
+    """What the containers of one pod share."""
+
+    @property
+    def address(self) -> str:
+        """The pod's IP address."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Variables that containers need here to find what a real node would give them."""
+        ...
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Annotations that say where this runtime departs from a real node."""
+        ...
+
+    def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
+        """Tell the pod which names have which addresses."""
+        ...
+
+    async def run(self, request: ContainerRequest) -> LiveProcess:
+        """Start a container; returns when its command runs. Raises StartError."""
+        ...
+
+    async def close(self) -> None:
+        """Give back the address and all that the sandbox holds."""
+        ...
+
+
+class Runtime(Protocol):
+    """A way to run pods on this machine."""
+
+    async def open(self) -> None:
+        """Make what all pods hang on. Raises SandboxError."""
+        ...
+
+    @property
+    def listeners(self) -> Mapping[str, socket.socket]:
+        """Listening sockets that pods reach: ``tls`` (Google's hosts), ``proxy`` (CONNECT), ``metadata``."""
+        ...
+
+    async def sandbox(self, request: PodRequest) -> PodSandbox:
+        """Make the sandbox of a pod. Raises SandboxError."""
+        ...
+
+    async def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+class StartError(Exception):
+    """The command of a container could not be started; the message says why."""
+
+
+@dataclass
+class HostNames:
+    """Names that every pod resolves besides those of pods: where Google is."""
+
+    gateway: str
+    metadata: str
+    google: Sequence[str] = field(
+        default=(
+            "storage.googleapis.com",
+            "www.googleapis.com",
+            "oauth2.googleapis.com",
+            "accounts.google.com",
+            "sts.googleapis.com",
+            "iam.googleapis.com",
+            "iamcredentials.googleapis.com",
+            "logging.googleapis.com",
+            "monitoring.googleapis.com",
+            "container.googleapis.com",
+            "compute.googleapis.com",
+            "cloudresourcemanager.googleapis.com",
+            "artifactregistry.googleapis.com",
+        )
+    )
+
+    def lines(self) -> list[tuple[str, str]]:
+        """``(address, names)`` of each."""
+        return [(self.gateway, " ".join(self.google)), (self.metadata, "metadata.google.internal metadata")]

@@ -1,0 +1,42 @@
+"""What all pods of the kubelet share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from encamp.sandbox.kubelet.api import Api
+    from encamp.sandbox.kubelet.events import Events
+    from encamp.sandbox.kubelet.hosts import Hosts
+    from encamp.sandbox.kubelet.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Services:
+    """The kubelet's means.
+
+    Attributes:
+        authority: the CA certificate of the API server.
+        base_env: variables that every container gets.
+        allocatable: gives what a node offers to pods, by its name.
+        host_address: the nodes' own address.
+    """
+
+    api: Api
+    events: Events
+    runtime: Runtime
+    hosts: Hosts
+    pods_folder: Path
+    authority: Path
+    base_env: Mapping[str, str]
+    allocatable: Callable[[str], Mapping[str, str]]
+    host_address: str
+    first_backoff_seconds: float
+
+    def note(self, pod: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
+        """Send an event on a pod."""
+        self.events.send({"kind": "Pod", **pod}, reason, message, warning=warning)

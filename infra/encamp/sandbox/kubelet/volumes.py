@@ -1,0 +1,123 @@
+"""Volumes of a pod as folders on disk: emptyDir, configMap, secret, projected and downwardAPI.
+
+They are filled once, when the pod starts; the kubelet's later refresh of ConfigMaps and Secrets is not done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.kubelet import environment
+from encamp.sandbox.kubelet.environment import ConfigError, object_data
+from encamp.sandbox.kubelet.expansion import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from encamp.sandbox.kubelet.environment import Lookup
+
+    Token = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+
+#: Every namespace of a cluster has it; where no controller publishes it, the sandbox's own CA stands in.
+_ROOT_CA = "kube-root-ca.crt"
+
+
+class Volumes:
+    """Makes the volumes of one pod below ``folder``.
+
+    Args:
+        lookup: gives a ConfigMap or Secret of the pod's namespace.
+        token: gives a token of a Kubernetes ServiceAccount for a serviceAccountToken projection.
+        authority: the CA certificate of the API server.
+    """
+
+    def __init__(self, pod: Mapping[str, Any], folder: Path, lookup: Lookup, token: Token, authority: Path) -> None:
+        self._pod = pod
+        self._folder = folder
+        self._lookup = lookup
+        self._token = token
+        self._authority = authority
+
+    async def make(self) -> None:
+        """Make all of them. Raises ConfigError for what is missing or not supported."""
+        for volume in self._pod["spec"].get("volumes") or []:
+            place = self._folder / volume["name"]
+            place.mkdir(parents=True, exist_ok=True)
+            kind = next((key for key in volume if key != "name"), "emptyDir")
+            if kind == "emptyDir":
+                place.chmod(0o777)
+            elif kind == "projected":
+                for source in volume[kind].get("sources") or []:
+                    (part, body) = next(iter(source.items()))
+                    await self._fill(place, part, body, volume[kind].get("defaultMode"))
+            else:
+                await self._fill(place, kind, volume[kind], volume[kind].get("defaultMode"))
+
+    async def _fill(self, place: Path, kind: str, source: Mapping[str, Any], mode: int | None) -> None:
+        if kind in ("configMap", "secret"):
+            contents = await self._object(kind, source)
+        elif kind == "downwardAPI":
+            contents = {item["path"]: self._downward(item).encode() for item in source.get("items") or []}
+        elif kind == "serviceAccountToken":
+            contents = {source["path"]: (await self._token(self._account, source)).encode()}
+        else:
+            raise ConfigError(f"the sandbox's kubelet has no volumes of kind {kind}")
+        modes = {item["path"]: item.get("mode") for item in source.get("items") or []}
+        _write(place, contents, modes, mode or 0o644)
+
+    @property
+    def _account(self) -> str:
+        return self._pod["spec"].get("serviceAccountName") or "default"
+
+    async def _object(self, kind: str, source: Mapping[str, Any]) -> dict[str, bytes]:
+        name = source.get("secretName") or source.get("name") or ""
+        found = await self._lookup(f"{kind.lower()}s", name)
+        if found is None:
+            if name == _ROOT_CA:
+                return {"ca.crt": self._authority.read_bytes()}
+            if source.get("optional"):
+                return {}
+            raise ConfigError(f'{kind.lower()} "{name}" not found')
+        data = object_data(found)
+        if not (items := source.get("items")):
+            return data
+        missing = [item["key"] for item in items if item["key"] not in data]
+        if missing and not source.get("optional"):
+            raise ConfigError(f"{kind.lower()} {name} has no key {', '.join(missing)}")
+        return {item["path"]: data[item["key"]] for item in items if item["key"] in data}
+
+    def _downward(self, item: Mapping[str, Any]) -> str:
+        if "fieldRef" in item:
+            return environment.field(self._pod, item["fieldRef"]["fieldPath"])
+        return environment.resource_field(self._pod, {}, {}, item["resourceFieldRef"])
+
+    def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What a container mounts, as ``{source, target, read_only}``. Raises ConfigError for a wrong subPath."""
+        volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}
+        found = []
+        for mount in container.get("volumeMounts") or []:
+            base = self._folder / mount["name"]
+            below = mount.get("subPath") or expand(mount.get("subPathExpr") or "", variables)
+            source = base / below if below else base
+            if not source.resolve().is_relative_to(base.resolve()):
+                raise ConfigError(f"subPath {below} leads out of its volume")
+            writable = "emptyDir" in volumes[mount["name"]]
+            if below and writable:
+                source.mkdir(parents=True, exist_ok=True)
+            if not source.exists():
+                raise ConfigError(f"volume {mount['name']} has no {below}")
+            read_only = bool(mount.get("readOnly")) or not writable
+            found.append({"source": str(source), "target": mount["mountPath"], "read_only": read_only})
+        return sorted(found, key=lambda one: one["target"].count("/"))
+
+
+def _write(place: Path, contents: Mapping[str, bytes], modes: Mapping[str, int | None], default: int) -> None:
+    for path, data in contents.items():
+        file = place / path
+        if not file.resolve().is_relative_to(place.resolve()):
+            raise ConfigError(f"{path} leads out of its volume")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.write_bytes(data)
+        file.chmod(modes.get(path) or default)
