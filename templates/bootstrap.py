@@ -20,11 +20,12 @@ import urllib.parse
 import urllib.request
 import zipfile
 
-METADATA_TOKEN = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
+ACCOUNT_URL = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
 STORAGE = "https://storage.googleapis.com/storage/v1/b/{}/o/{}?alt=media"
 #: A new account's rights take a while to reach every server; until then it is refused.
 PATIENCE_SECONDS = 180
 LONGEST_MESSAGE = 4096
+SERVER_ERROR = 500
 LAST_LINES = 40
 
 
@@ -61,19 +62,19 @@ def fetch(url, headers, what):
             with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
-            problem = "HTTP {} {}".format(error.code, error.reason)
-            passing = error.code in (401, 403, 408, 429) or error.code >= 500
+            problem = f"HTTP {error.code} {error.reason}"
+            passing = error.code in (401, 403, 408, 429) or error.code >= SERVER_ERROR
         except (OSError, ValueError) as error:
             problem, passing = str(error), True
         if not passing or time.monotonic() + pause > deadline:
-            raise SetUpError("PackageDownloadFailed", "cannot read {}: {}".format(what, problem))
+            raise SetUpError("PackageDownloadFailed", f"cannot read {what}: {problem}")
         time.sleep(pause)
         pause = min(pause * 2, 10)
 
 
 def token():
     """An access token of the job's account."""
-    body = fetch(METADATA_TOKEN, {"Metadata-Flavor": "Google"}, "a token of the job's account")
+    body = fetch(ACCOUNT_URL, {"Metadata-Flavor": "Google"}, "a token of the job's account")
     return json.loads(body.decode("utf-8"))["access_token"]
 
 
@@ -199,7 +200,10 @@ def run_trainer(command, packages, lines):
 
 def memory_kills():
     """How many processes of this container were killed for lack of memory, where the kernel says so."""
-    for path, key in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill")):
+    for path, key in (
+        ("/sys/fs/cgroup/memory.events", "oom_kill"),
+        ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill"),
+    ):
         try:
             with open(path) as file:
                 for line in file:
@@ -223,12 +227,12 @@ def write_message(path, code, reason, lines):
         with open(path, "wb") as file:
             file.write(text.encode("utf-8", "replace"))
     except OSError as error:
-        say("cannot write {}: {}".format(path, error))
+        say(f"cannot write {path}: {error}")
 
 
 def stop(number, frame):
     """SIGTERM while packages are installed."""
-    raise Stopped()
+    raise Stopped
 
 
 def main(arguments):
@@ -251,7 +255,7 @@ def main(arguments):
         say(str(error))
     except Stopped:
         code, reason = 128 + signal.SIGTERM, "Stopped"
-    say("Module completed; cleaning up." if code == 0 else "The replica exits with {} ({}).".format(code, reason))
+    say("Module completed; cleaning up." if code == 0 else f"The replica exits with {code} ({reason}).")
     write_message(wanted["terminationMessage"], code, reason, lines)
     return code
 

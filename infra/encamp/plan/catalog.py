@@ -1,7 +1,7 @@
 """Machines, accelerators and regions that Google Cloud offers today, and what AI Platform's names become of them.
 
-All facts are data in ``plan/data/*.json``, one entry a line, each with its source; correct them there. Files are read when
-they are first asked for.
+All facts are data in ``plan/data/*.json``, one entry a line, each with its source; correct them there. A file is read
+when it is first asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TF_CONFIG and CLUSTER_SPEC: who is in the cluster, and what one replica is told (sections 4.2-4.4 of the job model)."""
+"""TF_CONFIG and CLUSTER_SPEC: who is in the cluster, and what each replica is told (4.2-4.4 of the job model)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What happens when a replica fails: the decisions of section 6 of the job model in Kubernetes' own policies.
+"""What happens when a replica fails: section 6 of the job model in Kubernetes' own policies.
 
-Out of memory and exit codes 1..127 are permanent: the job fails. 139, and 134 in a custom container, try the whole job
-again; 134 elsewhere is permanent. Any other code restarts the replica, up to five times, then the whole job, up to three
-times. A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again.
+Exit codes 1..127 are permanent: the job fails. 139, and 134 in a custom container, try the whole job again; 134
+elsewhere is permanent. Any other code restarts the replica, up to five times, then the whole job, up to three times.
+A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again.
 
-A Job's policy says in its message which of its rules matched, and the JobSet's rules read that message.
+A Job's policy says in its message which of its rules matched, and the JobSet's rules read that message. Kubernetes
+shows a policy no reason but the exit code, so a replica out of memory (137) is told apart by whoever drives the job.
 """
 
 from __future__ import annotations

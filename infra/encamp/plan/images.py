@@ -64,7 +64,7 @@ def python_warning(found: RuntimeImage, runtime_version: str, python_version: st
     """A warning that names both Pythons where the image has not the one that was asked for."""
     if python_version.startswith("2"):
         return (
-            f"pythonVersion {python_version}: the set-up of a replica needs python3, and {found.image} may not have it; "
+            f"pythonVersion {python_version}: the set-up of a replica needs python3, and {found.image} may lack it; "
             "give an image with both by masterConfig.imageUri"
         )
     if found.python != python_version:

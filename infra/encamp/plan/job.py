@@ -64,7 +64,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, package: Loc
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *((placed.package.uri,) if placed.package else ()))
     variables = environment_variables(job, environment.project, compact_json(data))
-    groups = _groups(job, requests, containers, hosts, variables, uris)
+    groups = _groups(job, requests=requests, containers=containers, pools=hosts, variables=variables, uris=uris)
     return JobPlan(
         job_id=job_id,
         name=name,
@@ -120,6 +120,7 @@ def _check(job: TrainingJobSpec, environment: EnvironmentSpec, package: LocalPac
 
 def _groups(
     job: TrainingJobSpec,
+    *,
     requests: Sequence[RoleRequest],
     containers: Sequence[Container],
     pools: Sequence[str],

@@ -117,7 +117,7 @@ def _check_sizes(view: JobSetView) -> None:
         total += sum(sizes)
         if max(sizes, default=0) >= LONGEST_STRING:
             raise PlanError(
-                f"a variable or argument of the {group.role} has {max(sizes)} bytes; Linux takes at most {LONGEST_STRING}",
+                f"a variable or argument of the {group.role} has {max(sizes)} bytes; Linux takes {LONGEST_STRING}",
                 where="trainingInput",
                 hint="use fewer replicas or shorter arguments",
             )

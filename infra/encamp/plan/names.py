@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.model import Role
+
+if TYPE_CHECKING:
+    from encamp.plan.model import Role
 
 #: Longest short name: what remains for a job when Kubernetes and Compute Engine have added theirs.
 LONGEST_NAME = 28

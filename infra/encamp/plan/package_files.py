@@ -40,8 +40,9 @@ def local_package(job_file: JobFile) -> LocalPackage | None:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Files of a folder by their path inside it, with ``/``. Caches and hidden files are left out; links are followed
-    as long as they stay inside.
+    """Files of a folder by their path inside it, with ``/``.
+
+    Caches and hidden files are left out; links are followed as long as they stay inside.
 
     Raises:
         PlanError: a link leads out of the folder, or there are too many files or bytes.

@@ -61,7 +61,7 @@ def roles(training_input: TrainingInputSpec) -> tuple[tuple[RoleRequest, ...], t
         wanted[Role.MASTER] = (1, RequestedMachine(master.machine_type, tpu[1].accelerator))
         host = shape(tpu[1]).machine_type
         warnings.append(
-            f"on GKE a TPU belongs to the machine that runs the code: the master runs on the TPU host {host} in place of "
+            f"on GKE a TPU belongs to the machine that runs the code: the master runs on the TPU host {host}, not on "
             f"{master.machine_type}, and the {tpu[1].machine_type} worker is part of it"
         )
     found: list[RoleRequest] = []

@@ -26,7 +26,7 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
     parts = [
         f"Job {plan.job_id} in {plan.region}, environment {plan.environment} (cloud name {plan.name})",
         _titled("Replicas", _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan))),
-        *(_titled(f"Container of {_names(group)}", _container(plan, group)) for group in _distinct(plan)),
+        *(_titled(f"Container of {_whose(plan, group)}", _container(plan, group)) for group in _distinct(plan)),
         _titled("Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "SPOT"), _pools(plan))),
         _titled("Identity", [plan.identity.service_account, *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
@@ -72,11 +72,13 @@ def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
     shown: dict[tuple[object, ...], ReplicaGroupPlan] = {}
     for group in plan.groups:
         shown.setdefault((group.image, group.command, group.args), group)
-    return list(shown.values()) if len(shown) > 1 else list(shown.values())[:1]
+    return list(shown.values())
 
 
-def _names(group: ReplicaGroupPlan) -> str:
-    return f"the {group.role.value}" if group.custom_container else "every replica"
+def _whose(plan: JobPlan, group: ReplicaGroupPlan) -> str:
+    key = (group.image, group.command, group.args)
+    alike = [each.role.value for each in plan.groups if (each.image, each.command, each.args) == key]
+    return "every replica" if len(alike) == len(plan.groups) else ", ".join(alike)
 
 
 def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
@@ -92,9 +94,10 @@ def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
 
 def _wrapped(label: str, words: Sequence[str]) -> list[str]:
     """Words behind a label, continued below it where a line is full; no word is broken."""
-    lines, line = [], label
+    lines: list[str] = []
+    line = label
     for word in words:
-        if len(line) + len(word) > _WIDTH - 4 and line.strip() and line != label:
+        if len(line) + len(word) > _WIDTH - 4 and line.strip() != label.strip():
             lines.append(line.rstrip() + " \\")
             line = " " * len(label)
         line += f"{word} "

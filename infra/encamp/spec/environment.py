@@ -43,7 +43,7 @@ class EnvironmentSpec(Written):
     """Project id; the stack's ``gcp:project``."""
     region: Text = ""
     """Region of cluster, buckets and registry."""
-    zones: list[Text] = []
+    zones: tuple[Text, ...] = ()
     """Zones for nodes; the region's own choice when empty."""
     artifacts_bucket: Text = ""
     """Bucket of results, logs and receipts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool
@@ -41,7 +42,7 @@ def _double(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise PydanticCustomError("double", "must be a number")
     number = float(value)
-    if number != number or number in {float("inf"), float("-inf")}:
+    if not math.isfinite(number):
         raise PydanticCustomError("double", "must be a finite number")
     return number
 

@@ -109,25 +109,27 @@ def _json(text: str, source: str) -> Any:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                _refuse(source, f"the key {key!r} stands twice in one object", None)
+                _refuse(source, f"the key `{key}` stands twice in one object", None, "keep one of the two")
             found[key] = value
         return found
 
+    line = None
     try:
         return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        _refuse(source, f"is neither YAML nor JSON: {error.msg}", error.lineno)
+        message, line = f"is neither YAML nor JSON: {error.msg}", error.lineno
     except RecursionError:
-        _refuse(source, "is nested too deeply", None)
+        message = "is nested too deeply"
     except ValueError as error:
-        _refuse(source, f"is neither YAML nor JSON: {error}", None)
+        message = f"is neither YAML nor JSON: {error}"
+    return _refuse(source, message, line)
 
 
 def _mapping(data: Any, source: str) -> dict[str, Any]:
     if isinstance(data, dict):
         return data
     kind = {list: "a list", str: "a text", type(None): "empty"}.get(type(data), "a single value")
-    _refuse(source, f"the file is {kind} at its top; it must be a mapping", 1, "begin with `trainingInput:`")
+    return _refuse(source, f"the file is {kind} at its top; it must be a mapping", 1, "begin with `trainingInput:`")
 
 
 def _refuse(source: str, message: str, line: int | None, hint: str | None = None) -> NoReturn:

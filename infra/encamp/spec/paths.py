@@ -22,12 +22,14 @@ def dotted(path: tuple[str | int, ...]) -> str:
 
 def nearest(word: str, allowed: Collection[str]) -> str | None:
     """The allowed word most like ``word``, whatever its case and separators, or None when none is alike."""
-    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a file with mistakes pays for it
+    from rapidfuzz import fuzz  # noqa: PLC0415 - only a file with mistakes pays for it
 
     if not word or len(word) > _LONGEST_WORD:
         return None
-    found = process.extractOne(word, list(allowed), scorer=fuzz.WRatio, processor=_plain, score_cutoff=_ALIKE)
-    return found[0] if found else None
+    plain = _plain(word)
+    scores = {choice: fuzz.WRatio(plain, _plain(choice)) for choice in allowed}
+    best = max(scores, key=scores.__getitem__, default=None)
+    return best if best is not None and scores[best] >= _ALIKE else None
 
 
 def _plain(word: str) -> str:

@@ -25,6 +25,37 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 _QUOTED = re.compile(r"'([^']+)'")
+_DURATIONS = {("max_running_time",), ("max_wait_time",)}
+_LONGEST_SHOWN = 60
+#: Field to the rule that a value of the wrong kind breaks. Where the job model has no rule of a field there is none.
+RULE_OF_FIELD: Mapping[str | int, str] = {
+    "job_id": "V01",
+    "runtime_version": "V08",
+    "python_version": "V09",
+    "package_uris": "V10",
+    "python_module": "V10",
+    "max_running_time": "V13",
+    "max_wait_time": "V13",
+    "priority": "V14",
+    "network": "V15",
+    "kms_key_name": "V16",
+    "tpu_tf_version": "V17",
+    "job_dir": "V19",
+    "service_account": "V20",
+    "region": "V22",
+    "labels": "V23",
+    "parameter_name": "H01",
+    "type": "V07",
+    "accelerator_config": "V07",
+    "min_value": "H03",
+    "max_value": "H03",
+    "categorical_values": "H06",
+    "discrete_values": "H07",
+    "max_trials": "H11",
+    "max_parallel_trials": "H11",
+    "max_failed_trials": "H11",
+    "hyperparameters": "V21",
+}
 _KINDS = {
     "model_type": "must be a mapping of fields",
     "dict_type": "must be a mapping",
@@ -98,7 +129,7 @@ def _keys(model: type[BaseModel], data: Any, reading: Reading, at: DataPath, spe
     for key, value in data.items():
         name = names.get(key)
         if name is None:
-            _unknown(key, model, reading, (*spelled, key))
+            _unknown(key, model, reading, at, (*spelled, key))
         elif name in found:
             reading.report(
                 (*spelled, key), "is given twice, in camelCase and in snake_case", hint="keep one of the two"
@@ -126,14 +157,17 @@ def _choices(annotation: Any) -> Iterable[Any]:
     return get_args(annotation) if union else (annotation,)
 
 
-def _unknown(key: str, model: type[BaseModel], reading: Reading, spelled: DataPath) -> None:
+def _unknown(key: str, model: type[BaseModel], reading: Reading, at: DataPath, spelled: DataPath) -> None:
+    """Report an unknown key; the field that was most likely meant counts as broken, not as missing."""
     snake = "_" in key
-    allowed = [name if snake else info.alias or name for name, info in model.model_fields.items()]
+    allowed = {name if snake else info.alias or name: name for name, info in model.model_fields.items()}
     close = nearest(key, allowed)
+    if close is not None:
+        reading.broken.add((*at, allowed[close]))
     reading.report(spelled, f"unknown field `{key}`", hint=f"write `{close}`" if close else _listed(allowed))
 
 
-def _listed(allowed: list[str]) -> str:
+def _listed(allowed: Iterable[str]) -> str:
     return "known here: " + ", ".join(sorted(allowed))
 
 
@@ -144,15 +178,21 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
         parent = reading.written_paths.get(full[:-1], ())
         spelled = (*parent, *full[-1:])
     reading.broken.add(full)
+    rule = "H02" if "params" in full and full[-1] == "type" else _rule(full)
     if detail["type"] == "enum":
         allowed = _QUOTED.findall(detail["ctx"]["expected"])
         close = nearest(str(detail["input"]), allowed)
         message = f"{_shown(detail['input'])} is not one of {', '.join(allowed)}"
-        reading.report(spelled, message, hint=f"write {close}" if close else None)
+        reading.report(spelled, message, rule=rule, hint=f"write {close}" if close else None)
         return
     message = _KINDS.get(detail["type"], detail["msg"])
     written = reading.document.written.get(spelled)
-    reading.report(spelled, f"{message}, not {_kind(detail['input'], written)}", hint=_advice(detail, written))
+    message = f"{message}, not {_kind(detail['input'], written)}"
+    reading.report(spelled, message, rule=rule, hint=_advice(detail, full[-1:], written))
+
+
+def _rule(path: DataPath) -> str | None:
+    return next((RULE_OF_FIELD[part] for part in reversed(path) if part in RULE_OF_FIELD), None)
 
 
 def _kind(value: Any, written: str | None) -> str:
@@ -172,7 +212,14 @@ def _kind(value: Any, written: str | None) -> str:
     return "a mapping"
 
 
-def _advice(detail: Mapping[str, Any], written: str | None) -> str | None:
+def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> str | None:
+    value = detail["input"]
+    if detail["type"] == "list_type" and isinstance(value, str):
+        return f"write a list: [{value}]" if len(value) <= _LONGEST_SHOWN else "write a list"
+    if detail["type"] == "bool_type" and value in {"true", "false"}:
+        return f"write {value} without quotes"
+    if last in _DURATIONS and isinstance(value, int) and not isinstance(value, bool):
+        return f'write "{value}s": seconds with an s'
     if written is not None and detail["type"] == "text" and isinstance(detail["input"], (bool, int, float)):
         return f'put it in quotes: "{written}" (YAML reads {written} without quotes as {_read_as(detail["input"])})'
     return None
@@ -182,9 +229,9 @@ def _read_as(value: bool | float) -> str:
     return "true" if value is True else "false" if value is False else repr(value)
 
 
-def _shown(value: Any, longest: int = 60) -> str:
+def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
 def _drop(data: dict[str, Any], path: DataPath) -> DataPath:

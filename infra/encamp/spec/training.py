@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from encamp.spec.fields import Flag, Int64, Text, Written
-from encamp.spec.tuning import HyperparameterSpec
+from encamp.spec.tuning import HyperparameterSpec  # noqa: TC001 - pydantic reads it
 
 
 class ScaleTier(StrEnum):

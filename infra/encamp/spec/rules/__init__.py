@@ -1,7 +1,7 @@
 """The rules between and inside fields, V01-V23 and H01-H11 of AI Platform's job model, each by its id.
 
-A rule looks at a job that pydantic has read and reports to a :class:`~encamp.spec.rules.case.Case`. Rules never raise and
-never see a value of the wrong type; what was broken before is left alone, so that one mistake is one message.
+A rule looks at a job that pydantic has read and reports to a :class:`~encamp.spec.rules.case.Case`. Rules never raise
+and never see a value of the wrong type; what was broken before is left alone, so that one mistake is one message.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
     from encamp.spec.rules.case import Case
 
-#: Every rule, in the order of the ids.
+#: Every rule of the TrainingInput, in the order of the ids.
 RULES: tuple[Callable[[Case], None], ...] = (
-    envelope.check_job_id,
-    envelope.check_kind,
     machines.check_master,
     machines.check_roles,
     machines.check_categories,
@@ -37,13 +35,13 @@ RULES: tuple[Callable[[Case], None], ...] = (
     places.check_job_dir,
     places.check_service_account,
     places.check_region,
-    envelope.check_labels,
-    envelope.check_encamp,
     tuning.check_tuning,
 )
 
 
 def check(case: Case) -> None:
     """Apply every rule."""
-    for rule in RULES:
-        rule(case)
+    envelope.check_envelope(case)
+    if case.has_input:
+        for rule in RULES:
+            rule(case)

@@ -49,6 +49,11 @@ class Case:
         return self.job.training_input
 
     @property
+    def has_input(self) -> bool:
+        """Whether the file has a TrainingInput that could be read."""
+        return (INPUT,) in self.reading.written_paths and (INPUT,) not in self.reading.broken
+
+    @property
     def tier(self) -> ScaleTier:
         """The scale tier; BASIC when absent."""
         return self.input.scale_tier or ScaleTier.BASIC

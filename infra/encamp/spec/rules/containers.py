@@ -11,6 +11,8 @@ from encamp.spec.rules.case import INPUT, ROLES
 from encamp.spec.rules.places import gcs_path_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from encamp.spec.rules.case import Case
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -32,12 +34,17 @@ def check_runtime(case: Case) -> None:
         return
     known = ai_platform().runtime_versions
     if version not in known:
-        close = nearest(version, known)
-        hint = f'write "{close}"' if close else None
+        hint = f'write "{_closest(version, known)}"'
         case.problem("V08", _RUNTIME, f"{version[:40]!r} is not one of {', '.join(known)}", hint)
     if case.input.use_chief_in_tf_config:
         message = "has no effect with runtimeVersion; 2.1 and newer say chief anyway"
         case.warn(None, (INPUT, "use_chief_in_tf_config"), message)
+
+
+def _closest(version: str, known: Mapping[str, object]) -> str:
+    """The newest known version that is not newer, else the one written most alike, else the newest."""
+    older = [each for each in known if version_key(version) and version_key(each) <= version_key(version)]
+    return max(older, key=version_key) if older else nearest(version, list(known)) or max(known, key=version_key)
 
 
 def check_python(case: Case) -> None:
@@ -102,8 +109,7 @@ def check_commands(case: Case) -> None:
             if case.input.args:
                 case.problem("V11", path, "excludes trainingInput.args", "move the arguments here, or remove it")
             if config.image_uri is None and case.master_image is None and not case.master_image_broken:
-                where = case.name(INPUT, role.config_field)
-                message = f"needs a custom image: neither {where} nor masterConfig has an imageUri"
+                message = "needs a custom image: there is no imageUri, neither of this role nor of the master"
                 case.problem("V12", path, message, "set masterConfig.imageUri, or use pythonModule and args")
 
 

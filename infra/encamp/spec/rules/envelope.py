@@ -17,6 +17,14 @@ _MOST_LABELS = 64
 _LONGEST_LABEL = 63
 
 
+def check_envelope(case: Case) -> None:
+    """Everything outside the TrainingInput."""
+    check_job_id(case)
+    check_kind(case)
+    check_labels(case)
+    check_encamp(case)
+
+
 def check_job_id(case: Case) -> None:
     """V01: the id's form."""
     job_id = case.job.job_id
@@ -34,7 +42,7 @@ def check_kind(case: Case) -> None:
     for name in ("prediction_input", "explanation_input"):
         if getattr(case.job, name) is not None:
             case.problem(None, (name,), "is no training job; only trainingInput is run", "remove it")
-    if (INPUT,) not in case.reading.written_paths and not case.broken(INPUT):
+    if not case.has_input and not case.broken(INPUT):
         case.problem(None, (INPUT,), "is missing: the file describes no training", "begin with `trainingInput:`")
     if case.input.nas_job_spec is not None:
         case.problem(None, (INPUT, "nas_job_spec"), "neural architecture search is not supported", "remove it")
@@ -61,7 +69,7 @@ def check_labels(case: Case) -> None:
             case.problem(
                 "V23",
                 ("labels", key),
-                f"the value {value[:80]!r} must be lowercase letters, digits, _ and -, at most {_LONGEST_LABEL} characters",
+                f"the value {value[:80]!r} must be at most {_LONGEST_LABEL} lowercase letters, digits, _ and -",
                 f"write {value.lower()}" if _is_label(value.lower()) else None,
             )
 
@@ -77,7 +85,7 @@ def _is_label(text: str) -> bool:
 
 
 def check_encamp(case: Case) -> None:
-    """encamp's block: the package folder stays below the job file's, one job dir only."""
+    """The block of encamp: the package folder stays below the job file's, one job dir only."""
     block = case.job.encamp
     if block.package_path is not None:
         path = PurePosixPath(block.package_path)

@@ -34,7 +34,7 @@ def check_roles(case: Case) -> None:
             case.problem(
                 "V04",
                 (INPUT, role.type_field),
-                f"is missing: {count} {role.name}(s) need a machine type",
+                f"is missing: {case.name(INPUT, role.count_field)} is {count}",
                 "n1-standard-4",
             )
         elif count == 0 and case.machine_type(role) is not None and not _count_broken(case, role):

@@ -46,10 +46,10 @@ def check_durations(case: Case) -> None:
 def check_priority(case: Case) -> None:
     """V14: 0 to 1000."""
     scheduling = case.input.scheduling
-    if scheduling is not None and scheduling.priority is not None:
-        if not 0 <= scheduling.priority <= _LARGEST_PRIORITY:
-            path = (INPUT, "scheduling", "priority")
-            case.problem("V14", path, f"{scheduling.priority} must be 0 to {_LARGEST_PRIORITY}")
+    priority = scheduling.priority if scheduling is not None else None
+    if priority is not None and not 0 <= priority <= _LARGEST_PRIORITY:
+        path = (INPUT, "scheduling", "priority")
+        case.problem("V14", path, f"{priority} must be 0 to {_LARGEST_PRIORITY}")
 
 
 def check_disks(case: Case) -> None:

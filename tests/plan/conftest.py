@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.plan.job import plan_job
+from encamp.plan.package import LocalPackage, pack
+from encamp.spec.environment import EnvironmentSpec, parse_environment
+from encamp.spec.job_file import parse_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from encamp.plan.model import JobPlan
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def environment() -> EnvironmentSpec:
+    data = {"name": "sandbox", "region": "us-central1", "artifactsBucket": "sandbox-encamp-artifacts"}
+    return parse_environment(data, project="sandbox-encamp", source="test")
+
+
+@pytest.fixture
+def package() -> LocalPackage:
+    return pack("trainer", {"__init__.py": b"", "task.py": b"print('trained')\n"})
+
+
+@pytest.fixture
+def plan_input(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
+    """Plans a TrainingInput given by its fields, with what every job needs filled in."""
+
+    def build(job_id: str = "job", **fields: Any) -> JobPlan:
+        given = {
+            "region": "us-central1",
+            "runtimeVersion": "2.11",
+            "pythonVersion": "3.7",
+            "packageUris": ["gs://packages/trainer.tar.gz"],
+            "pythonModule": "trainer.task",
+        }
+        if "masterConfig" in fields and "imageUri" in fields["masterConfig"]:
+            given = {"region": "us-central1"}
+        job = parse_job({"jobId": job_id, "trainingInput": given | fields}, source="test").job
+        return plan_job(job, environment, package=None)
+
+    return build
