@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import os
 import platform
+import re
 import resource
 import shutil
 import subprocess
@@ -111,13 +112,16 @@ def _tools() -> Finding:
 
 
 def _go() -> Finding:
+    needed = max(tool.needed_go for tool in TOOLS.values())
+    advice = f"install Go {'.'.join(map(str, needed[:2]))} or newer"
     found = _run(["go", "version"])
     if found is None:
-        needed = bool(missing())
-        return Finding(
-            "Go", BAD if needed else NOTE, "not found, and the tools are built with it", "install Go 1.26 or newer"
-        )
-    return Finding("Go", GOOD, found.removeprefix("go version "))
+        return Finding("Go", BAD if missing() else NOTE, "not found, and the tools are built with it", advice)
+    text = found.removeprefix("go version ")
+    version = re.search(r"go(\d+)\.(\d+)", text)
+    if version and tuple(map(int, version.groups())) < needed[:2]:
+        return Finding("Go", NOTE, f"{text} is older than the tools need; it may fetch a newer one by itself", advice)
+    return Finding("Go", GOOD, text)
 
 
 def _namespaces() -> Finding:

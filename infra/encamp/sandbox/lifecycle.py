@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PROVIDER_VARIABLE = "ENCAMP_KUBERNETES_PROVIDER"
 _KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
+_LOCK = "up.lock"
 _POLL_SECONDS = 0.1
 _UP_SECONDS = 120.0
 _DOWN_SECONDS = 40.0
@@ -56,7 +57,7 @@ def up(layout: Layout, listener: Listener) -> SandboxState:
         SandboxError: a tool cannot be built, or a process does not come up; says which and shows its last words.
     """
     _make_folder(layout)
-    with lock(layout.root / "up.lock", lambda: listener.say("another command works on this sandbox, waiting for it")):
+    with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         tools = ensure(listener.building)
         if running(layout) is None:
             layout = _prepare(layout, tools, listener)
@@ -74,7 +75,7 @@ def down(layout: Layout, listener: Listener) -> int:
     """
     if not layout.root.is_dir():
         return 0
-    with lock(layout.root / "up.lock", lambda: listener.say("another command works on this sandbox, waiting for it")):
+    with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         return _end_all(layout, listener)
 
 
@@ -87,7 +88,7 @@ def reset(layout: Layout, listener: Listener) -> None:
     """
     if not layout.root.exists():
         return
-    if not layout.config_file.is_file() and any(layout.root.iterdir()):
+    if not layout.config_file.is_file() and {path.name for path in layout.root.iterdir()} - {_LOCK}:
         raise UsageError("this folder is no sandbox, so it is not removed", where=str(layout.root))
     down(layout, listener)
     socket = layout.socket("x").parent

@@ -60,6 +60,13 @@ class Tool:
         return match[1]
 
     @property
+    def needed_go(self) -> tuple[int, ...]:
+        """The version of Go that ``go.mod`` asks for, such as (1, 26)."""
+        text = (self.folder / "go.mod").read_text(encoding="utf-8")
+        match = re.search(r"^go (\d+(?:\.\d+)*)", text, re.MULTILINE)
+        return tuple(int(part) for part in match[1].split(".")) if match else ()
+
+    @property
     def import_paths(self) -> list[str]:
         """The main packages, as ``go build`` takes them."""
         return [f"{self.module}/{package}" if package else self.module for package in self.packages]
@@ -104,7 +111,6 @@ TOOLS: dict[str, Tool] = {
             stamps=("sigs.k8s.io/jobset/pkg/version.GitVersion",),
             manifests=("config/components/crd/bases", "config/components/webhook"),
         ),
-        Tool("fake-gcs-server", "github.com/fsouza/fake-gcs-server", {"": "fake-gcs-server"}),
         # The Automation API refuses a command line that does not know its version.
         Tool(
             "pulumi",
