@@ -187,6 +187,8 @@ def quantity(value: Value) -> Value:
         amount = Decimal(number)
     except InvalidOperation:
         return value
+    if "e" in number.lower():  # an exponent is kept by the server
+        return value
     if suffix in BINARY:
         return _binary(amount * 1024 ** BINARY[suffix])
     if suffix not in SUFFIXES:
@@ -211,14 +213,19 @@ def _decimal(amount: Decimal) -> str:
     return str(amount)
 
 
+def concealed(obj: Mapping[str, Value]) -> Properties:
+    """The object, where it is a Secret with its data marked secret, whoever wrote them."""
+    if obj.get("kind") != "Secret" or obj.get("apiVersion") != "v1":
+        return dict(obj)
+    return {
+        key: Secret(item) if key in ("data", "stringData") and isinstance(item, dict) else item
+        for key, item in obj.items()
+    }
+
+
 def checkpoint(live: Mapping[str, Value], field_manager: str, initial_api_version: str) -> Properties:
     """A resource's outputs: the live object, and what later operations need to know."""
-    outputs = dict(live)
-    if live.get("kind") == "Secret" and live.get("apiVersion") == "v1":
-        for key in ("data", "stringData"):
-            if key in outputs:
-                outputs[key] = Secret(outputs[key])
-    return {**outputs, INITIAL_API_VERSION_KEY: initial_api_version, FIELD_MANAGER_KEY: field_manager}
+    return {**concealed(live), INITIAL_API_VERSION_KEY: initial_api_version, FIELD_MANAGER_KEY: field_manager}
 
 
 def previewed(dry: Mapping[str, Value], field_manager: str) -> Properties:

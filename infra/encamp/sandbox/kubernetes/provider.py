@@ -5,6 +5,7 @@ Argument names and their environment variables are those of ``pulumi_kubernetes.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -41,7 +42,7 @@ class KubernetesProvider(Provider):
     """Serves ``kubernetes:*`` to any number of engines and clusters."""
 
     name: ClassVar[str] = "kubernetes"
-    version: ClassVar[str] = "4.34.0"
+    version: ClassVar[str] = importlib.metadata.version("pulumi-kubernetes")
 
     async def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckResult:
         """Refuse what this provider does not do."""

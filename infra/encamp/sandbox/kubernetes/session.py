@@ -14,6 +14,7 @@ from encamp.sandbox.kubernetes.objects import (
     SKIP_AWAIT,
     annotation,
     checkpoint,
+    concealed,
     field_manager,
     identity,
     kind_of_token,
@@ -107,7 +108,7 @@ class KubernetesSession(Session):
         fields = inputs.get("metadata")
         if isinstance(fields, dict) and not fields.get("namespace") and await self._namespaced(inputs):
             inputs["metadata"] = {**fields, "namespace": self.options.namespace}
-        return CheckResult(inputs, failures)
+        return CheckResult(concealed(inputs), failures)
 
     async def _namespaced(self, obj: Properties) -> bool:
         try:
@@ -206,7 +207,9 @@ class KubernetesSession(Session):
             raise
         inputs = prune(live, normal(known)) if known else _imported(live)
         first = str(state.outputs.get(INITIAL_API_VERSION_KEY) or obj["apiVersion"])
-        return ReadResult(identity(live), inputs, checkpoint(live, field_manager(known, state.outputs), first))
+        return ReadResult(
+            identity(live), concealed(inputs), checkpoint(live, field_manager(known, state.outputs), first)
+        )
 
     async def update(
         self,

@@ -26,6 +26,10 @@ THREADS_PER_OPERATION: Final = 4
 """Threads for calls to the engine per parallel resource operation, as the SDK's own server counts them."""
 
 
+HOST_FILES: Final = (__file__, asyncio.base_events.__file__, "<frozen runpy>")
+"""Whose frames come before the program's own in a traceback."""
+
+
 @dataclass(frozen=True)
 class ProgramRun:
     """One run that the engine asks for; fields as in ``RunRequest`` and ``ProgramInfo``."""
@@ -115,8 +119,8 @@ def _report(error: BaseException) -> None:
         # The engine has closed its monitor: it ends the run for a reason that it tells by itself.
         return
     frames = traceback.extract_tb(error.__traceback__)
-    own = next((index for index, frame in enumerate(frames) if frame.filename == "<frozen runpy>"), -1)
-    user = [frame for frame in frames[own + 1 :] if frame.filename != "<frozen runpy>"] if own >= 0 else frames
+    start = next((index + 1 for index in reversed(range(len(frames))) if frames[index].filename in HOST_FILES), 0)
+    user = frames[start:]
     head = ["Traceback (most recent call last):\n", *traceback.format_list(user)] if user else []
     with suppress(grpc.RpcError):
         pulumi.log.error("".join([*head, *traceback.format_exception_only(error)]))

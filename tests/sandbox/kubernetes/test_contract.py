@@ -1,0 +1,385 @@
+"""What a ``kubernetes`` provider does against a real API server; the official one is held to it where it is on PATH."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from encamp.sandbox.provider import UNKNOWN, Secret, messages
+from encamp.sandbox.provider.values import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+pytestmark = pytest.mark.sandbox
+
+CONFIG_MAP, ACCOUNT, NAMESPACE = (
+    "kubernetes:core/v1:ConfigMap",
+    "kubernetes:core/v1:ServiceAccount",
+    "kubernetes:core/v1:Namespace",
+)
+SECRET, JOB, WIDGET = "kubernetes:core/v1:Secret", "kubernetes:batch/v1:Job", "kubernetes:example.com/v1:Widget"
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 60))
+
+
+def widget(namespace: str, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}, **more}
+
+
+class TestContract:
+    def test_create_is_a_post_and_an_existing_object_is_an_error(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                inputs = {"metadata": {"name": "c", "namespace": namespace}, "data": {"a": "1"}}
+                resource_id, state = await engine.create(CONFIG_MAP, "c", inputs)
+                assert resource_id == f"{namespace}/c"
+                assert state["outputs"]["data"] == {"a": "1"}
+                assert state["outputs"]["__fieldManager"].startswith("pulumi-kubernetes-")
+                with pytest.raises(grpc.aio.AioRpcError, match="already exists"):
+                    await engine.create(CONFIG_MAP, "other", inputs)
+
+        run(work())
+
+    def test_upsert_takes_an_existing_object(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            cluster.call("POST", path, {"metadata": {"name": "c"}, "data": {"theirs": "1"}})
+            async with provider(kubeconfig=cluster.kubeconfig, upsertExistingObjects="true") as engine:
+                inputs = {"metadata": {"name": "c", "namespace": namespace}, "data": {"ours": "2"}}
+                await engine.create(CONFIG_MAP, "c", inputs)
+            assert cluster.call("GET", f"{path}/c")["data"] == {"theirs": "1", "ours": "2"}
+
+        run(work())
+
+    def test_update_keeps_foreign_fields_and_drops_our_own_that_are_gone(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                about = {"name": "a", "namespace": namespace}
+                first = {"metadata": {**about, "labels": {"ours": "1", "gone": "1"}}}
+                _, state = await engine.create(ACCOUNT, "a", first)
+                path = f"/api/v1/namespaces/{namespace}/serviceaccounts/a"
+                cluster.call("PATCH", path, {"metadata": {"labels": {"theirs": "x"}}})
+                second = {"metadata": {**about, "labels": {"ours": "2"}}}
+                state = await engine.update(ACCOUNT, "a", state, second)
+                assert cluster.call("GET", path)["metadata"]["labels"] == {"ours": "2", "theirs": "x"}
+                third = {"metadata": {**about, "labels": {"ours": "3"}}}
+                await engine.update(ACCOUNT, "a", state, third)
+                assert cluster.call("GET", path)["metadata"]["labels"] == {"ours": "3", "theirs": "x"}
+
+        run(work())
+
+    def test_a_field_that_another_manager_applied_is_a_conflict_until_forced(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                about = {"name": "a", "namespace": namespace}
+                _, state = await engine.create(ACCOUNT, "a", {"metadata": {**about, "labels": {"l": "1"}}})
+                path = f"/api/v1/namespaces/{namespace}/serviceaccounts/a"
+                theirs = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "labels": {"l": "2"}}}
+                cluster.call("PATCH", path, theirs, fieldManager="they", force="true")
+                wanted = {"metadata": {**about, "labels": {"l": "3"}}}
+                with pytest.raises(grpc.aio.AioRpcError, match="conflict"):
+                    await engine.update(ACCOUNT, "a", state, wanted)
+                wanted["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+                await engine.update(ACCOUNT, "a", state, wanted)
+                assert cluster.call("GET", path)["metadata"]["labels"] == {"l": "3"}
+
+        run(work())
+
+    def test_delete_waits_for_foreground_collection(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                resource_id, state = await engine.create(
+                    ACCOUNT, "a", {"metadata": {"name": "a", "namespace": namespace}}
+                )
+                owner = {
+                    "apiVersion": "v1",
+                    "kind": "ServiceAccount",
+                    "name": "a",
+                    "uid": state["outputs"]["metadata"]["uid"],
+                    "blockOwnerDeletion": True,
+                }
+                path = f"/api/v1/namespaces/{namespace}/configmaps"
+                owned = {"name": "owned", "ownerReferences": [owner], "finalizers": ["example.com/hold"]}
+                cluster.call("POST", path, {"metadata": owned})
+                deletion = asyncio.ensure_future(engine.delete(ACCOUNT, "a", resource_id, state))
+                await asyncio.sleep(2)
+                assert not deletion.done()
+                assert cluster.exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/a")
+                cluster.call("PATCH", f"{path}/owned", {"metadata": {"finalizers": None}})
+                await asyncio.wait_for(deletion, 20)
+                assert not cluster.exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/a")
+                await engine.delete(ACCOUNT, "a", resource_id, state)
+
+        run(work())
+
+    def test_a_deletion_that_is_held_names_the_finalizer(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                inputs = widget(namespace)
+                inputs["metadata"]["finalizers"] = ["example.com/hold"]
+                resource_id, state = await engine.create(WIDGET, "w", inputs)
+                with pytest.raises(grpc.aio.AioRpcError, match=r"example\.com/hold"):
+                    await engine.delete(WIDGET, "w", resource_id, state, timeout=1)
+                path = f"/apis/example.com/v1/namespaces/{namespace}/widgets/w"
+                cluster.call("PATCH", path, {"metadata": {"finalizers": None}})
+
+        run(work())
+
+    def test_a_namespace_is_gone_when_its_deletion_returns(self, cluster: Any, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                resource_id, state = await engine.create(NAMESPACE, "auto", {})
+                assert resource_id.startswith("auto-")
+                assert len(resource_id) == len("auto-") + 8
+                assert state["outputs"]["metadata"]["annotations"]["pulumi.com/autonamed"] == "true"
+                await engine.delete(NAMESPACE, "auto", resource_id, state)
+                assert not cluster.exists(f"/api/v1/namespaces/{resource_id}")
+
+        run(work())
+
+    def test_the_same_inputs_are_no_change_and_an_automatic_name_stays(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            none = messages.provider_pb2.DiffResponse.DIFF_NONE
+            async with provider(kubeconfig=cluster.kubeconfig, namespace=namespace) as engine:
+                cases: list[tuple[str, dict[str, Any]]] = [
+                    (ACCOUNT, {"metadata": {"annotations": {"a.b/c": "d"}}, "imagePullSecrets": []}),
+                    (CONFIG_MAP, {"data": {"a": "1"}}),
+                    (SECRET, {"stringData": {"password": Secret("p")}}),
+                    (WIDGET, {"spec": {"n": 1, "empty": {}, "list": [{"x": 1.5}]}}),
+                    (
+                        JOB,
+                        {
+                            "metadata": {"annotations": {"pulumi.com/skipAwait": "true"}},
+                            "spec": {
+                                "parallelism": 2,
+                                "template": {
+                                    "spec": {
+                                        "restartPolicy": "Never",
+                                        "nodeSelector": {},
+                                        "containers": [
+                                            {
+                                                "name": "c",
+                                                "image": "i",
+                                                "resources": {
+                                                    "limits": {"cpu": "1000m", "memory": "1024Mi", "x.y/z": 2}
+                                                },
+                                            }
+                                        ],
+                                    }
+                                },
+                            },
+                        },
+                    ),
+                ]
+                for token, inputs in cases:
+                    _, state = await engine.create(token, "same", inputs)
+                    answer = await engine.diff(token, "same", state, inputs)
+                    assert answer.changes == none, (token, dict(answer.detailedDiff))
+
+        run(work())
+
+    def test_what_forces_a_replacement(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            about = {"name": "x", "namespace": namespace}
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                _, state = await engine.create(CONFIG_MAP, "x", {"metadata": about, "data": {"a": "1"}})
+                answer = await engine.diff(CONFIG_MAP, "x", state, {"metadata": about, "data": {"a": "2"}})
+                assert (list(answer.replaces), answer.deleteBeforeReplace) == (["data.a"], True)
+                renamed = {"metadata": {**about, "name": "y"}, "data": {"a": "1"}}
+                answer = await engine.diff(CONFIG_MAP, "x", state, renamed)
+                assert (list(answer.replaces), answer.deleteBeforeReplace) == (["metadata.name"], False)
+                _, state = await engine.create(WIDGET, "w", widget(namespace, spec={"n": 1}))
+                answer = await engine.diff(WIDGET, "w", state, widget(namespace, spec={"n": 2}))
+                assert (list(answer.replaces), list(answer.detailedDiff)) == ([], ["spec.n"])
+                answer = await engine.diff(
+                    WIDGET, "w", state, widget(namespace, spec={"n": 2}), ignoreChanges=["spec.n"]
+                )
+                assert answer.changes == messages.provider_pb2.DiffResponse.DIFF_NONE
+
+        run(work())
+
+    def test_config_maps_can_be_made_mutable(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            about = {"name": "x", "namespace": namespace}
+            async with provider(kubeconfig=cluster.kubeconfig, enableConfigMapMutable="true") as engine:
+                _, state = await engine.create(CONFIG_MAP, "x", {"metadata": about, "data": {"a": "1"}})
+                answer = await engine.diff(CONFIG_MAP, "x", state, {"metadata": about, "data": {"a": "2"}})
+                assert list(answer.replaces) == []
+
+        run(work())
+
+    def test_a_preview_asks_the_server_and_changes_nothing(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                about = {"name": "x", "namespace": namespace}
+                _, state = await engine.create(CONFIG_MAP, "x", {"metadata": about}, preview=True)
+                assert not cluster.exists(f"/api/v1/namespaces/{namespace}/configmaps/x")
+                bad: dict[str, Any] = {"metadata": about, "spec": {"template": {"spec": {"containers": []}}}}
+                with pytest.raises(grpc.aio.AioRpcError, match=r"(?i)required value"):
+                    await engine.create(JOB, "x", bad, preview=True)
+                later = {"metadata": about, "data": {"a": UNKNOWN}}
+                _, state = await engine.create(CONFIG_MAP, "x", later, preview=True)
+                assert state["outputs"]["data"] == {"a": UNKNOWN}
+                nowhere = {"metadata": {"name": "x", "namespace": "not-yet"}}
+                await engine.create(CONFIG_MAP, "x", nowhere, preview=True)
+                _, state = await engine.create(CONFIG_MAP, "x", {"metadata": about, "data": {"a": "1"}})
+                await engine.update(CONFIG_MAP, "x", state, {"metadata": about, "data": {"a": "2"}}, preview=True)
+                live = cluster.call("GET", f"/api/v1/namespaces/{namespace}/configmaps/x")
+                assert live["data"] == {"a": "1"}
+
+        run(work())
+
+    def test_secret_data_is_secret(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig, namespace=namespace) as engine:
+                _, state = await engine.create(SECRET, "s", {"stringData": Secret({"p": "open"})})
+                assert state["inputs"]["stringData"] == Secret({"p": "open"})
+                assert state["outputs"]["data"] == Secret({"p": "b3Blbg=="})
+
+        run(work())
+
+    def test_read_shows_drift_of_our_fields_only(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                about = {"name": "a", "namespace": namespace}
+                inputs = {"metadata": {**about, "labels": {"ours": "1"}}}
+                resource_id, state = await engine.create(ACCOUNT, "a", inputs)
+                path = f"/api/v1/namespaces/{namespace}/serviceaccounts/a"
+                cluster.call("PATCH", path, {"metadata": {"labels": {"ours": "changed", "theirs": "x"}}})
+                answer = await engine.read(ACCOUNT, "a", resource_id, state)
+                assert decode(answer.inputs)["metadata"]["labels"] == {"ours": "changed"}
+                assert decode(answer.properties)["metadata"]["labels"] == {"ours": "changed", "theirs": "x"}
+                cluster.call("DELETE", path)
+                assert (await engine.read(ACCOUNT, "a", resource_id, state)).id == ""
+
+        run(work())
+
+    def test_import_by_namespace_and_name(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            cluster.call("POST", path, {"metadata": {"name": "c"}, "data": {"a": "1"}})
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                answer = await engine.read(CONFIG_MAP, "c", f"{namespace}/c")
+                inputs = decode(answer.inputs)
+                assert inputs["data"] == {"a": "1"}
+                assert "uid" not in inputs["metadata"]
+                assert answer.id == f"{namespace}/c"
+
+        run(work())
+
+    def test_wait_for_a_custom_resource(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                inputs = widget(namespace)
+                wanted = ["jsonpath={.status.phase}=Done", "condition=Ready"]
+                inputs["metadata"]["annotations"] = {"pulumi.com/waitFor": json.dumps(wanted)}
+                creation = asyncio.ensure_future(engine.create(WIDGET, "w", inputs))
+                path = f"/apis/example.com/v1/namespaces/{namespace}/widgets/w"
+                await asyncio.sleep(1)
+                cluster.call("PATCH", f"{path}/status", {"status": {"phase": "Done"}})
+                await asyncio.sleep(1)
+                assert not creation.done()
+                conditions = [{"type": "Ready", "status": "True"}]
+                cluster.call("PATCH", f"{path}/status", {"status": {"conditions": conditions}})
+                _, state = await asyncio.wait_for(creation, 10)
+                assert state["outputs"]["status"]["phase"] == "Done"
+
+        run(work())
+
+    def test_what_did_not_get_ready_in_time_exists_all_the_same(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                inputs = widget(namespace)
+                inputs["metadata"]["annotations"] = {
+                    "pulumi.com/waitFor": "jsonpath={.status.phase}",
+                    "pulumi.com/timeoutSeconds": "1",
+                }
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await engine.create(WIDGET, "w", inputs)
+                metadata: dict[str, Any] = dict(caught.value.trailing_metadata())
+                status = messages.status_pb2.Status.FromString(metadata["grpc-status-details-bin"])
+                detail = messages.provider_pb2.ErrorResourceInitFailed()
+                assert status.details[0].Unpack(detail)
+                assert detail.id == f"{namespace}/w"
+
+        run(work())
+
+    def test_a_job_that_nobody_runs_is_waited_for_until_cancel(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            from google.protobuf.empty_pb2 import Empty  # noqa: PLC0415  only here
+
+            async with provider(kubeconfig=cluster.kubeconfig, namespace=namespace) as engine:
+                pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+                job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod}}}
+                creation = asyncio.ensure_future(engine.create(JOB, "j", job))
+                await asyncio.sleep(1.5)
+                assert not creation.done()
+                started = time.monotonic()
+                await engine.stub.Cancel(Empty())
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await asyncio.wait_for(creation, 5)
+                assert time.monotonic() - started < 2
+
+        run(work())
+
+    def test_a_kind_that_nobody_serves(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            token = "kubernetes:example.com/v1:Gadget"  # noqa: S105  a type, no password
+            inputs = {
+                "apiVersion": "example.com/v1",
+                "kind": "Gadget",
+                "metadata": {"name": "g", "namespace": namespace},
+            }
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                await engine.create(token, "g", inputs, preview=True)
+                state = {"inputs": inputs, "outputs": inputs}
+                await engine.delete(token, "g", f"{namespace}/g", state)
+                assert (await engine.read(token, "g", f"{namespace}/g", state)).id == ""
+
+        run(work())
+
+    def test_an_unreachable_cluster(self, missing_kubeconfig: str, provider: Callable[..., Any]) -> None:
+        async def work() -> None:
+            about = {"metadata": {"name": "x", "namespace": "n"}}
+            state = {"inputs": about, "outputs": {"apiVersion": "v1", "kind": "ConfigMap", **about}}
+            async with provider(kubeconfig=missing_kubeconfig) as engine:
+                with pytest.raises(grpc.aio.AioRpcError, match=r"unreachable|cannot be read"):
+                    await engine.create(CONFIG_MAP, "x", about)
+                with pytest.raises(grpc.aio.AioRpcError, match="unreachable"):
+                    await engine.delete(CONFIG_MAP, "x", "n/x", state)
+            async with provider(kubeconfig=missing_kubeconfig, deleteUnreachable="true") as engine:
+                await engine.delete(CONFIG_MAP, "x", "n/x", state)
+                assert (await engine.read(CONFIG_MAP, "x", "n/x", state)).id == ""
+            async with provider(kubeconfig=missing_kubeconfig, skipUpdateUnreachable="true") as engine:
+                assert (await engine.read(CONFIG_MAP, "x", "n/x", state)).id == "n/x"
+
+        run(work())
