@@ -120,7 +120,7 @@ class Access:
         pool = _WORKLOAD.match(member) or _POOL.match(member)
         if pool:
             known = {
-                (cluster.body.get("workloadIdentityConfig") or {}).get("workloadPool")
+                (cluster.body["inputs"].get("workloadIdentityConfig") or {}).get("workloadPool")
                 for cluster in self.store.list("cluster")
             }
             return None if pool["pool"] in known else f"Identity Pool does not exist ({pool['pool']})."

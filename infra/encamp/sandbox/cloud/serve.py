@@ -13,6 +13,7 @@ from encamp.sandbox.cloud.cloud import Cloud, make_front
 from encamp.sandbox.cloud.connect_proxy import ConnectProxy
 from encamp.sandbox.cloud.provider import GcpProvider
 from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.tolerant_http import TolerantProtocol
 from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def _uvicorn(app: ASGIApp, port: int, **options: str) -> _Server:
         app,
         host=_HOST,
         port=port,
+        http=TolerantProtocol,
         log_config=None,
         access_log=False,
         lifespan="off",

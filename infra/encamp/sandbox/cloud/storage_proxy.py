@@ -109,7 +109,8 @@ class StorageProxy:
             raise GoogleError(503, "The storage server does not answer.") from error
         shown = [(key, value) for key, value in answer.headers.multi_items() if key not in _HOP_BY_HOP]
         response = StreamingResponse(answer.aiter_raw(), answer.status_code, background=BackgroundTask(answer.aclose))
-        response.raw_headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in shown]
+        # In Title-Case: TensorFlow finds Location and Range under no other spelling.
+        response.raw_headers = [(key.title().encode("latin-1"), value.encode("latin-1")) for key, value in shown]
         return response
 
     async def _forget(self, response: StreamingResponse, bucket: str) -> None:

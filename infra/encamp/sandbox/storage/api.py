@@ -20,10 +20,10 @@ from encamp.sandbox.storage.compose import compose, rewrite
 from encamp.sandbox.storage.database import Database
 from encamp.sandbox.storage.errors import StorageError, invalid
 from encamp.sandbox.storage.listing import ListRequest, list_objects, page_size, read_token, write_token
-from encamp.sandbox.storage.model import Conditions, object_resource
+from encamp.sandbox.storage.model import Conditions, caller_base, object_resource
 from encamp.sandbox.storage.objects import Objects
 from encamp.sandbox.storage.sessions import Sessions
-from encamp.sandbox.storage.transfer import Transfer
+from encamp.sandbox.storage.transfer import BASE_HEADER, Transfer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +85,8 @@ class StorageServer:
         given = request.headers.get("authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise StorageError(401, "authError", "Invalid Credentials")
+        if base := request.headers.get(BASE_HEADER):
+            caller_base.set(base)
         raw = request.scope.get("raw_path", request.url.path.encode()).split(b"?")[0].decode("latin-1")
         path = [unquote(part) for part in raw.removeprefix("/").removesuffix("/").split("/")]
         method = request.headers.get("x-http-method-override", request.method)

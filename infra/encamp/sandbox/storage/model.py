@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _API = "https://www.googleapis.com/storage/v1"
-_DOWNLOAD = "https://storage.googleapis.com/download/storage/v1"
+#: Where the present caller finds storage: clients download from the ``mediaLink`` that they are given.
+caller_base: ContextVar[str] = ContextVar("caller_base", default="https://storage.googleapis.com")
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _MAX_OBJECT_NAME = 1024
 
@@ -110,7 +112,7 @@ def object_resource(row: sqlite3.Row) -> dict[str, Any]:
         "kind": "storage#object",
         "id": f"{bucket}/{name}/{generation}",
         "selfLink": f"{_API}/{path}",
-        "mediaLink": f"{_DOWNLOAD}/{path}?generation={generation}&alt=media",
+        "mediaLink": f"{caller_base.get()}/download/storage/v1/{path}?generation={generation}&alt=media",
         "name": name,
         "bucket": bucket,
         "generation": str(generation),
