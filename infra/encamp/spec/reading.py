@@ -126,16 +126,18 @@ def _keys(model: type[BaseModel], data: Any, reading: Reading, at: DataPath, spe
         return data
     names = {alias: name for name, info in model.model_fields.items() for alias in (name, info.alias or name)}
     found: dict[str, Any] = {}
+    meant: set[str | None] = set()
     for key, value in data.items():
         name = names.get(key)
         if name is None:
-            _unknown(key, model, reading, at, (*spelled, key))
+            meant.add(_unknown(key, model, reading, (*spelled, key)))
         elif name in found:
             reading.report(
                 (*spelled, key), "is given twice, in camelCase and in snake_case", hint="keep one of the two"
             )
         else:
             found[name] = _value(model.model_fields[name].annotation, value, reading, (*at, name), (*spelled, key))
+    reading.broken.update((*at, name) for name in meant - found.keys() if name is not None)
     return found
 
 
@@ -157,14 +159,13 @@ def _choices(annotation: Any) -> Iterable[Any]:
     return get_args(annotation) if union else (annotation,)
 
 
-def _unknown(key: str, model: type[BaseModel], reading: Reading, at: DataPath, spelled: DataPath) -> None:
-    """Report an unknown key; the field that was most likely meant counts as broken, not as missing."""
+def _unknown(key: str, model: type[BaseModel], reading: Reading, spelled: DataPath) -> str | None:
+    """Report an unknown key. The field that was most likely meant is not missing, but broken."""
     snake = "_" in key
     allowed = {name if snake else info.alias or name: name for name, info in model.model_fields.items()}
     close = nearest(key, allowed)
-    if close is not None:
-        reading.broken.add((*at, allowed[close]))
     reading.report(spelled, f"unknown field `{key}`", hint=f"write `{close}`" if close else _listed(allowed))
+    return allowed[close] if close else None
 
 
 def _listed(allowed: Iterable[str]) -> str:
