@@ -126,7 +126,7 @@ def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener) -> Layo
     if read_state(layout) is not None and (ended := _end_all(layout, listener)):
         listener.say(f"ended {ended} processes that an earlier supervisor left behind")
     layout = Layout.create(layout.root)
-    config = dataclasses.replace(layout.config, kubernetes_provider=_wanted_provider())
+    config = dataclasses.replace(layout.config, kubernetes_provider=wanted_provider())
     if taken := config.ports.taken():
         listener.say(f"somebody else listens on the ports of {', '.join(taken)}: others were chosen")
         config = dataclasses.replace(config, ports=config.ports.renewed(taken))
@@ -137,7 +137,13 @@ def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener) -> Layo
     return layout
 
 
-def _wanted_provider() -> str:
+def wanted_provider() -> str:
+    """Give who serves the ``kubernetes`` types: the official plugin where it is on PATH, unless the user says else.
+
+    Raises:
+        UsageError: the user says something else than ``ours`` or ``official``.
+        SandboxError: the official plugin is asked for and is not there.
+    """
     chosen = os.environ.get(PROVIDER_VARIABLE, "")
     if chosen not in ("", OURS, OFFICIAL):
         raise UsageError(f"{PROVIDER_VARIABLE} is {chosen!r}", hint=f"{OURS} or {OFFICIAL}")
@@ -160,21 +166,25 @@ def _check_provider(layout: Layout) -> None:
         )
 
 
-def _start_supervisor(layout: Layout) -> None:
-    layout.state_file.unlink(missing_ok=True)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+def supervisor_environment(layout: Layout) -> dict[str, str]:
+    """Give the environment of every process of the sandbox: the user's, less what leads to a real cloud."""
     package = str(Path(__file__).resolve().parents[2])
-    environment |= {
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)},
         "PATH": _path_without(layout.bin),
         "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
         ROOT_VARIABLE: str(layout.root),
         MARK: str(layout.root),
     }
+
+
+def _start_supervisor(layout: Layout) -> None:
+    layout.state_file.unlink(missing_ok=True)
     output = open_log(layout.log("supervisor"), "up")
     try:
         subprocess.Popen(
             [sys.executable, "-m", "encamp.sandbox.supervisor"],
-            env=environment,
+            env=supervisor_environment(layout),
             cwd=layout.root,
             stdin=subprocess.DEVNULL,
             stdout=output,
