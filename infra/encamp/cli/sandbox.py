@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from encamp.sandbox.lifecycle import Listener
     from encamp.sandbox.state import ProcessState
     from encamp.sandbox.status import SandboxStatus
-    from encamp.sandbox.tools import BuildProgress
 
 
 @click.group(name="sandbox")
@@ -110,18 +109,19 @@ def doctor(form: str) -> None:
 def listener(begun: float) -> Listener:
     """Show progress on stderr, one line for each thing that happens, with the seconds since ``begun``."""
     from encamp.sandbox.lifecycle import Listener  # noqa: PLC0415
+    from encamp.sandbox.tools import BuildLines  # noqa: PLC0415
+
+    builds = BuildLines(sys.stderr)
 
     def show(subject: str, text: str) -> None:
+        builds.close_line()
         click.echo(f"{time.monotonic() - begun:6.1f}s  {subject:24} {text}", err=True)
-
-    def building(progress: BuildProgress) -> None:
-        show(progress.tool, progress.text)
 
     def process(name: str, found: ProcessState) -> None:
         if found.state not in ("waiting", "starting"):
             show(name, f"{found.state}{f': {found.message}' if found.message and found.state != 'ready' else ''}")
 
-    return Listener(building=building, process=process, say=lambda text: show("sandbox", text))
+    return Listener(building=builds.show, process=process, say=lambda text: show("sandbox", text))
 
 
 def _table(found: SandboxStatus) -> str:

@@ -10,5 +10,6 @@ from __future__ import annotations
 
 from encamp.sandbox.tools.build import BuildProgress, ensure
 from encamp.sandbox.tools.catalog import TOOLS, Tool, cache_folder, installed, missing
+from encamp.sandbox.tools.progress import BuildLines
 
-__all__ = ["TOOLS", "BuildProgress", "Tool", "cache_folder", "ensure", "installed", "missing"]
+__all__ = ["TOOLS", "BuildLines", "BuildProgress", "Tool", "cache_folder", "ensure", "installed", "missing"]

@@ -5,20 +5,16 @@ from __future__ import annotations
 import sys
 
 from encamp.errors import EncampError
-from encamp.sandbox.tools import BuildProgress, ensure
-
-
-def _report(progress: BuildProgress) -> None:
-    minutes, seconds = divmod(int(progress.seconds), 60)
-    sys.stderr.write(f"{progress.tool:16} {minutes}:{seconds:02}  {progress.text}\n")
-    sys.stderr.flush()
+from encamp.sandbox.tools import BuildLines, ensure
 
 
 def main() -> int:
     """Build; the exit code is the error's."""
+    lines = BuildLines(sys.stderr)
     try:
-        ensure(_report)
+        ensure(lines.show)
     except EncampError as error:
+        lines.close_line()
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
     return 0
