@@ -94,10 +94,11 @@ class LiveProcess:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float | None = None) -> ProcessOutcome:
-        """Ask all of it to end, and kill what is left after ``grace`` seconds (None: as the spec says)."""
-        self._stopping = True
-        deadline = asyncio.get_running_loop().time() + (self.spec.grace_seconds if grace is None else grace)
-        if self.running:
+        """Ask all of it to end and kill what is left after ``grace`` seconds (None: as the spec says; 0: only kill)."""
+        patience = self.spec.grace_seconds if grace is None else grace
+        self._stopping = patience > 0
+        deadline = asyncio.get_running_loop().time() + patience
+        if self.running and self._stopping:
             tree.send(self._members(), signal.SIGTERM)
         while self.running and asyncio.get_running_loop().time() < deadline:
             await asyncio.wait({self._ended}, timeout=_POLL_SECONDS)

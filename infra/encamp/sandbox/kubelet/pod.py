@@ -28,6 +28,8 @@ _RETRY_SECONDS = 1.0
 _DEFAULT_GRACE_SECONDS = 30
 _LOST = 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
+#: Annotations of ours begin with it.
+NOTES_PREFIX = "sandbox.encamp.dev/"
 _UNSTARTED_MESSAGE = "The container was never started"
 
 
@@ -58,7 +60,6 @@ class PodLife:
         self._failure: tuple[str, str] | None = None
         self._started = now()
         self._terminal = self._gone = False
-        self._annotated = False
         self._sent: dict[str, Any] = {}
         self._task = asyncio.create_task(self._run(), name=f"pod {self.namespace}/{self.name}")
 
@@ -215,10 +216,23 @@ class PodLife:
             else:
                 self.address = sandbox.address
                 self._services.hosts.add(self.uid, self.pod, sandbox)
+                await self._annotate(sandbox.notes)
                 self._changed.set()
                 return sandbox
             await self._pause(_RETRY_SECONDS)
         return None
+
+    async def _annotate(self, notes: Mapping[str, str]) -> None:
+        """Say on the pod where it is not run as a node would run it."""
+        contexts = [self.pod["spec"], *self.pod["spec"]["containers"]]
+        notes = dict(notes)
+        if any((one.get("securityContext") or {}).get("runAsUser") for one in contexts):
+            notes[NOTES_PREFIX + "run-as-user"] = "ignored: containers of the sandbox run as the user that started it"
+        if notes:
+            try:
+                await self._services.api.patch(self.path, {"metadata": {"annotations": notes, "uid": self.uid}})
+            except httpx.HTTPError as error:
+                _LOG.warning("%s/%s has no notes: %s", self.namespace, self.name, error)
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.wait({asyncio.create_task(self._stopping.wait())}, timeout=seconds)

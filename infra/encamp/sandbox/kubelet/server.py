@@ -75,6 +75,8 @@ async def serve(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.
                 return
     except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
         return  # the client went away, or speaks no HTTP
+    except asyncio.CancelledError:
+        return  # the server ends; asyncio's streams would report a cancelled handler as an error
     finally:
         writer.close()
         with suppress(OSError, TimeoutError):

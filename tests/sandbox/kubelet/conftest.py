@@ -1,0 +1,231 @@
+"""The real control plane with our kubelet, and a front that has nothing but node pools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from encamp.sandbox.access import write_access
+from encamp.sandbox.controlplane import control_plane
+from encamp.sandbox.layout import Layout
+from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.service import Probe, Service
+from encamp.sandbox.state import read_state
+from encamp.sandbox.supervisor.supervisor import Supervisor
+from encamp.sandbox.tools import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NAMESPACE = "trials"
+CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
+
+
+@dataclass
+class FakeFront:
+    """The container API with what a test puts in, and what the kubelet told it."""
+
+    pools: list[dict[str, Any]] = field(default_factory=list)
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_pool(self, name: str, maximum: int, **config: Any) -> None:
+        labels = {"encamp-pool": name}
+        self.pools.append(
+            {
+                "name": name,
+                "config": {"machineType": "e2-standard-2", "labels": labels, **config},
+                "autoscaling": {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": maximum},
+                "locations": ["us-central1-a", "us-central1-b"],
+                "initialNodeCount": 0,
+            }
+        )
+
+    def remove_pool(self, name: str) -> None:
+        self.pools = [pool for pool in self.pools if pool["name"] != name]
+
+    def answer(self, method: str, path: str, body: Any) -> Any:
+        if path.endswith("/clusters"):
+            cluster = {"name": "encamp", "location": "us-central1", "nodePools": self.pools}
+            return {"clusters": [cluster]}
+        if path.startswith("/encamp/v1/nodePools/"):
+            self.sizes.setdefault(path.rsplit("/", 2)[1], []).append(body["currentNodeCount"])
+        if path == "/logging/v2/entries:write":
+            self.entries.extend(body["entries"])
+        if path.endswith(":generateAccessToken"):
+            account = path.rsplit("/", 1)[1].split(":")[0]
+            return {"accessToken": f"token of {account}", "expireTime": "2999-01-01T00:00:00Z"}
+        return {"method": method}
+
+
+def _serve(front: FakeFront, port: int) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            data = json.dumps(front.answer(self.command, self.path, body)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_PUT = do_POST = _answer  # noqa: N815 - names of the base class
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base class has it
+            del format, args
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+@dataclass
+class Cluster:
+    """A sandbox's cluster, as tests use it."""
+
+    layout: Layout
+    api: httpx.Client
+    front: FakeFront
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.api.post(path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        answer = self.api.get(path)
+        return None if answer.status_code == 404 else answer.raise_for_status().json()
+
+    def pod(self, name: str) -> dict[str, Any] | None:
+        return self.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
+
+    def pods(self, selector: str = "") -> list[dict[str, Any]]:
+        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")
+        assert found is not None
+        return found["items"]
+
+    def phase(self, name: str) -> str:
+        found = self.pod(name)
+        return found["status"]["phase"] if found else "gone"
+
+    def run(self, name: str, script: str, **spec: Any) -> dict[str, Any]:
+        """A pod that runs a shell script in pool ``small``, once."""
+        container = {"name": "replica", "image": "trainer", "command": ["sh", "-c", script]}
+        container |= spec.pop("container", {})
+        body = {
+            "metadata": {"name": name, "annotations": spec.pop("annotations", {})},
+            "spec": {
+                "restartPolicy": "Never",
+                "nodeSelector": {"encamp-pool": "small"},
+                "containers": [container],
+                "terminationGracePeriodSeconds": 2,
+                **spec,
+            },
+        }
+        return self.create(f"/api/v1/namespaces/{NAMESPACE}/pods", body)
+
+    def terminated(self, name: str) -> dict[str, Any]:
+        """How the first container of a pod ended, once the pod has ended."""
+        until(lambda: self.phase(name) in ("Succeeded", "Failed"))
+        found = self.pod(name)
+        assert found is not None
+        return found["status"]["containerStatuses"][0]["state"]["terminated"]
+
+    def log(self, name: str, **query: str) -> str:
+        answer = self.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/log", params=query)
+        assert answer.is_success, answer.text
+        return answer.text
+
+    def kubectl(self, *arguments: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "KUBECONFIG": str(self.layout.admin_kubeconfig)}
+        command = [str(installed()["kubectl"]), "-n", NAMESPACE, *arguments]
+        return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def events(self, name: str) -> dict[str, str]:
+        """Message by reason of the events on a pod."""
+        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name={name}")
+        assert found is not None
+        return {event["reason"]: event["message"] for event in found["items"]}
+
+    def nodes(self) -> list[str]:
+        found = self.get("/api/v1/nodes")
+        assert found is not None
+        return [node["metadata"]["name"] for node in found["items"]]
+
+    def kubelet_pid(self) -> int:
+        state = read_state(self.layout)
+        assert state is not None
+        pid = state.processes["kubelet"].pid
+        assert pid is not None
+        return pid
+
+    def kill_kubelet(self) -> None:
+        os.kill(self.kubelet_pid(), signal.SIGKILL)
+
+
+def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    layout = Layout.create(tmp_path_factory.mktemp("kubelet") / "sb")
+    tools = installed()
+    issue_certificates(layout)
+    write_access(layout, {"kubectl": tools["kubectl"]}, path="")
+    front = FakeFront()
+    front.add_pool("small", 3)
+    server = _serve(front, layout.ports.front)
+    kubelet = Service(
+        "kubelet",
+        (sys.executable, "-m", "encamp.sandbox.kubelet"),
+        (Probe(layout.ports.kubelet, "/healthz", layout.ca_certificate),),
+        ("kube-apiserver",),
+        environment={"ENCAMP_SANDBOX_IDLE_SECONDS": "5", "ENCAMP_SANDBOX_BACKOFF_SECONDS": "1", "PYTHONPATH": "infra"},
+    )
+    stop = asyncio.Event()
+    loop = asyncio.new_event_loop()
+    kept = [*control_plane(layout, tools), kubelet]
+    supervisor = Supervisor(layout, kept, tools["jobset"].with_name("manifests.json"))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(supervisor.run(stop)))
+    thread.start()
+    context = ssl.create_default_context(cafile=str(layout.ca_certificate))
+    context.load_cert_chain(layout.pki / "admin.crt", layout.pki / "admin.key")
+    try:
+        until(lambda: (state := read_state(layout)) is not None and state.all_ready, 90)
+        base = f"https://127.0.0.1:{layout.ports.apiserver}"
+        with httpx.Client(base_url=base, verify=context, timeout=20, trust_env=False) as client:
+            made = Cluster(layout, client, front)
+            made.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+            until(lambda: made.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
+            yield made
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(name="until")
+def patience() -> Callable[..., None]:
+    return until

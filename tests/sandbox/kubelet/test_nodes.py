@@ -1,0 +1,89 @@
+"""The autoscaler against the real scheduler: nodes come for pods that wait, and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.sandbox
+
+WHOLE_NODE = {"resources": {"requests": {"cpu": "1500m"}}}
+
+
+def of_pool(cluster: Any, pool: str) -> list[str]:
+    return [name for name in cluster.nodes() if name.startswith(f"gke-encamp-{pool}-")]
+
+
+def test_a_pool_grows_from_nothing_to_its_maximum_and_back(cluster: Any, until: Callable[..., None]) -> None:
+    cluster.front.add_pool("wide", 3)
+    selector = {"encamp-pool": "wide"}
+    for index in range(4):
+        cluster.run(f"wide-{index}", "sleep 4", nodeSelector=selector, container=WHOLE_NODE)
+    until(lambda: len(of_pool(cluster, "wide")) == 3)
+    until(lambda: sum(cluster.phase(f"wide-{index}") == "Running" for index in range(4)) == 3)
+    until(lambda: any("NotTriggerScaleUp" in cluster.events(f"wide-{index}") for index in range(4)))
+    noted = [cluster.events(f"wide-{index}") for index in range(4)]
+    assert any("TriggeredScaleUp" in events for events in noted)
+    said = next(events["NotTriggerScaleUp"] for events in noted if "NotTriggerScaleUp" in events)
+    assert "1 max node group size reached" in said
+    assert "1 node(s) didn't match Pod's node affinity/selector" in said
+    until(lambda: all(cluster.phase(f"wide-{index}") == "Succeeded" for index in range(4)))
+    until(lambda: of_pool(cluster, "wide") == [])
+    until(lambda: cluster.front.sizes["wide"][-1] == 0)
+    assert max(cluster.front.sizes["wide"]) == 3
+    cluster.front.remove_pool("wide")
+
+
+def test_a_node_looks_like_one_of_gke(cluster: Any, until: Callable[..., None]) -> None:
+    taint = {"key": "encamp-job", "value": "j", "effect": "NO_SCHEDULE"}
+    cluster.front.add_pool("marked", 1, taints=[taint], spot=True)
+    toleration = {"key": "encamp-job", "operator": "Equal", "value": "j", "effect": "NoSchedule"}
+    cluster.run("marked", "true", nodeSelector={"encamp-pool": "marked"}, tolerations=[toleration])
+    cluster.terminated("marked")
+    node = cluster.get(f"/api/v1/nodes/{cluster.pod('marked')['spec']['nodeName']}")
+    labels = node["metadata"]["labels"]
+    assert labels["cloud.google.com/gke-nodepool"] == "marked"
+    assert labels["cloud.google.com/gke-spot"] == "true"
+    assert labels["node.kubernetes.io/instance-type"] == "e2-standard-2"
+    assert labels["topology.kubernetes.io/region"] == "us-central1"
+    assert labels["topology.kubernetes.io/zone"] in ("us-central1-a", "us-central1-b")
+    assert {"key": "encamp-job", "value": "j", "effect": "NoSchedule"} in node["spec"]["taints"]
+    assert node["status"]["capacity"]["cpu"] == "2"
+    assert node["status"]["allocatable"]["cpu"] == "1930m"
+    lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node['metadata']['name']}")
+    assert lease["spec"]["holderIdentity"] == node["metadata"]["name"]
+    cluster.front.remove_pool("marked")
+    until(lambda: of_pool(cluster, "marked") == [])
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "reason"),
+    [
+        ("elsewhere", {"nodeSelector": {"encamp-pool": "none"}}, "node affinity/selector"),
+        ("greedy", {"container": {"resources": {"requests": {"cpu": "64"}}}}, "1 Insufficient cpu"),
+    ],
+)
+def test_a_pod_that_no_pool_can_host_waits_and_everybody_says_why(
+    cluster: Any, until: Callable[..., None], name: str, spec: dict[str, Any], reason: str
+) -> None:
+    cluster.run(name, "true", **spec)
+    until(lambda: "NotTriggerScaleUp" in cluster.events(name), 5)
+    assert reason in cluster.events(name)["NotTriggerScaleUp"]
+    condition = cluster.pod(name)["status"]["conditions"][0]
+    assert (condition["type"], condition["reason"]) == ("PodScheduled", "Unschedulable")
+    assert cluster.phase(name) == "Pending"
+    assert "nodes are available" in condition["message"]
+    assert cluster.api.delete(f"/api/v1/namespaces/trials/pods/{name}").is_success
+
+
+def test_a_deleted_pool_takes_its_nodes_and_pods_with_it(cluster: Any, until: Callable[..., None]) -> None:
+    cluster.front.add_pool("brief", 1)
+    cluster.run("evicted", "sleep 300", nodeSelector={"encamp-pool": "brief"})
+    until(lambda: cluster.phase("evicted") == "Running")
+    cluster.front.remove_pool("brief")
+    until(lambda: of_pool(cluster, "brief") == [], 6)
+    until(lambda: cluster.phase("evicted") in ("gone", "Failed"), 10)
