@@ -62,7 +62,7 @@ class FakeFront:
             cluster = {"name": "encamp", "location": "us-central1", "nodePools": self.pools}
             return {"clusters": [cluster]}
         if path.startswith("/encamp/v1/nodePools/"):
-            self.sizes.setdefault(path.rsplit("/", 2)[1], []).append(body["currentNodeCount"])
+            self.sizes.setdefault(path.removesuffix("/size").rpartition("/")[2], []).append(body["currentNodeCount"])
         if path == "/logging/v2/entries:write":
             self.entries.extend(body["entries"])
         if path.endswith(":generateAccessToken"):

@@ -104,7 +104,7 @@ cat /encamp/a.txt /usr/share/encamp/only.txt; cat /podinfo/labels
 echo kept > /data/deep/file; cat /shared/deep/file
 stat -c %a /encamp/a.txt
 """
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {"name": "config", "configMap": {"name": "files", "defaultMode": 0o400}},
         {"name": "scratch", "emptyDir": {}},
         {"name": "info", "downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
@@ -147,7 +147,7 @@ def test_init_containers_run_in_order_and_a_failed_one_is_the_end(cluster: Any) 
 def test_a_container_is_restarted_until_it_succeeds(cluster: Any) -> None:
     script = "echo try >> /w/tries; wc -l < /w/tries; [ $(wc -l < /w/tries) -ge 3 ]"
     mounts = {"volumeMounts": [{"name": "w", "mountPath": "/w"}]}
-    volumes = [{"name": "w", "emptyDir": {}}]
+    volumes: list[dict[str, Any]] = [{"name": "w", "emptyDir": {}}]
     cluster.run("retries", script, restartPolicy="OnFailure", volumes=volumes, container=mounts)
     assert cluster.terminated("retries")["exitCode"] == 0
     status = cluster.pod("retries")["status"]["containerStatuses"][0]

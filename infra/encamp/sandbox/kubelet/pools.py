@@ -24,7 +24,8 @@ _EFFECTS = {
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     "NO_EXECUTE": "NoExecute",
 }
-_DEFAULT_MACHINE = "e2-medium"
+#: GKE takes e2-medium, a shared-core machine of which the catalog has no figures; this is the next larger one.
+_DEFAULT_MACHINE = "e2-standard-2"
 _DEFAULT_PODS = 110
 _DEFAULT_DISK_GB = 100
 _TPU_LABELS = {

@@ -1,0 +1,207 @@
+"""The kubelet's servers, logs and runtimes, without a control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import socket
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.process import OutputLine
+from encamp.sandbox.kubelet.hosts import Hosts
+from encamp.sandbox.kubelet.isolation import NAMESPACES, NONE, isolation
+from encamp.sandbox.kubelet.logs import LogFile, LogQuery, last_lines, read
+from encamp.sandbox.kubelet.plain import Plain
+from encamp.sandbox.kubelet.relay import relay
+from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
+from encamp.sandbox.kubelet.server import Answer, Request, serve
+from encamp.sandbox.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+
+def shown(path: Path, **query: str) -> bytes:
+    async def collect() -> bytes:
+        return b"".join([piece async for piece in read(path, LogQuery.from_parameters(query), lambda: True)])
+
+    return asyncio.run(collect())
+
+
+def test_a_log_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "c" / "0.log")
+    for line in (
+        OutputLine(b"one"),
+        OutputLine(b"10%", redrawn=True),
+        OutputLine(b"\xfftwo", ended=False),
+        OutputLine(b" and more"),
+        OutputLine(b"half", ended=False),
+    ):
+        log.write("stdout", line)
+    log.close()
+    log.write("stdout", OutputLine(b"too late"))
+    whole = b"one\n10%\r\xfftwo and more\nhalf"
+    assert shown(log.path) == whole
+    assert shown(log.path, tailLines="2") == b"10%\r\xfftwo and more\nhalf"
+    assert shown(log.path, tailLines="0") == b""
+    assert shown(log.path, limitBytes="5") == whole[:5]
+    assert shown(log.path, sinceTime="2999-01-01T00:00:00Z") == b""
+    assert last_lines(log.path, lines=1, size=2) == "lf"
+    assert last_lines(tmp_path / "none", lines=1, size=9) == ""
+
+
+def test_following_a_log_ends_when_its_container_does(tmp_path: Path) -> None:
+    async def run() -> bytes:
+        log = LogFile(tmp_path / "0.log")
+        ended = False
+
+        async def write() -> None:
+            nonlocal ended
+            for text in (b"a", b"b"):
+                log.write("stdout", OutputLine(text))
+                await asyncio.sleep(0.15)
+            ended = True
+
+        writer = asyncio.create_task(write())
+        query = LogQuery(follow=True)
+        said = b"".join([piece async for piece in read(log.path, query, lambda: ended)])
+        await writer
+        log.close()
+        return said
+
+    assert asyncio.run(run()) == b"a\nb\n"
+
+
+async def _ask(port: int, text: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text)
+    answer = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    return answer
+
+
+def test_the_server_answers_whole_and_in_pieces_and_survives_nonsense() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    async def handler(request: Request) -> Answer:
+        if request.path == "/broken":
+            raise KeyError("broken")
+        return Answer(body=pieces()) if request.path == "/pieces" else Answer.json({"q": request.query["a"]})
+
+    async def run() -> list[bytes]:
+        server = await asyncio.start_server(partial(serve, handler), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        end = b" HTTP/1.1\r\nConnection: close\r\n\r\n"
+        asked = [b"GET /x?a=b%20c" + end, b"GET /pieces" + end, b"GET /broken" + end, b"nonsense\r\n\r\n"]
+        answers = [await _ask(port, text) for text in asked]
+        server.close()
+        return answers
+
+    whole, pieced, broken, nonsense = asyncio.run(run())
+    assert whole.endswith(b'\r\n\r\n{"q": "b c"}')
+    assert pieced.endswith(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+    assert broken.startswith(b"HTTP/1.1 500")
+    assert nonsense == b""
+
+
+def test_a_relay_passes_bytes_and_ends_of_both_directions() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.read()).upper())
+        writer.close()
+
+    async def run() -> bytes:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        listener = socket.create_server(("127.0.0.1", 0))
+        passing = await relay(listener, "127.0.0.1", server.sockets[0].getsockname()[1])
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"hello")
+        writer.write_eof()
+        said = await reader.read()
+        writer.close()
+        passing.close()
+        server.close()
+        await asyncio.sleep(0.05)
+        return said
+
+    assert asyncio.run(run()) == b"HELLO"
+
+
+class _Sandbox:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.entries: Sequence[tuple[str, str]] = []
+
+    def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
+        self.entries = entries
+
+
+def test_pods_of_one_service_know_each_other_and_no_others() -> None:
+    def pod(hostname: str, subdomain: str | None) -> dict[str, Any]:
+        spec = {"hostname": hostname} | ({"subdomain": subdomain} if subdomain else {})
+        return {"metadata": {"name": hostname, "namespace": "n"}, "spec": spec}
+
+    hosts = Hosts()
+    a, b, other, alone = (_Sandbox(f"10.8.0.{index}") for index in range(2, 6))
+    made: list[tuple[str, str | None, Any]] = [("a", "s", a), ("b", "s", b), ("c", "t", other), ("d", None, alone)]
+    for name, subdomain, sandbox in made:
+        hosts.add(name, pod(name, subdomain), sandbox)
+    assert [address for address, _ in a.entries] == ["10.8.0.2", "10.8.0.3"]
+    assert "b.s.n.svc.cluster.local b.s " in a.entries[1][1]
+    assert [address for address, _ in other.entries] == ["10.8.0.4"]
+    assert alone.entries == []
+    hosts.remove("b")
+    assert [address for address, _ in a.entries] == ["10.8.0.2"]
+
+
+def test_the_verdict_on_isolation_has_a_reason_and_a_remedy() -> None:
+    verdict = isolation()
+    assert verdict.mode in (NAMESPACES, NONE)
+    assert verdict.reason
+    assert bool(verdict.remedy) == (verdict.mode == NONE)
+
+
+def test_without_namespaces_pods_still_run(tmp_path: Path) -> None:
+    layout = Layout.create(tmp_path / "sb")
+
+    async def run() -> tuple[list[str], list[str]]:
+        runtime = Plain(layout)
+        await runtime.open()
+        lines: list[str] = []
+        try:
+            pod = await runtime.sandbox(PodRequest("u", "j-w-0-0", "n/j-w-0-0.j", tmp_path / "pod"))
+            log = tmp_path / "termination"
+            log.touch()
+            (tmp_path / "v").mkdir()
+            (tmp_path / "v" / "f").write_text("file")
+            script = "import os, socket, sys; host, port = os.environ['ME'].split(':'); "
+            script += "s = socket.create_server((host, int(port))); print(open('/encamp/f').read(), os.environ['ME']); "
+            script += "open('/dev/termination-log', 'w').write('bye')"
+            request = ContainerRequest(
+                name="c",
+                argv=[sys.executable, "-S", "-c", script],
+                env={"ME": "j-w-0-0.j:2222", "PATH": "/usr/bin:/bin"},
+                cwd="/",
+                mounts=[{"source": str(tmp_path / "v"), "target": "/encamp", "read_only": True}],
+                termination_log=(log, "/dev/termination-log"),
+                output=lambda line: lines.append(line.text),
+                errors=lambda line: lines.append(line.text),
+            )
+            outcome = await (await pod.run(request)).wait()
+            assert outcome.ok, lines
+            with pytest.raises(StartError):
+                await pod.run(dataclasses.replace(request, argv=["no-such-program"]))
+            return lines, [log.read_text(), str(runtime.port("n/j-w-0-0.j")), *pod.notes]
+        finally:
+            await runtime.close()
+
+    lines, (message, port, note) = asyncio.run(run())
+    assert lines == [f"file 127.0.0.1:{port}"]
+    assert message == "bye"
+    assert note == "sandbox.encamp.dev/rewritten"
