@@ -1,0 +1,86 @@
+"""``encamp run``: one job from its file to its receipt."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from encamp.cli.job_input import ENVIRONMENT, FILE, JOB_ID
+from encamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from encamp.run.ending import RunResult
+    from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job_file import JobFile
+
+
+@click.command()
+@FILE
+@JOB_ID
+@ENVIRONMENT
+@click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
+def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs: bool) -> None:
+    """Run JOB.yaml: bring up, train, keep the results, tear down.
+
+    Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
+    5: cancelled.
+    """
+    from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp run --help` needs none of it
+    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.plan.job import plan_job  # noqa: PLC0415
+    from encamp.plan.package_files import local_package  # noqa: PLC0415
+    from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
+    from encamp.spec.job_file import load_job  # noqa: PLC0415
+
+    lines = Lines()
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    found = load_job(file).named(job_id, suffix=stamp)
+    target: EnvironmentSpec = enter(environment)
+    plan = plan_job(found.job, target, package=local_package(found))
+    for warning in plan.warnings:
+        lines.show(f"warning: {warning}")
+    request = JobRequest(plan, job_data(found), environment, keep_logs=keep_local_logs)
+    result = run_job(request, lines.context())
+    _report(result)
+    sys.exit(result.exit_code)
+
+
+def job_data(found: JobFile) -> dict[str, Any]:
+    """The job as the stack's config holds it: every path relative to the repository.
+
+    Raises:
+        UsageError: encamp runs from a wheel, without a repository.
+    """
+    from encamp.resources import repository  # noqa: PLC0415
+
+    checkout = repository()
+    if checkout is None:
+        raise UsageError("jobs are run from a checkout of the project", hint="clone it and run `encamp` there")
+    data: dict[str, Any] = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    own = data.get("encamp", {})
+    if own.get("packagePath") and found.folder is not None:
+        own["packagePath"] = os.path.relpath(found.folder / own["packagePath"], checkout)
+    return data
+
+
+def _report(result: RunResult) -> None:
+    """The end as people read it: outcome, receipt, what is left."""
+    from encamp.run.receipt import receipt_text  # noqa: PLC0415
+
+    failure = result.outcome.failure
+    if failure is not None and failure.last_lines:
+        click.echo(f"\nthe last lines of {failure.replica}:")
+        for line in failure.last_lines:
+            click.echo(f"  | {line}")
+    if result.receipt is not None:
+        click.echo(f"\n{receipt_text(result.receipt)}")
+    click.echo(f"results      {result.results}")
+    for error in (result.error, result.teardown_error):
+        if error is not None:
+            click.echo(f"error: {error}", err=True)

@@ -1,0 +1,146 @@
+"""What the cloud itself lists of one job, whatever records and states say, and how it is deleted.
+
+A thing belongs to a job when it carries the job's labels: the job's name, its environment and its owner, each
+compared where the thing has it. What cannot carry labels is found by what it names: a service account by its
+description, a binding by that account. Names alone prove nothing: look-alikes of other owners are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.resources import Container, ProjectPolicy, ServiceAccounts, bindings_of, remove_member
+from encamp.cloud.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.cloud.rest import GoogleClient
+
+JOB_LABEL = "encamp-job"
+
+
+@dataclass(frozen=True)
+class JobPlace:
+    """Where a job's resources can be.
+
+    Attributes:
+        labels: what every one of them carries; the job's name and owner at least.
+        cluster: ``projects/P/locations/L/clusters/C``, or empty where there is none.
+        namespace: the job's namespace in the cluster.
+        buckets: buckets of others in whose policies the job's account may have a binding.
+        account: e-mail of an account that was made for the job, if known; looked for in policies even when the
+            account itself is gone.
+    """
+
+    project: str
+    labels: Mapping[str, str]
+    cluster: str = ""
+    namespace: str = ""
+    buckets: tuple[str, ...] = ()
+    account: str | None = None
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """One thing of the job that exists.
+
+    Attributes:
+        kind: such as ``node pool``.
+        name: its full name, as its service has it.
+        delete: takes it away and returns when it is gone.
+    """
+
+    kind: str
+    name: str
+    delete: Callable[[], None]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = None) -> list[Leftover]:
+    """Everything that the cloud lists of a job, in the order in which it is best deleted.
+
+    ``cluster`` is the API server of the job's cluster, None where it is gone, and its objects with it.
+
+    Raises:
+        RestError: a listing was refused, so that nothing can be said.
+    """
+    found = list(_objects(place, cluster)) if cluster is not None else []
+    accounts = list(_accounts(client, place))
+    emails = {account["email"] for account in accounts} | ({place.account} if place.account else set())
+    for email in sorted(emails):
+        found += _bindings(client, place, email)
+    found += [*_node_pools(client, place), *_buckets(client, place)]
+    for account in accounts:
+        delete = partial(ServiceAccounts(client).delete, place.project, account["email"])
+        found.append(Leftover("service account", account["email"], delete))
+    return found
+
+
+def owned(labels: Mapping[str, str] | None, wanted: Mapping[str, str]) -> bool:
+    """Whether labels are those of the job: every wanted one, with its value."""
+    return bool(wanted.get(JOB_LABEL)) and all((labels or {}).get(key) == value for key, value in wanted.items())
+
+
+def described(description: str) -> dict[str, str]:
+    """The labels that stand in a description as ``key=value`` words."""
+    words = (word.partition("=") for word in description.split())
+    return {key: value for key, sign, value in words if sign}
+
+
+def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
+    selector = ",".join(f"{key}={value}" for key, value in sorted(place.labels.items()))
+    for kind in ("jobsets", "jobs", "pods", "services", "configmaps", "serviceaccounts"):
+        for item in cluster.list(kind, place.namespace, selector):
+            metadata = item["metadata"]
+            # What an owner takes with it is no leftover of its own.
+            if metadata.get("ownerReferences") and kind not in {"pods", "jobs"}:
+                continue
+            yield Leftover(
+                kind.removesuffix("s"),
+                f"{place.namespace}/{metadata['name']}",
+                partial(cluster.delete, kind, place.namespace, metadata["name"]),
+            )
+
+
+def _node_pools(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
+    container = Container(client)
+    for pool in container.node_pools(place.cluster) if place.cluster else []:
+        config: dict[str, Any] = pool.get("config", {})
+        if owned(config.get("resourceLabels"), place.labels) or owned(config.get("labels"), place.labels):
+            delete = partial(container.delete_node_pool, place.cluster, pool["name"])
+            yield Leftover("node pool", f"{place.cluster}/nodePools/{pool['name']}", delete)
+
+
+def _buckets(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
+    storage = Storage(client)
+    for bucket in storage.buckets(place.project):
+        if owned(bucket.get("labels"), place.labels):
+            yield Leftover("bucket", f"gs://{bucket['name']}", partial(storage.delete_bucket, bucket["name"]))
+
+
+def _accounts(client: GoogleClient, place: JobPlace) -> Iterator[dict[str, Any]]:
+    for account in ServiceAccounts(client).accounts(place.project):
+        if owned(described(account.get("description", "")), place.labels):
+            yield account
+
+
+def _bindings(client: GoogleClient, place: JobPlace, email: str) -> Iterator[Leftover]:
+    project = ProjectPolicy(client)
+    for binding in bindings_of(project.read(place.project), email):
+        delete = partial(
+            remove_member, partial(project.read, place.project), partial(project.write, place.project), email
+        )
+        yield Leftover("binding", f"{place.project} {binding['role']} {email}", delete)
+    storage = Storage(client)
+    for bucket in place.buckets:
+        if storage.bucket(bucket) is None:
+            continue
+        for binding in bindings_of(storage.policy(bucket), email):
+            delete = partial(remove_member, partial(storage.policy, bucket), partial(storage.set_policy, bucket), email)
+            yield Leftover("binding", f"gs://{bucket} {binding['role']} {email}", delete)

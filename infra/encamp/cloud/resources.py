@@ -1,0 +1,143 @@
+"""Node pools, service accounts and IAM bindings: what the cloud lists, and how one of them is deleted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from encamp.cloud.endpoints import Service
+from encamp.cloud.rest import GoogleClient, RestError
+from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_NOT_FOUND = 404
+#: Another operation runs on the cluster (FAILED_PRECONDITION comes as 400, conflicts as 409), or the policy changed.
+_BUSY = frozenset({400, 409, 412})
+_BUSY_SECONDS = 300.0
+_POLL_SECONDS = 2.0
+
+
+class Container:
+    """Google Kubernetes Engine: the node pools of a cluster."""
+
+    def __init__(
+        self, client: GoogleClient, *, sleep: Callable[[float], None] = time.sleep, patience: float = _BUSY_SECONDS
+    ) -> None:
+        self._client = client
+        self._sleep = sleep
+        self._patience = patience
+
+    def clusters(self, project: str, location: str = "-") -> list[dict[str, Any]]:
+        """Every cluster of a project; ``-`` is every location."""
+        path = f"/v1/projects/{project}/locations/{location}/clusters"
+        found: list[dict[str, Any]] = self._client.json(Service.CONTAINER, "GET", path).get("clusters", [])
+        return found
+
+    def node_pools(self, cluster: str) -> list[dict[str, Any]]:
+        """Node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
+        try:
+            answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{cluster}/nodePools")
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return []
+            raise
+        found: list[dict[str, Any]] = answer.get("nodePools", [])
+        return found
+
+    def delete_node_pool(self, cluster: str, name: str) -> None:
+        """Delete a pool and wait until it is gone, other operations of the cluster allowed to end before.
+
+        Raises:
+            EngineError: it still exists after five minutes, or the service refuses for another reason.
+        """
+        waited = 0.0
+        while waited <= self._patience:
+            try:
+                self._client.request(Service.CONTAINER, "DELETE", f"/v1/{cluster}/nodePools/{quote(name)}")
+            except RestError as error:
+                if error.status == _NOT_FOUND:
+                    return
+                if error.status not in _BUSY:
+                    raise
+            if not any(pool["name"] == name for pool in self.node_pools(cluster)):
+                return
+            self._sleep(_POLL_SECONDS)
+            waited += _POLL_SECONDS
+        raise EngineError("the node pool is still there", where=f"{cluster}/nodePools/{name}", hint="run `encamp reap`")
+
+
+class ServiceAccounts:
+    """Service accounts of a project."""
+
+    def __init__(self, client: GoogleClient) -> None:
+        self._client = client
+
+    def accounts(self, project: str) -> Iterator[dict[str, Any]]:
+        """Every service account of a project."""
+        path = f"/v1/projects/{project}/serviceAccounts"
+        return self._client.pages(Service.IAM, path, "accounts", {"pageSize": "100"})
+
+    def delete(self, project: str, email: str) -> None:
+        """Delete an account; none being there is success."""
+        path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}"
+        self._client.request(Service.IAM, "DELETE", path, accept=frozenset({_NOT_FOUND}))
+
+
+class ProjectPolicy:
+    """The IAM policy of a project. Changes are read, modified and written under its etag."""
+
+    def __init__(self, client: GoogleClient) -> None:
+        self._client = client
+
+    def read(self, project: str) -> dict[str, Any]:
+        """The policy, conditions included."""
+        body = {"options": {"requestedPolicyVersion": 3}}
+        return self._client.json(Service.RESOURCE_MANAGER, "POST", f"/v1/projects/{project}:getIamPolicy", json=body)
+
+    def write(self, project: str, policy: dict[str, Any]) -> None:
+        """Replace the policy; refused with 409 where its etag is out of date."""
+        self._client.json(
+            Service.RESOURCE_MANAGER, "POST", f"/v1/projects/{project}:setIamPolicy", json={"policy": policy}
+        )
+
+
+def bindings_of(policy: dict[str, Any], email: str) -> list[dict[str, Any]]:
+    """The bindings of a policy that name a service account, alive or deleted."""
+    return [
+        binding
+        for binding in policy.get("bindings", [])
+        if any(_names(member, email) for member in binding.get("members", []))
+    ]
+
+
+def remove_member(
+    read: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None], email: str, attempts: int = 5
+) -> None:
+    """Take an account out of every binding of a policy; bindings without members go.
+
+    Raises:
+        RestError: the policy could not be written, also because it changed under every attempt.
+    """
+    for attempt in range(attempts):
+        policy = read()
+        if not bindings_of(policy, email):
+            return
+        kept = [
+            {**binding, "members": [one for one in binding.get("members", []) if not _names(one, email)]}
+            for binding in policy.get("bindings", [])
+        ]
+        try:
+            write({**policy, "bindings": [binding for binding in kept if binding["members"]]})
+        except RestError as error:
+            if error.status not in _BUSY or attempt + 1 == attempts:
+                raise
+        else:
+            return
+
+
+def _names(member: str, email: str) -> bool:
+    """``serviceAccount:E`` and, after the account's deletion, ``deleted:serviceAccount:E?uid=N``."""
+    return member.removeprefix("deleted:").partition("?")[0] == f"serviceAccount:{email}"

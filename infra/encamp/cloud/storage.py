@@ -1,0 +1,229 @@
+"""Cloud Storage by its JSON API: whole objects in, whole objects out, whatever their size, in bounded memory.
+
+Uploads are resumable above one chunk, and every upload is compared with what the service says that it has stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlsplit
+
+from encamp.cloud.endpoints import Service
+from encamp.cloud.rest import GoogleClient, RestError
+from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Bytes of one piece of a resumable upload; the API wants a multiple of 256 KiB.
+CHUNK_BYTES = 8 * 1024 * 1024
+_READ_BYTES = 1024 * 1024
+_NOT_FOUND = 404
+_MORE = 308
+_RESUMES = 5
+
+
+class Readable(Protocol):
+    """What an upload is read from."""
+
+    def read(self, count: int, /) -> bytes:
+        """At most ``count`` bytes, none at the end."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object as the service lists it; ``size`` in bytes."""
+
+    bucket: str
+    name: str
+    size: int
+    generation: str
+    updated: str
+
+    @property
+    def uri(self) -> str:
+        """Its ``gs://`` name."""
+        return f"gs://{self.bucket}/{self.name}"
+
+
+class Storage:
+    """Objects and buckets."""
+
+    def __init__(self, client: GoogleClient) -> None:
+        self._client = client
+
+    def upload(
+        self, bucket: str, name: str, content: bytes | Readable, content_type: str = "application/octet-stream"
+    ) -> StoredObject:
+        """Store an object, over what may be there under the name.
+
+        ``content`` is the bytes, or a file that is read from where it stands to its end.
+
+        Raises:
+            RestError: the service refused, or what it has stored differs from what was sent.
+        """
+        stream = io.BytesIO(content) if isinstance(content, bytes) else content
+        digest = hashlib.md5(usedforsecurity=False)
+        first = _read(stream, CHUNK_BYTES)
+        digest.update(first)
+        if len(first) < CHUNK_BYTES:
+            found = self._media(bucket, name, first, content_type)
+        else:
+            found = self._resumable(bucket, name, first=first, stream=stream, content_type=content_type, digest=digest)
+        expected = base64.b64encode(digest.digest()).decode()
+        if found.get("md5Hash", expected) != expected:
+            raise RestError("the stored object differs from what was sent", status=0, where=f"gs://{bucket}/{name}")
+        return _stored(found)
+
+    def download(self, bucket: str, name: str) -> Iterator[bytes]:
+        """An object's bytes, piece by piece.
+
+        Raises:
+            RestError: status 404 where there is no such object.
+        """
+        answer = self._client.request(
+            Service.STORAGE, "GET", _object(bucket, name), params={"alt": "media"}, stream=True
+        )
+        with answer:
+            yield from answer.iter_content(_READ_BYTES)
+
+    def read(self, bucket: str, name: str) -> bytes | None:
+        """A small object's bytes, or None where there is none."""
+        try:
+            return b"".join(self.download(bucket, name))
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def objects(self, bucket: str, prefix: str = "") -> Iterator[StoredObject]:
+        """Every object whose name begins with ``prefix``, in the order of names."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        for item in self._client.pages(Service.STORAGE, path, "items", {"prefix": prefix}):
+            yield _stored({"bucket": bucket, **item})
+
+    def delete(self, bucket: str, name: str) -> None:
+        """Delete an object; none being there is success."""
+        self._client.request(Service.STORAGE, "DELETE", _object(bucket, name), accept=frozenset({_NOT_FOUND}))
+
+    def bucket(self, bucket: str) -> dict[str, Any] | None:
+        """The bucket's resource, or None where there is none."""
+        try:
+            return self._client.json(Service.STORAGE, "GET", f"/storage/v1/b/{quote(bucket, safe='')}")
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def buckets(self, project: str) -> Iterator[dict[str, Any]]:
+        """Every bucket of a project."""
+        return self._client.pages(Service.STORAGE, "/storage/v1/b", "items", {"project": project})
+
+    def permissions(self, bucket: str, wanted: tuple[str, ...]) -> frozenset[str]:
+        """Those of the wanted permissions (``storage.objects.create``...) that the caller has on a bucket."""
+        # The API takes the parameter once for each permission; requests would want a list for that.
+        query = "&".join(f"permissions={quote(one)}" for one in wanted)
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{query}"
+        return frozenset(self._client.json(Service.STORAGE, "GET", path).get("permissions", []))
+
+    def delete_bucket(self, bucket: str) -> None:
+        """Delete a bucket and everything in it; none being there is success."""
+        if self.bucket(bucket) is None:
+            return
+        for item in list(self.objects(bucket)):
+            self.delete(bucket, item.name)
+        path = f"/storage/v1/b/{quote(bucket, safe='')}"
+        self._client.request(Service.STORAGE, "DELETE", path, accept=frozenset({_NOT_FOUND}))
+
+    def policy(self, bucket: str) -> dict[str, Any]:
+        """The bucket's IAM policy, conditions included."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/iam"
+        return self._client.json(Service.STORAGE, "GET", path, params={"optionsRequestedPolicyVersion": "3"})
+
+    def set_policy(self, bucket: str, policy: dict[str, Any]) -> None:
+        """Replace the bucket's IAM policy; refused with 412 where its etag is out of date."""
+        self._client.json(Service.STORAGE, "PUT", f"/storage/v1/b/{quote(bucket, safe='')}/iam", json=policy)
+
+    def _media(self, bucket: str, name: str, content: bytes, content_type: str) -> dict[str, Any]:
+        path = f"/upload/storage/v1/b/{quote(bucket, safe='')}/o"
+        params = {"uploadType": "media", "name": name}
+        headers = {"Content-Type": content_type}
+        return self._client.json(Service.STORAGE, "POST", path, params=params, data=content, headers=headers)
+
+    def _resumable(
+        self, bucket: str, name: str, *, first: bytes, stream: Readable, content_type: str, digest: Any
+    ) -> dict[str, Any]:
+        session = self._begin(bucket, name, content_type)
+        chunk, offset = first, 0
+        while True:
+            following = _read(stream, CHUNK_BYTES) if len(chunk) == CHUNK_BYTES else b""
+            digest.update(following)
+            last = not following
+            found = self._piece(session, chunk, offset, last=last)
+            if last:
+                return found
+            chunk, offset = following, offset + len(chunk)
+
+    def _begin(self, bucket: str, name: str, content_type: str) -> str:
+        answer = self._client.request(
+            Service.STORAGE,
+            "POST",
+            f"/upload/storage/v1/b/{quote(bucket, safe='')}/o",
+            params={"uploadType": "resumable", "name": name},
+            json={"contentType": content_type},
+            headers={"X-Upload-Content-Type": content_type},
+        )
+        # The session is at the service that began it, whatever host name that service believes to have.
+        parts = urlsplit(answer.headers["Location"])
+        return f"{parts.path}?{parts.query}"
+
+    def _piece(self, session: str, chunk: bytes, offset: int, *, last: bool) -> dict[str, Any]:
+        """Send one piece, going on where the service says that it stopped."""
+        total = str(offset + len(chunk)) if last else "*"
+        sent = 0
+        for _ in range(_RESUMES):
+            rest = chunk[sent:]
+            span = f"{offset + sent}-{offset + len(chunk) - 1}" if rest else "*"
+            answer = self._client.request(
+                Service.STORAGE,
+                "PUT",
+                session,
+                data=rest,
+                headers={"Content-Range": f"bytes {span}/{total}"},
+                accept=frozenset({_MORE}),
+            )
+            if answer.status_code != _MORE:
+                return answer.json()
+            held = answer.headers.get("Range", "")
+            sent = int(held.rpartition("-")[2]) + 1 - offset if held else sent
+            if sent >= len(chunk) and not last:
+                return {}
+        raise EngineError("the upload does not advance", where=session.partition("?")[0], hint="run the command again")
+
+
+def _object(bucket: str, name: str) -> str:
+    return f"/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}"
+
+
+def _stored(item: dict[str, Any]) -> StoredObject:
+    return StoredObject(
+        bucket=item["bucket"],
+        name=item["name"],
+        size=int(item.get("size", 0)),
+        generation=str(item.get("generation", "")),
+        updated=str(item.get("updated", "")),
+    )
+
+
+def _read(stream: Readable, count: int) -> bytes:
+    """``count`` bytes, fewer only at the end of the stream (a pipe may give less at a time)."""
+    pieces: list[bytes] = []
+    while count and (piece := stream.read(count)):
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,143 @@
+"""The Pulumi CLI as a process apart: the terminal's Ctrl-C does not reach it, and it does not outlive its driver."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+# gRPC's fork handlers print warnings when we start the CLI; no child of ours uses gRPC before it has become a program.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
+from pulumi.automation import CommandResult, LocalWorkspace, PulumiCommand
+from pulumi.automation.errors import InvalidVersionError, create_command_error
+
+from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    OnOutput = Callable[[str], object]
+
+_PR_SET_PDEATHSIG = 1
+
+
+class SessionCommand(PulumiCommand):
+    """Runs each command of the CLI in a session of its own.
+
+    When the driver dies the kernel sends the CLI SIGINT (Linux), upon which it finishes the steps in flight, writes
+    its state and gives its lock back: nothing is left half recorded, and the reaper finds a stack that it can take.
+    """
+
+    def __init__(self) -> None:
+        try:
+            super().__init__()
+        except FileNotFoundError as error:
+            raise EngineError(
+                "the Pulumi CLI is not on PATH",
+                where="pulumi",
+                hint='install it, or run `encamp sandbox up` and `eval "$(encamp sandbox env)"`',
+            ) from error
+        except InvalidVersionError as error:
+            raise EngineError(str(error), where="pulumi", hint="install a newer Pulumi CLI") from error
+        except subprocess.CalledProcessError as error:
+            raise EngineError(f"`pulumi version` exits with {error.returncode}", where="pulumi") from error
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._interrupted = False
+
+    def interrupt(self) -> None:
+        """Ask the running command, if any, to stop after the steps in flight. Only the first call counts.
+
+        A second SIGINT would make the CLI stop at once and forget what is being created.
+        """
+        with self._lock:
+            if self._process is not None and not self._interrupted:
+                self._interrupted = True
+                with suppress(ProcessLookupError):
+                    self._process.send_signal(signal.SIGINT)
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: OnOutput | None = None,
+        on_error: OnOutput | None = None,
+    ) -> CommandResult:
+        """Run a command; as the base class, but in a session of its own.
+
+        Raises:
+            pulumi.automation.CommandError: it exits with another code than 0.
+        """
+        environment = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
+        with subprocess.Popen(
+            [self.command, "--non-interactive", *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=environment,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_interrupted_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
+        ) as process:
+            with self._lock:
+                self._process, self._interrupted = process, False
+            out, err = _Reader(process.stdout, on_output), _Reader(process.stderr, on_error)
+            process.wait()
+            with self._lock:
+                self._process = None
+        result = CommandResult(stdout=out.text(), stderr=err.text(), code=process.returncode)
+        if result.code != 0:
+            raise create_command_error(result)
+        return result
+
+
+class StackWorkspace(LocalWorkspace):
+    """A workspace whose stacks are named in every command, so that none has to be the user's current one."""
+
+    def select_stack(self, stack_name: str) -> None:
+        """Leave the user's own choice alone."""
+
+
+class _Reader:
+    """Reads a pipe to its end in a thread, so that neither of two pipes fills up."""
+
+    def __init__(self, pipe: IO[str] | None, callback: OnOutput | None) -> None:
+        self._pipe = pipe
+        self._callback = callback
+        self._lines: list[str] = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        # What the CLI left behind may hold the pipe open; its own output is here by then.
+        self._thread.join(timeout=10)
+        return "\n".join(self._lines)
+
+    def _read(self) -> None:
+        for line in self._pipe or ():
+            self._lines.append(line.rstrip())
+            if self._callback is not None:
+                self._callback(self._lines[-1])
+
+
+def _interrupted_with_parent() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def arrange() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arrange

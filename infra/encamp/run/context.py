@@ -1,0 +1,78 @@
+"""What every command about jobs works with: records, the cloud, environments, and where lines for people go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.kubernetes import Cluster
+from encamp.cloud.resources import Container
+from encamp.cloud.rest import GoogleClient
+from encamp.run.engine import EnvironmentOutputs, JobEngine
+from encamp.run.records import Records
+from encamp.run.workspace import project_file, state_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass
+class Context:
+    """One command's view of the world.
+
+    Attributes:
+        show: gets a line for people; must not raise.
+        log: gets a replica's name and a line of its log; must not raise.
+        folder: ``.encamp``: records and the jobs' folders.
+        allocatable: what a machine type leaves to pods, see ``pending.waiting``.
+        hourly: price of an hour by machine type, where it is known.
+    """
+
+    show: Callable[[str], None]
+    log: Callable[[str, str], None]
+    folder: Path = field(default_factory=state_folder)
+    client: GoogleClient = field(default_factory=GoogleClient)
+    allocatable: Callable[[str], Mapping[str, float]] | None = None
+    hourly: Mapping[str, float] = field(default_factory=dict)
+    _environments: dict[str, EnvironmentOutputs] = field(default_factory=dict)
+
+    def records(self) -> Records:
+        """The record of jobs: ``ENCAMP_RECORD_URL``, else a file."""
+        return Records.open(os.environ.get("ENCAMP_RECORD_URL") or None, self.folder)
+
+    def job_folder(self, name: str) -> Path:
+        """A job's own folder: its engine workspace and its spooled logs."""
+        return self.folder / "jobs" / name
+
+    def environment(self, stack: str) -> EnvironmentOutputs:
+        """An environment's outputs, asked of the engine once.
+
+        Raises:
+            EngineError: the environment is not up.
+        """
+        if stack not in self._environments:
+            engine = JobEngine(project_file().parent, self.show)
+            self._environments[stack] = engine.environment(stack)
+        return self._environments[stack]
+
+    def cluster(self, environment: EnvironmentOutputs) -> Cluster:
+        """The API server of an environment."""
+        return Cluster(environment.kubeconfig)
+
+    def pools(self, cluster: str) -> Callable[[], Sequence[dict[str, Any]]]:
+        """Lists the node pools of ``projects/P/locations/L/clusters/C``."""
+        container = Container(self.client)
+        return lambda: container.node_pools(cluster)
+
+
+def never_raising(write: Callable[[str], None]) -> Callable[[str], None]:
+    """A ``show`` that survives a closed terminal: nothing of a job may depend on who reads along."""
+
+    def show(line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            write(line)
+
+    return show

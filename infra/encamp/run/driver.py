@@ -1,0 +1,223 @@
+"""Drives one job from its intent to its receipt: up, supervise, seal, destroy, account.
+
+Bringing up and watching may fail in any way: what follows is always the same ending. Nothing but SIGKILL comes
+between a job and its ending, and after that ``encamp reap`` goes on from the record.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.storage import Storage
+from encamp.errors import EncampError, EngineError, UsageError
+from encamp.run.ending import Ending, RunResult
+from encamp.run.engine import JobEngine
+from encamp.run.intent import Intent, planned_intent
+from encamp.run.interrupts import Interrupts
+from encamp.run.keeper import LeaseKeeper
+from encamp.run.receipt import RECEIPT, source_of, spec_hash
+from encamp.run.states import Outcome, State
+from encamp.run.stream import LogStreams
+from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.teardown import Teardown
+from encamp.run.workspace import make_workspace, project_file
+
+if TYPE_CHECKING:
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.plan.model import JobPlan
+    from encamp.run.context import Context
+    from encamp.run.engine import EnvironmentOutputs
+    from encamp.run.events import ResourceStep
+    from encamp.run.records import Lease, Records
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """A job to run.
+
+    Attributes:
+        job: the Job resource as data, with its id; ``encamp.packagePath`` relative to the repository.
+        environment: name of the environment's stack.
+    """
+
+    plan: JobPlan
+    job: dict[str, Any]
+    environment: str
+    keep_logs: bool = False
+
+
+def run_job(request: JobRequest, context: Context) -> RunResult:
+    """Run a job to its end.
+
+    Raises:
+        UsageError: the job id was used before. Nothing was made.
+        EngineError: the environment is not up, or the engine is missing. Nothing was made.
+    """
+    context.show(f"job {request.plan.job_id} in environment {request.environment}")
+    environment = context.environment(request.environment)
+    storage = Storage(context.client)
+    _refuse_ended(storage, request.plan)
+    records = context.records()
+    try:
+        intent = _intent(request, environment, context)
+        return _Driver(request, context, environment, storage=storage, records=records, intent=intent).run()
+    finally:
+        records.close()
+
+
+def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
+    """A job id is never used again, also where another machine's record knows of it."""
+    bucket = plan.storage.bucket
+    if storage.bucket(bucket) is None:
+        raise EngineError("the artifacts bucket is not there", where=f"gs://{bucket}", hint="bring the environment up")
+    if storage.read(bucket, f"{plan.storage.prefix}{RECEIPT}") is not None:
+        raise UsageError(
+            "this job has ended: its receipt is in the bucket; a job id is never used again",
+            where=plan.job_id,
+            hint="choose another --job-id",
+        )
+
+
+def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Context) -> Intent:
+    plan = request.plan
+    return planned_intent(
+        plan,
+        environment,
+        environment_stack=request.environment,
+        stack=f"job-{plan.name}",
+        folder=str(context.job_folder(plan.name)),
+        deadline=float(int(time.time()) + plan.limits.deadline_seconds),
+        spec_hash=spec_hash(request.job),
+        source=source_of(project_file().parent),
+    )
+
+
+class _Driver:
+    def __init__(
+        self,
+        request: JobRequest,
+        context: Context,
+        environment: EnvironmentOutputs,
+        *,
+        storage: Storage,
+        records: Records,
+        intent: Intent,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._environment = environment
+        self._storage = storage
+        self._records = records
+        self._intent = intent
+        self._folder = context.job_folder(intent.name)
+        self._cluster: Cluster = context.cluster(environment)
+        self._streams = LogStreams(self._cluster, intent.namespace, self._folder / "logs", context.log)
+        # The lease comes first in ``run``, before anything is written or made.
+        self._lease: Lease
+        self._engine = JobEngine(self._folder, context.show, self._keep)
+        self._interrupts = Interrupts(context.show, self._engine.interrupt)
+        self._supervisor = self._watching()
+
+    def run(self) -> RunResult:
+        self._lease = self._records.begin(self._intent.job_id, self._intent.name, self._intent.to_json())
+        with LeaseKeeper(self._records, self._lease, self._lost), self._interrupts:
+            error: EncampError | None = None
+            outcome = Outcome(State.FAILED, "encamp itself failed; its traceback says how")
+            try:
+                outcome = self._train()
+            except EncampError as trouble:
+                error = trouble
+                outcome = self._outcome_of(trouble)
+            finally:
+                # Also on the way of a traceback: a bug of ours must not leave machines behind.
+                self._interrupts.ending()
+                try:
+                    result = self._ending().run(outcome, self._supervisor.seen.values(), error)
+                finally:
+                    self._streams.close()
+                    self._cluster.close()
+            return result
+
+    def _train(self) -> Outcome:
+        self._records.move(self._lease, State.PREPARING)
+        self._context.show(f"bringing up stack {self._intent.stack}")
+        make_workspace(self._folder, self._intent.stack, self._config())
+        self._engine.create(self._intent.stack)
+        self._checked()
+        self._engine.up(self._intent.stack)
+        self._checked()
+        self._context.show("waiting for the replicas")
+        outcome = self._supervisor.run()
+        self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
+        return outcome
+
+    def _checked(self) -> None:
+        if self._interrupts.cancelled.is_set():
+            raise EngineError("cancelled by the user", where=self._intent.job_id)
+
+    def _outcome_of(self, error: EncampError) -> Outcome:
+        if self._interrupts.cancelled.is_set():
+            return Outcome(State.CANCELLED, "cancelled by the user")
+        return Outcome(State.FAILED, f"the infrastructure failed: {error.what}")
+
+    def _watching(self) -> Supervisor:
+        intent = self._intent
+        limits = Limits(intent.max_running_seconds, intent.max_wait_seconds, len(intent.replicas))
+        watch = Watch(
+            show=self._context.show,
+            entered=self._entered,
+            pools=self._context.pools(intent.cluster),
+            allocatable=self._context.allocatable,
+        )
+        return Supervisor(
+            self._cluster,
+            intent.namespace,
+            intent.name,
+            limits=limits,
+            streams=self._streams,
+            watch=watch,
+            cancelled=self._interrupts.cancelled,
+        )
+
+    def _entered(self, state: State) -> None:
+        self._records.move(self._lease, state)
+        self._context.show(f"the job is {state}: every replica has started")
+
+    def _keep(self, step: ResourceStep) -> None:
+        self._records.append(self._lease, "resource", step.to_json())
+
+    def _lost(self) -> None:
+        self._context.show("another driver has taken this job over")
+        self._interrupts.cancelled.set()
+
+    def _ending(self) -> Ending:
+        teardown = Teardown(
+            self._context.client,
+            self._cluster,
+            self._intent.place,
+            self._context.show,
+            engine=self._engine,
+            stack=self._intent.stack,
+            keep_config=False,
+        )
+        return Ending(
+            self._records,
+            self._lease,
+            self._intent,
+            storage=self._storage,
+            streams=self._streams,
+            teardown=teardown,
+            show=self._context.show,
+            hourly=self._context.hourly,
+            keep_logs=self._request.keep_logs,
+        )
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "gcp:project": self._intent.project,
+            "encamp:environmentStack": self._request.environment,
+            "encamp:job": self._request.job,
+            "encamp:deadline": str(int(self._intent.deadline)),
+        }

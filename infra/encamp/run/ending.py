@@ -1,0 +1,173 @@
+"""The proper end of a job, whoever brings it about: outcome, sealed logs, tear-down, receipt.
+
+The order is the promise: the outcome is on record before anything is touched, the logs are in the bucket before
+anything is destroyed, and the record says that a job is gone only after the cloud's own listing is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import EncampError, ExitCode
+from encamp.run.events import ResourceStep
+from encamp.run.receipt import RECEIPT, build_receipt, node_seconds
+from encamp.run.seal import seal_logs
+from encamp.run.states import Outcome, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from encamp.cloud.storage import Storage
+    from encamp.run.intent import Intent
+    from encamp.run.records import Lease, Records
+    from encamp.run.replicas import Replica
+    from encamp.run.stream import LogStreams
+    from encamp.run.teardown import Teardown
+
+#: How long the streams of an ended job may take to come to their ends.
+_DRAIN_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What became of a job.
+
+    Attributes:
+        left: what the cloud still lists of it; its results in the bucket are not meant.
+        error: the first error of bringing up or watching, None where there was none.
+        teardown_error: why tear-down is not done or not proven.
+    """
+
+    outcome: Outcome
+    receipt: dict[str, Any] | None
+    left: tuple[str, ...]
+    results: str
+    error: EncampError | None = None
+    teardown_error: EncampError | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The command's exit code; a failed tear-down costs money and goes first."""
+        if self.teardown_error is not None:
+            return ExitCode.TEARDOWN_FAILED
+        if self.error is not None and self.outcome.state is not State.CANCELLED:
+            return self.error.exit_code
+        return self.outcome.exit_code
+
+
+class Ending:
+    """Brings one job to its end.
+
+    Args:
+        streams: None where the cluster is gone; then only what lies in the spool is sealed.
+        hourly: price of an hour by machine type, where it is known.
+        keep_logs: leave the local copy of the logs.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        lease: Lease,
+        intent: Intent,
+        *,
+        storage: Storage,
+        streams: LogStreams,
+        teardown: Teardown,
+        show: Callable[[str], None],
+        hourly: Mapping[str, float] | None = None,
+        keep_logs: bool = False,
+    ) -> None:
+        self._records = records
+        self._lease = lease
+        self._intent = intent
+        self._storage = storage
+        self._streams = streams
+        self._teardown = teardown
+        self._show = show
+        self._hourly = hourly or {}
+        self._keep_logs = keep_logs
+
+    def run(self, outcome: Outcome, replicas: Iterable[Replica], error: EncampError | None = None) -> RunResult:
+        """Seal, tear down, account. Raises nothing that is an EncampError: the result holds it."""
+        self._records.append(self._lease, "outcome", outcome.to_json())
+        cancelled = outcome.state is State.CANCELLED
+        self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state)
+        ended = datetime.now(UTC)
+        if cancelled:
+            self._stop()
+        sealed, stored = self._seal()
+        trouble: EncampError | None = None
+        left: tuple[str, ...] = ()
+        try:
+            self._show("tearing down")
+            self._teardown.run()
+        except EncampError as failure:
+            trouble = failure
+            left = self._named_left()
+        if cancelled and trouble is None:
+            self._records.move(self._lease, State.CANCELLED)
+        seconds = node_seconds(replicas, self._intent.machines, ended)
+        receipt = self._receipt(sealed, seconds, left)
+        if trouble is None:
+            self._records.append(self._lease, "gone", {})
+            self._clean(stored=stored)
+        bucket = f"gs://{self._intent.bucket}/{self._intent.prefix}"
+        return RunResult(outcome, receipt, left, bucket, error, trouble)
+
+    def _stop(self) -> None:
+        """End the replicas first, so that what they say when they are told to stop is sealed as well."""
+        self._show("stopping the replicas")
+        try:
+            self._teardown.stop(self._intent.name)
+        except EncampError as error:
+            self._show(f"the replicas could not be stopped before tear-down: {error.what}")
+
+    def _seal(self) -> tuple[dict[str, Any], bool]:
+        self._show("sealing the logs")
+        self._streams.drain(_DRAIN_SECONDS)
+        seal = seal_logs(
+            self._storage, self._intent.bucket, self._intent.prefix, self._intent.replicas, self._streams.log
+        )
+        for problem in seal.problems:
+            self._show(f"log not whole: {problem}")
+        self._records.append(self._lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
+        return seal.manifest, seal.stored
+
+    def _receipt(
+        self, sealed: dict[str, Any], seconds: Mapping[str, float], left: tuple[str, ...]
+    ) -> dict[str, Any] | None:
+        record = self._records.record(self._lease.job_id)
+        if record is None:
+            return None
+        steps = [ResourceStep.from_json(entry.data) for entry in record.entries if entry.kind == "resource"]
+        receipt = build_receipt(record, steps=steps, seconds=seconds, hourly=self._hourly, logs=sealed, left=left)
+        self._records.append(self._lease, "receipt", receipt)
+        try:
+            text = json.dumps(receipt, indent=2, sort_keys=True).encode()
+            self._storage.upload(self._intent.bucket, f"{self._intent.prefix}{RECEIPT}", text, "application/json")
+        except EncampError as error:
+            self._show(f"the receipt is in the record only: {error.what}")
+        return receipt
+
+    def _named_left(self) -> tuple[str, ...]:
+        try:
+            return tuple(map(str, self._teardown.left()))
+        except EncampError:
+            return ("unknown: the cloud could not be asked",)
+
+    def _clean(self, *, stored: bool) -> None:
+        """Remove the job's own folder; a spool that could not be stored elsewhere is the only copy and stays."""
+        self._streams.close()
+        if not self._intent.folder:
+            return
+        folder = Path(self._intent.folder)
+        if stored and not self._keep_logs:
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        for file in folder.glob("Pulumi*.yaml"):
+            file.unlink(missing_ok=True)

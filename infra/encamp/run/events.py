@@ -1,0 +1,143 @@
+"""The engine's events as a plain account: which resource was made or deleted when, and what to show of it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pulumi.automation import EngineEvent
+
+_MAKING = {"create": "creating", "create-replacement": "creating", "replace": "replacing", "update": "updating"}
+_TAKING = {"delete": "deleting", "delete-replaced": "deleting", "discard": "forgetting"}
+_DONE = {"creating": "created", "replacing": "replaced", "updating": "updated", "deleting": "deleted"}
+_ENGINE_TYPES = ("pulumi:",)
+_LONGEST_ERRORS = 20
+
+
+@dataclass(frozen=True)
+class ResourceStep:
+    """A step that the engine took on one resource.
+
+    Attributes:
+        done: created, updated, replaced, deleted or failed.
+        type: the engine's type token.
+        name: the logical name.
+        id: the cloud's id, empty where there is none.
+    """
+
+    at: datetime
+    done: str
+    type: str
+    name: str
+    urn: str
+    id: str
+
+    def to_json(self) -> dict[str, str]:
+        """As plain data for the journal and the receipt."""
+        return {
+            "at": self.at.isoformat(timespec="milliseconds"),
+            "done": self.done,
+            "type": self.type,
+            "name": self.name,
+            "urn": self.urn,
+            "id": self.id,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> ResourceStep:
+        """The step that ``to_json`` wrote."""
+        return cls(
+            datetime.fromisoformat(data["at"]), data["done"], data["type"], data["name"], data["urn"], data["id"]
+        )
+
+
+class EventLog:
+    """Takes the events of one engine run; the engine may call from any thread.
+
+    Args:
+        show: gets a line for people for each step.
+        keep: gets each step that is done.
+    """
+
+    def __init__(self, show: Callable[[str], None], keep: Callable[[ResourceStep], None] | None = None) -> None:
+        self._show = show
+        self._keep = keep
+        self._lock = threading.Lock()
+        self.steps: list[ResourceStep] = []
+        self.errors: list[str] = []
+
+    def __call__(self, event: EngineEvent) -> None:
+        """Take one event."""
+        with self._lock:
+            if event.resource_pre_event is not None:
+                self._begun(event.resource_pre_event.metadata)
+            elif event.res_outputs_event is not None:
+                self._ended(event.res_outputs_event.metadata, failed=False)
+            elif event.res_op_failed_event is not None:
+                self._ended(event.res_op_failed_event.metadata, failed=True)
+            elif event.diagnostic_event is not None:
+                self._said(event.diagnostic_event)
+
+    def _begun(self, metadata: Any) -> None:
+        doing = _doing(metadata)
+        if doing is not None and metadata.type.count(":") > 1 and not _is_component(metadata):
+            self._show(f"{doing} {_words(metadata.type)} {_name(metadata.urn)}")
+
+    def _ended(self, metadata: Any, *, failed: bool) -> None:
+        doing = _doing(metadata)
+        if doing is None or metadata.type.startswith(_ENGINE_TYPES) or _is_component(metadata):
+            return
+        done = "failed" if failed else _DONE.get(doing, doing)
+        state = metadata.new or metadata.old
+        step = ResourceStep(
+            at=datetime.now(UTC),
+            done=done,
+            type=metadata.type,
+            name=_name(metadata.urn),
+            urn=metadata.urn,
+            id=(getattr(state, "id", "") or "") if state is not None else "",
+        )
+        self.steps.append(step)
+        if self._keep is not None:
+            self._keep(step)
+        self._show(f"{done} {_words(step.type)} {step.name}{f' ({step.id})' if step.id else ''}")
+
+    def _said(self, diagnostic: Any) -> None:
+        if diagnostic.severity == "error" and len(self.errors) < _LONGEST_ERRORS:
+            about = f"{_name(diagnostic.urn)}: " if diagnostic.urn else ""
+            self.errors.append(f"{about}{_plain(diagnostic.message)}")
+        elif diagnostic.severity == "warning":
+            self._show(f"warning: {_plain(diagnostic.message)}")
+
+
+def _doing(metadata: Any) -> str | None:
+    operation = str(getattr(metadata.op, "value", metadata.op))
+    return _MAKING.get(operation) or _TAKING.get(operation)
+
+
+def _is_component(metadata: Any) -> bool:
+    """Components exist in the state only; nothing is made for them."""
+    return metadata.type.startswith("encamp:") or metadata.type == "pulumi:pulumi:Stack"
+
+
+def _name(urn: str | None) -> str:
+    return (urn or "").rpartition("::")[2]
+
+
+def _words(token: str) -> str:
+    """``gcp:container/nodePool:NodePool`` as ``container NodePool``."""
+    parts = token.split(":")
+    module = parts[1].partition("/")[0] if len(parts) > 1 else ""
+    return f"{module} {parts[-1]}".strip()
+
+
+def _plain(message: str) -> str:
+    """Without the engine's colour directives."""
+    import re  # noqa: PLC0415 - errors are rare
+
+    return re.sub(r"<\{%[^%]*%\}>", "", message).strip()

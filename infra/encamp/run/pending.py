@@ -1,0 +1,184 @@
+"""Why replicas wait for a machine, in plain words: which pool is missing, or what of it does not match."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+_MACHINE_LABEL = "node.kubernetes.io/instance-type"
+_UNITS = {"": 1.0, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3}
+_QUANTITY = re.compile(r"^([0-9.]+)([A-Za-z]*)$")
+_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
+_GIB = 2.0**30
+
+
+def waiting(
+    pods: Iterable[dict[str, Any]],
+    events: Sequence[dict[str, Any]],
+    pools: Sequence[dict[str, Any]],
+    name_of: Callable[[dict[str, Any]], str],
+    allocatable: Callable[[str], Mapping[str, float]] | None = None,
+) -> list[str]:
+    """One sentence for each reason for which pods wait, naming the replicas it holds up.
+
+    Args:
+        pods: as the API server has them; those that run are left out.
+        events: of the namespace, scheduler's and autoscaler's among them.
+        pools: node pools as GKE's API lists them.
+        name_of: a replica's name.
+        allocatable: what a machine type leaves to pods: ``cpu``, ``memory`` in bytes, devices by resource name.
+    """
+    reasons: dict[str, list[str]] = {}
+    for pod in pods:
+        reason = _reason(pod, events, pools, allocatable)
+        if reason:
+            reasons.setdefault(reason, []).append(name_of(pod))
+    return [f"{_names(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def _reason(
+    pod: dict[str, Any],
+    events: Sequence[dict[str, Any]],
+    pools: Sequence[dict[str, Any]],
+    allocatable: Callable[[str], Mapping[str, float]] | None,
+) -> str:
+    status = pod.get("status", {})
+    if status.get("phase") != "Pending" or "deletionTimestamp" in pod["metadata"]:
+        return ""
+    if pod.get("spec", {}).get("nodeName"):
+        return _starting(status)
+    message = _unschedulable(status)
+    if message is None:
+        return ""
+    said = [event for event in events if event.get("involvedObject", {}).get("uid") == pod["metadata"]["uid"]]
+    mismatch = _mismatch(pod["spec"], pools, allocatable)
+    return f"{mismatch} (scheduler: {message})" if mismatch else _added(said, message)
+
+
+def _added(said: list[dict[str, Any]], message: str) -> str:
+    """Whether a machine comes, by the autoscaler's words."""
+    if any(event.get("reason") == "TriggeredScaleUp" for event in said):
+        return "a machine is being added for it"
+    refused = [event.get("message", "") for event in said if event.get("reason") == "NotTriggerScaleUp"]
+    if refused:
+        return f"no machine is added: {refused[-1]} (scheduler: {message})"
+    return f"waits for a machine (scheduler: {message})"
+
+
+def _starting(status: dict[str, Any]) -> str:
+    for container in status.get("containerStatuses") or []:
+        state = container.get("state", {}).get("waiting", {})
+        if state.get("reason") not in {None, "ContainerCreating", "PodInitializing"}:
+            return f"{state['reason']}: {state.get('message', 'no details')}"
+    return ""
+
+
+def _unschedulable(status: dict[str, Any]) -> str | None:
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message", "no details")).strip()
+    return None
+
+
+def _mismatch(
+    spec: dict[str, Any],
+    pools: Sequence[dict[str, Any]],
+    allocatable: Callable[[str], Mapping[str, float]] | None,
+) -> str:
+    """What keeps the pod from every pool, empty where a pool fits."""
+    selector: dict[str, str] = spec.get("nodeSelector") or {}
+    wanted = selector.get(POOL_LABEL)
+    if wanted is not None and not any(pool["name"] == wanted for pool in pools):
+        there = ", ".join(sorted(pool["name"] for pool in pools)) or "none"
+        return f"node pool {wanted} is missing in the cluster (there: {there})"
+    differences = {
+        pool["name"]: _differences(spec, selector, pool, allocatable)
+        for pool in pools
+        if wanted is None or pool["name"] == wanted
+    }
+    if not differences:
+        return "the cluster has no node pool"
+    name, nearest = min(differences.items(), key=lambda item: len(item[1]))
+    return f"node pool {name} does not fit: {'; '.join(nearest)}" if nearest else ""
+
+
+def _differences(
+    spec: dict[str, Any],
+    selector: dict[str, str],
+    pool: dict[str, Any],
+    allocatable: Callable[[str], Mapping[str, float]] | None,
+) -> list[str]:
+    config = pool.get("config", {})
+    machine = config.get("machineType", "")
+    labels = {**(config.get("labels") or {}), POOL_LABEL: pool["name"], _MACHINE_LABEL: machine}
+    if config.get("accelerators"):
+        labels.setdefault("cloud.google.com/gke-accelerator", config["accelerators"][0].get("acceleratorType", ""))
+    if config.get("spot"):
+        labels.setdefault("cloud.google.com/gke-spot", "true")
+    found = [
+        f"label {key}={value} is wanted, the pool has {labels.get(key, 'no such label')}"
+        for key, value in sorted(selector.items())
+        # What Google's cloud puts on every node itself is not part of the pool's own description.
+        if labels.get(key) != value and (key in labels or not key.startswith(("topology.", "cloud.google.com/gke-tpu")))
+    ]
+    found += [
+        f"taint {taint['key']}={taint.get('value', '')}:{_EFFECTS.get(taint['effect'], taint['effect'])}"
+        " is not tolerated"
+        for taint in config.get("taints") or []
+        if not _tolerated(taint, spec.get("tolerations") or [])
+    ]
+    if allocatable is not None and machine:
+        found += _short(spec, allocatable(machine), machine)
+    scaling = pool.get("autoscaling") or {}
+    most = scaling.get("totalMaxNodeCount", scaling.get("maxNodeCount"))
+    if scaling.get("enabled") and most == 0:
+        found.append("its maximum size is 0 nodes")
+    return found
+
+
+def _tolerated(taint: dict[str, Any], tolerations: list[dict[str, Any]]) -> bool:
+    effect = _EFFECTS.get(taint["effect"], taint["effect"])
+    if effect == "PreferNoSchedule":
+        return True
+    return any(
+        (not one.get("key") or one["key"] == taint["key"])
+        and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
+        and one.get("effect") in {None, "", effect}
+        for one in tolerations
+    )
+
+
+def _short(spec: dict[str, Any], room: Mapping[str, float], machine: str) -> list[str]:
+    if not room:
+        return []
+    wanted: dict[str, float] = {}
+    for container in spec.get("containers") or []:
+        resources = container.get("resources") or {}
+        for key, text in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            wanted[key] = wanted.get(key, 0.0) + quantity(str(text))
+    return [
+        f"{_amount(key, value)} wanted, one {machine} leaves {_amount(key, room.get(key, 0.0))}"
+        for key, value in sorted(wanted.items())
+        if value > room.get(key, 0.0) and (key in {"cpu", "memory"} or "/" in key)
+    ]
+
+
+def quantity(text: str) -> float:
+    """A Kubernetes quantity (``500m``, ``3Gi``) as a number; 0 where it is none."""
+    found = _QUANTITY.match(text)
+    return float(found[1]) * _UNITS.get(found[2], 1.0) if found else 0.0
+
+
+def _amount(key: str, value: float) -> str:
+    return f"{value / _GIB:.2f} GiB of memory" if key == "memory" else f"{value:g} {key}"
+
+
+def _names(names: list[str]) -> str:
+    few = 3
+    if len(names) <= few:
+        return ", ".join(names)
+    return f"{', '.join(names[:few])} and {len(names) - few} more"

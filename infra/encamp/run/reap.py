@@ -1,0 +1,276 @@
+"""Brings jobs without a living driver to their end, whoever started them and whatever died on the way.
+
+Left alone: a job that a living driver holds, one that still trains within its deadline, anything that does not carry
+a job's labels, and every environment. What had succeeded stays SUCCEEDED.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from encamp.cloud.leftovers import JOB_LABEL, JobPlace, leftovers
+from encamp.cloud.storage import Storage
+from encamp.errors import EncampError, EngineError, TeardownError, UsageError
+from encamp.run.candidates import Candidate, Stranger, candidates, strangers
+from encamp.run.ending import Ending, RunResult
+from encamp.run.engine import JobEngine
+from encamp.run.interrupts import Interrupts
+from encamp.run.keeper import LeaseKeeper
+from encamp.run.states import Outcome, State
+from encamp.run.stream import LogStreams
+from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.teardown import Teardown
+from encamp.run.workspace import make_workspace, project_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.run.context import Context
+    from encamp.run.events import ResourceStep
+    from encamp.run.records import Lease, Records
+
+
+class Verdict(StrEnum):
+    """What the reaper did, or would do."""
+
+    ENDED = "brought to its end"
+    WOULD_END = "would be brought to its end"
+    HELD = "left alone"
+    FAILED = "not brought to its end"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One job that the reaper looked at; ``why`` in plain words."""
+
+    job: str
+    verdict: Verdict
+    why: str
+    result: RunResult | None = None
+    error: EncampError | None = None
+
+
+def reap(context: Context, *, dry_run: bool = False, wait: bool = False) -> list[Finding]:
+    """Look at every job that may need an end.
+
+    With ``dry_run`` it only says what would be done; with ``wait`` it supervises what still trains to its end.
+
+    Raises:
+        EngineError: the engine cannot be asked for its stacks.
+    """
+    records = context.records()
+    try:
+        findings: list[Finding] = []
+        known: set[str] = set()
+        for candidate in list(candidates(context, records)):
+            known.add(candidate.intent.name)
+            findings.append(_guarded(candidate, context, records, dry_run=dry_run, wait=wait))
+        findings += [_end_stranger(one, context, dry_run=dry_run) for one in list(strangers(context, known))]
+        return findings
+    finally:
+        records.close()
+
+
+def _guarded(candidate: Candidate, context: Context, records: Records, *, dry_run: bool, wait: bool) -> Finding:
+    job = candidate.intent.job_id
+    held = records.holder_of(job)
+    if held is not None:
+        return Finding(job, Verdict.HELD, f"{held} drives it")
+    try:
+        reaper = _Reaper(candidate, context, records)
+        try:
+            return reaper.run(dry_run=dry_run, wait=wait)
+        finally:
+            reaper.close()
+    except UsageError as error:
+        return Finding(job, Verdict.HELD, error.what)
+    except EncampError as error:
+        return Finding(job, Verdict.FAILED, error.what, error=error)
+
+
+class _Reaper:
+    def __init__(self, candidate: Candidate, context: Context, records: Records) -> None:
+        self._candidate = candidate
+        self._intent = candidate.intent
+        self._context = context
+        self._records = records
+        self._cluster = self._reachable()
+        self._lease: Lease
+        self._cancelled = threading.Event()
+        self._folder = context.job_folder(self._intent.name)
+        self._streams = LogStreams(
+            self._cluster,
+            self._intent.namespace,
+            self._folder / "logs",
+            context.log if candidate.record is None else _silent,
+        )
+        limits = Limits(self._intent.max_running_seconds, None, len(self._intent.replicas))
+        watch = Watch(context.show, self._entered, context.pools(self._intent.cluster), context.allocatable)
+        began = candidate.record.times.get(State.RUNNING) if candidate.record else None
+        self._supervisor = Supervisor(
+            self._cluster,
+            self._intent.namespace,
+            self._intent.name,
+            limits=limits,
+            streams=self._streams,
+            watch=watch,
+            cancelled=self._cancelled,
+            running_since=began.timestamp() if began else None,
+        )
+
+    def run(self, *, dry_run: bool, wait: bool) -> Finding:
+        job = self._intent.job_id
+        outcome, why = self._settled()
+        if outcome is None and not wait:
+            return Finding(job, Verdict.HELD, why)
+        if dry_run:
+            verdict = Verdict.WOULD_END if outcome is not None else Verdict.HELD
+            return Finding(job, verdict, why)
+        self._lease = self._records.adopt(job, self._intent.name, self._intent.to_json())
+        engine = self._engine()
+        with (
+            LeaseKeeper(self._records, self._lease, self._cancelled.set),
+            Interrupts(self._context.show, self._cancelled.set) as interrupts,
+        ):
+            if outcome is None:
+                self._context.show(f"{job} still trains; supervising it to its end")
+                self._records.move(self._lease, State.PREPARING)
+                outcome = self._supervisor.run()
+            interrupts.ending()
+            self._context.show(f"{job}: {why}")
+            result = self._ending(engine).run(outcome, self._supervisor.seen.values())
+        verdict = Verdict.ENDED if result.teardown_error is None else Verdict.FAILED
+        return Finding(job, verdict, f"{why}; {outcome.state}", result, result.teardown_error)
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+        self._streams.close()
+        self._cluster.close()
+
+    def _settled(self) -> tuple[Outcome | None, str]:
+        """How the job has ended, None while it may go on; and why that is so."""
+        record = self._candidate.record
+        if record is not None and record.outcome is not None:
+            self._look()
+            return record.outcome, "its driver died after the training had ended"
+        cancelling = record is not None and record.state is State.CANCELLING
+        outcome, exists = self._look()
+        if cancelling:
+            return Outcome(State.CANCELLED, "cancelled by the user"), "it was being cancelled"
+        if outcome is not None and exists:
+            return outcome, "its training has ended"
+        if not exists:
+            what = "its driver died before the training began" if record else "its JobSet is gone"
+            return Outcome(State.FAILED, what), what
+        if time.time() > self._intent.deadline:
+            return Outcome(State.CANCELLED, "its deadline has passed"), "its deadline has passed"
+        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self._intent.deadline))
+        return None, f"it still trains, and may until {until}; `encamp reap --wait` supervises it"
+
+    def _look(self) -> tuple[Outcome | None, bool]:
+        """The JobSet's own verdict, and whether there is a JobSet."""
+        exists = self._cluster.get("jobsets", self._intent.namespace, self._intent.name) is not None
+        if not exists:
+            return None, False
+        outcome, _ = self._supervisor.look()
+        return outcome, True
+
+    def _reachable(self) -> Cluster:
+        environment = self._context.environment(self._intent.environment)
+        return self._context.cluster(environment)
+
+    def _engine(self) -> JobEngine | None:
+        if not self._candidate.has_stack:
+            return None
+        if self._candidate.committed:
+            folder: Path = project_file().parent
+        else:
+            folder = self._folder
+            if not (folder / "Pulumi.yaml").exists():
+                make_workspace(folder, self._intent.stack, {"gcp:project": self._intent.project})
+        engine = JobEngine(folder, self._context.show, self._keep)
+        if self._candidate.record is None:
+            for step in engine.created(self._intent.stack):
+                self._keep(step)
+        return engine
+
+    def _ending(self, engine: JobEngine | None) -> Ending:
+        teardown = Teardown(
+            self._context.client,
+            self._cluster,
+            self._intent.place,
+            self._context.show,
+            engine=engine,
+            stack=self._intent.stack,
+            keep_config=self._candidate.committed,
+        )
+        return Ending(
+            self._records,
+            self._lease,
+            self._intent,
+            storage=Storage(self._context.client),
+            streams=self._streams,
+            teardown=teardown,
+            show=self._context.show,
+            hourly=self._context.hourly,
+        )
+
+    def _entered(self, state: State) -> None:
+        # Before the job is adopted there is nothing to write to; afterwards the state is on record.
+        with contextlib.suppress(AttributeError):
+            self._records.move(self._lease, state)
+
+    def _keep(self, step: ResourceStep) -> None:
+        self._records.append(self._lease, "resource", step.to_json())
+
+
+def _end_stranger(stranger: Stranger, context: Context, *, dry_run: bool) -> Finding:
+    """Things that only the cloud knows of: gone with their deadline, never before."""
+    job = stranger.labels[JOB_LABEL]
+    names = ", ".join(stranger.found)
+    if stranger.deadline is None or stranger.deadline > time.time():
+        return Finding(job, Verdict.HELD, f"no record and no stack here; another driver may have it ({names})")
+    if dry_run:
+        return Finding(job, Verdict.WOULD_END, f"only the cloud knows it, and its deadline has passed ({names})")
+    try:
+        _sweep(stranger, context)
+    except EncampError as error:
+        return Finding(job, Verdict.FAILED, error.what, error=error)
+    return Finding(job, Verdict.ENDED, f"only the cloud knew it, and its deadline had passed ({names})")
+
+
+def _sweep(stranger: Stranger, context: Context) -> None:
+    environment = context.environment(stranger.environment)
+    place = JobPlace(
+        project=environment.project,
+        labels=stranger.labels,
+        cluster=environment.cluster_path,
+        namespace=environment.namespace,
+        buckets=(environment.artifacts_bucket,),
+    )
+    cluster = context.cluster(environment)
+    try:
+        for one in leftovers(context.client, place, cluster):
+            context.show(f"deleting {one}")
+            one.delete()
+        left = leftovers(context.client, place, cluster)
+    finally:
+        cluster.close()
+    if left:
+        raise TeardownError(f"the cloud still lists {', '.join(map(str, left))}", hint="run `encamp reap` again")
+
+
+def _silent(replica: str, line: str) -> None:
+    """Lines that a dead driver has shown before."""
+
+
+def worst(findings: list[Finding]) -> EncampError | None:
+    """The error that decides the command's exit code, None where all went well."""
+    errors = [finding.error for finding in findings if finding.error is not None]
+    return next((error for error in errors if not isinstance(error, EngineError)), errors[0] if errors else None)

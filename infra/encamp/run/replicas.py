@@ -1,0 +1,115 @@
+"""Pods as replicas: which one each is, how far it has come, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+CONTAINER = "replica"
+_OUT_OF_MEMORY = "OOMKilled"
+
+
+def replica_name(role: str, index: int) -> str:
+    """AI Platform's name of a replica (spec 13): ``master-replica-0``."""
+    return f"{role}-replica-{index}"
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One pod of the job.
+
+    Attributes:
+        name: such as ``worker-replica-1``; a restarted replica is another pod under the same name.
+        started: its container runs or has run.
+        exit_code: None while it has not ended.
+        reason: why it ended: the bootstrap's words, else Kubernetes'.
+        termination: what the bootstrap wrote, empty where it wrote nothing readable.
+        scheduled: RFC 3339 time since when it has a machine, empty before.
+        finished: RFC 3339 time of its end.
+        stopped: it was told to stop, so that its exit code is nobody's fault.
+    """
+
+    name: str
+    role: str
+    index: int
+    pod: str
+    uid: str
+    phase: str
+    node: str
+    started: bool
+    exit_code: int | None
+    reason: str
+    scheduled: str
+    finished: str
+    stopped: bool
+    termination: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by itself in an error."""
+        return self.phase == "Failed" or (self.exit_code is not None and self.exit_code != 0)
+
+
+def read_replica(pod: dict[str, Any]) -> Replica | None:
+    """A pod of a JobSet as a replica; None where it is none of a job's."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels", {})
+    index = labels.get(INDEX_LABEL)
+    role = labels.get(ROLE_LABEL)
+    if role is None or index is None:
+        return None
+    status = pod.get("status", {})
+    container = _container(status)
+    ended = _ended(container)
+    termination = _message(ended.get("message", ""))
+    running = "running" in container.get("state", {})
+    return Replica(
+        name=replica_name(role, int(index)),
+        role=role,
+        index=int(index),
+        pod=metadata["name"],
+        uid=metadata["uid"],
+        phase=status.get("phase", "Pending"),
+        node=pod.get("spec", {}).get("nodeName", ""),
+        started=running or bool(ended),
+        exit_code=ended.get("exitCode"),
+        reason=_reason(ended, termination, status),
+        scheduled=status.get("startTime", "") if pod.get("spec", {}).get("nodeName") else "",
+        finished=ended.get("finishedAt", ""),
+        stopped="deletionTimestamp" in metadata,
+        termination=termination,
+    )
+
+
+def _container(status: dict[str, Any]) -> dict[str, Any]:
+    statuses = status.get("containerStatuses") or []
+    named = [one for one in statuses if one.get("name") == CONTAINER]
+    found: dict[str, Any] = (named or statuses or [{}])[0]
+    return found
+
+
+def _ended(container: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = container.get("state", {}).get("terminated") or {}
+    return found
+
+
+def _message(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"reason": text.strip()} if text.strip() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _reason(ended: dict[str, Any], termination: dict[str, Any], status: dict[str, Any]) -> str:
+    if ended.get("reason") == _OUT_OF_MEMORY:
+        return "it ran out of memory"
+    if termination.get("reason"):
+        return str(termination["reason"])
+    if status.get("message") or status.get("reason"):
+        return f"{status.get('reason', '')} {status.get('message', '')}".strip()
+    return str(ended.get("reason", "")) if ended.get("reason") != "Error" else ""

@@ -1,0 +1,95 @@
+"""Where the engine finds a stack: the repository for committed ones, a folder of the job for those encamp makes.
+
+A job's folder is a Pulumi workspace of its own: a ``Pulumi.yaml`` of the same project that leads to the same program,
+and the stack's config beside it. So nothing that the engine writes (a salt at ``stack init``, a deletion at ``stack
+rm``) ever touches the repository, and ``pulumi`` by hand works in that folder too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from encamp import resources
+from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def project_file() -> Path:
+    """The project's ``Pulumi.yaml``: the checkout's, or the one in the wheel."""
+    return resources.resource("Pulumi.yaml")
+
+
+def project_name() -> str:
+    """The Pulumi project's name."""
+    return str(yaml.safe_load(project_file().read_text())["name"])
+
+
+def state_folder() -> Path:
+    """``.encamp`` of the repository, else of the current directory: records and job folders."""
+    from pathlib import Path  # noqa: PLC0415
+
+    return (resources.repository() or Path.cwd()) / ".encamp"
+
+
+def make_workspace(folder: Path, stack: str, config: dict[str, Any]) -> Path:
+    """Write a job's workspace and return its config file.
+
+    ``config`` has keys such as ``encamp:job``; its values are JSON data.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings = yaml.safe_load(project_file().read_text())
+    settings.pop("stackConfigDir", None)
+    source = project_file().parent
+    settings["main"] = os.path.relpath(source / settings["main"], folder)
+    options = settings.get("runtime", {}).get("options", {})
+    if "virtualenv" in options:
+        environment = source / options["virtualenv"]
+        if environment.is_dir():
+            options["virtualenv"] = os.path.relpath(environment, folder)
+        else:
+            del options["virtualenv"]
+    _write(folder / "Pulumi.yaml", settings)
+    file = folder / f"Pulumi.{stack}.yaml"
+    kept: dict[str, Any] = {}
+    if file.exists():
+        # The salt that the engine put there opens this stack's secrets.
+        kept = yaml.safe_load(file.read_text()) or {}
+    _write(file, {**kept, "config": json.loads(json.dumps(config))})
+    return file
+
+
+def committed_config(stack: str) -> dict[str, Any] | None:
+    """A stack's config as it is committed under the project's ``stackConfigDir``, None where there is none.
+
+    Raises:
+        EngineError: the file is no YAML mapping.
+    """
+    settings = yaml.safe_load(project_file().read_text())
+    file = project_file().parent / settings.get("stackConfigDir", ".") / f"Pulumi.{stack}.yaml"
+    if not file.is_file():
+        return None
+    try:
+        content = yaml.safe_load(file.read_text())
+        return dict(content.get("config") or {})
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        raise EngineError("the stack's config is no YAML mapping", where=str(file)) from error
+
+
+def committed_stacks() -> list[str]:
+    """Names of the stacks whose config is committed."""
+    settings = yaml.safe_load(project_file().read_text())
+    folder = project_file().parent / settings.get("stackConfigDir", ".")
+    files = sorted(folder.glob("Pulumi.*.yaml"))
+    return [file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files]
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        yaml.safe_dump(content, stream, sort_keys=False)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from encamp.cloud.kubernetes import Cluster, LogUnavailableError
+from encamp.errors import EngineError
+
+
+def test_objects_are_read_listed_by_label_and_deleted(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("pods", "a", {"x": "1"})
+    kubernetes.put("pods", "b", {"x": "2"})
+    found = cluster.get("pods", "n", "a")
+    assert found is not None
+    assert found["metadata"]["uid"] == "uid-a"
+    assert [pod["metadata"]["name"] for pod in cluster.list("pods", "n", "x=2")] == ["b"]
+    cluster.delete("pods", "n", "a")
+    assert cluster.get("pods", "n", "a") is None
+
+
+def test_a_restarting_server_is_waited_for(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("pods", "a")
+    kubernetes.fail("GET .*pods/a", 503, 500, 429)
+    assert cluster.get("pods", "n", "a") is not None
+
+
+def test_a_refusal_names_the_request_and_the_servers_words(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.say("GET", 403, {"message": 'pods "a" is forbidden'})
+    with pytest.raises(EngineError, match="forbidden"):
+        cluster.get("pods", "n", "a")
+
+
+def test_a_log_comes_with_times_and_a_missing_one_says_so(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.logs["a"] = [[b"2026-01-01T00:00:00.1Z one\n"]]
+    assert b"".join(cluster.log("n", "a", "replica", follow=False)) == b"2026-01-01T00:00:00.1Z one\n"
+    assert kubernetes.log_requests[0].first("timestamps") == "true"
+    with pytest.raises(LogUnavailableError):
+        list(cluster.log("n", "none", "replica", follow=True))
+
+
+def test_a_broken_stream_is_an_error_and_no_end(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.logs["a"] = [[b"2026-01-01T00:00:00.1Z one\n", None]]
+    with pytest.raises(httpx.HTTPError):
+        list(cluster.log("n", "a", "replica", follow=True))
+
+
+def test_the_exec_plugin_runs_once_and_again_when_its_token_is_refused(kubernetes: Any, tmp_path: Any) -> None:
+    count = tmp_path / "count"
+    script = (
+        f"import json, pathlib; p = pathlib.Path({str(count)!r}); n = int(p.read_text() or 0) + 1 if p.exists() else 1;"
+        "p.write_text(str(n)); print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1beta1',"
+        "'kind': 'ExecCredential', 'status': {'token': f'token-{n}'}}))"
+    )
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1beta1",
+            "command": sys.executable,
+            "args": ["-c", script],
+        }
+    }
+    kubernetes.put("pods", "a")
+    cluster = Cluster(kubernetes.kubeconfig(user))
+    try:
+        cluster.get("pods", "n", "a")
+        cluster.get("pods", "n", "a")
+        assert count.read_text() == "1"
+        kubernetes.fail("GET", 401)
+        assert cluster.get("pods", "n", "a") is not None
+    finally:
+        cluster.close()
+    assert kubernetes.requests[-1].headers["Authorization"] == "Bearer token-2"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "clusters: {}", "{clusters: [], contexts: [], users: []}"])
+def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
+    with pytest.raises(EngineError, match="kubeconfig"):
+        Cluster(text)
+
+
+def test_a_plugin_that_is_missing_is_named(kubernetes: Any) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "no-such-plugin-here"}}
+    cluster = Cluster(kubernetes.kubeconfig(user))
+    try:
+        with pytest.raises(EngineError, match="not on PATH"):
+            cluster.get("pods", "n", "a")
+    finally:
+        cluster.close()

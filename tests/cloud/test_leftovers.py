@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.leftovers import JobPlace, described, leftovers, owned
+from encamp.cloud.resources import Container, bindings_of
+
+if TYPE_CHECKING:
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.cloud.rest import GoogleClient
+
+LABELS = {"encamp-job": "digits-1", "encamp-owner": "me", "encamp-environment": "e"}
+EMAIL = "digits-1@p.iam.gserviceaccount.com"
+PLACE = JobPlace("p", LABELS, "projects/p/locations/r/clusters/c", "jobs", ("artifacts",), EMAIL)
+
+
+def _furnish(google: Any, kubernetes: Any) -> None:
+    google.add_bucket("artifacts")
+    google.add_bucket("scratch", **LABELS)
+    google.add_bucket("digits-1-lookalike", **{**LABELS, "encamp-owner": "another"})
+    google.pools["pool"] = {"name": "pool", "config": {"resourceLabels": {**LABELS, "encamp-deadline": "1"}}}
+    google.pools["other"] = {"name": "other", "config": {"resourceLabels": {"encamp-job": "digits-1"}}}
+    google.accounts[EMAIL] = {"email": EMAIL, "description": " ".join(f"{k}={v}" for k, v in LABELS.items())}
+    google.accounts["x"] = {"email": "x", "description": "encamp-job=digits-1 of somebody"}
+    member = f"serviceAccount:{EMAIL}"
+    google.policies["p"] = {
+        "etag": "3",
+        "bindings": [
+            {"role": "roles/logging.logWriter", "members": [member, "user:a"]},
+            {"role": "roles/viewer", "members": [f"deleted:{member}?uid=7"]},
+        ],
+    }
+    google.policies["b/artifacts"] = {
+        "etag": "0",
+        "bindings": [{"role": "roles/storage.objectUser", "members": [member]}],
+    }
+    kubernetes.put("jobsets", "digits-1", LABELS)
+    kubernetes.put("jobsets", "digits-2", {**LABELS, "encamp-job": "digits-2"})
+
+
+def test_everything_of_a_job_is_listed_and_nothing_else(
+    google: Any, client: GoogleClient, kubernetes: Any, cluster: Cluster
+) -> None:
+    _furnish(google, kubernetes)
+    assert [str(one) for one in leftovers(client, PLACE, cluster)] == [
+        "jobset jobs/digits-1",
+        f"binding p roles/logging.logWriter {EMAIL}",
+        f"binding p roles/viewer {EMAIL}",
+        f"binding gs://artifacts roles/storage.objectUser {EMAIL}",
+        "node pool projects/p/locations/r/clusters/c/nodePools/pool",
+        "bucket gs://scratch",
+        f"service account {EMAIL}",
+    ]
+
+
+def test_each_leftover_deletes_itself_and_leaves_look_alikes(
+    google: Any, client: GoogleClient, kubernetes: Any, cluster: Cluster
+) -> None:
+    _furnish(google, kubernetes)
+    for one in leftovers(client, PLACE, cluster):
+        one.delete()
+    assert leftovers(client, PLACE, cluster) == []
+    assert sorted(google.buckets) == ["artifacts", "digits-1-lookalike"]
+    assert list(google.pools) == ["other"]
+    assert list(google.accounts) == ["x"]
+    assert google.policies["p"]["bindings"] == [{"role": "roles/logging.logWriter", "members": ["user:a"]}]
+    assert [name for _, name in kubernetes.objects] == ["digits-2"]
+
+
+def test_bindings_of_an_account_that_is_gone_are_found_by_the_given_address(google: Any, client: GoogleClient) -> None:
+    google.policies["p"] = {
+        "etag": "0",
+        "bindings": [{"role": "r", "members": [f"deleted:serviceAccount:{EMAIL}?uid=1"]}],
+    }
+    assert [one.kind for one in leftovers(client, PLACE)] == ["binding"]
+
+
+def test_a_policy_that_changes_meanwhile_is_read_again(google: Any, client: GoogleClient) -> None:
+    google.policies["p"] = {"etag": "0", "bindings": [{"role": "r", "members": [f"serviceAccount:{EMAIL}"]}]}
+    google.fail("setIamPolicy", 409)
+    leftovers(client, PLACE)[0].delete()
+    assert google.policies["p"]["bindings"] == []
+
+
+def test_a_node_pool_is_deleted_once_other_operations_let_it(google: Any, client: GoogleClient) -> None:
+    google.pools["pool"] = {"name": "pool"}
+    google.fail("DELETE .*nodePools", 400, 409)
+    Container(client, sleep=lambda _: None).delete_node_pool("projects/p/locations/r/clusters/c", "pool")
+    assert google.pools == {}
+
+
+def test_a_job_without_a_name_owns_nothing() -> None:
+    assert not owned({"encamp-owner": "me"}, {"encamp-owner": "me"})
+    assert not owned(None, LABELS)
+
+
+def test_a_description_carries_labels_as_words() -> None:
+    assert described("made by encamp-job=a encamp-owner=b=c") == {"encamp-job": "a", "encamp-owner": "b=c"}
+
+
+def test_an_account_whose_address_begins_alike_is_another() -> None:
+    policy = {"bindings": [{"role": "r", "members": [f"serviceAccount:a{EMAIL}", f"serviceAccount:{EMAIL}.x"]}]}
+    assert bindings_of(policy, EMAIL) == []

@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.errors import EngineError, ExitCode, UsageError
+from encamp.plan.model import (
+    ClusterPlan,
+    IdentityPlan,
+    JobPlan,
+    LimitsPlan,
+    ReplicaGroupPlan,
+    RequestedMachine,
+    ResourceAmounts,
+    Role,
+    StoragePlan,
+)
+from encamp.run.context import Context
+from encamp.run.driver import JobRequest, run_job
+from encamp.run.reap import Verdict, reap
+from encamp.run.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from encamp.cloud.rest import GoogleClient
+    from encamp.run.ending import RunResult
+
+LABELS = {"encamp-job": "j", "encamp-owner": "o", "encamp-environment": "sandbox"}
+EMAIL = "j@p.iam.gserviceaccount.com"
+
+
+def _plan() -> JobPlan:
+    group = ReplicaGroupPlan(
+        role=Role.MASTER,
+        count=1,
+        requested=RequestedMachine("n1-standard-4", None),
+        machine_type="n1-standard-4",
+        accelerator=None,
+        image="image",
+        command=None,
+        args=None,
+        env={},
+        task_type="chief",
+        package_uris=(),
+        node_pool="j-pool",
+        resources=ResourceAmounts(1000, 1000),
+    )
+    return JobPlan(
+        job_id="job_1",
+        name="j",
+        region="r",
+        project="p",
+        environment="sandbox",
+        namespace="n",
+        groups=(group,),
+        cluster=ClusterPlan({}),
+        node_pools=(),
+        identity=IdentityPlan(EMAIL, "j", "j", ()),
+        storage=StoragePlan("artifacts", "jobs/job_1/", None, "scratch", None),
+        limits=LimitsPlan(60, None, 0, 0, 120),
+        labels=LABELS,
+        training_input={},
+    )
+
+
+@dataclass
+class World:
+    """A fake engine on PATH, a fake Google, a fake API server, and a driver's context."""
+
+    google: Any
+    kubernetes: Any
+    folder: Path
+    context: Context
+    lines: list[str]
+    logs: list[str] = field(default_factory=list)
+
+    def script(self, name: str, **data: Any) -> None:
+        (self.folder / "engine" / f"{name}.json").write_text(json.dumps(data))
+
+    def run(self) -> RunResult:
+        return run_job(JobRequest(_plan(), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context)
+
+    def trains(self, code: int | None, role: str = "master") -> None:
+        """The state of the cluster once ``up`` has returned: one replica that runs, or has ended."""
+        state: dict[str, Any] = {"running": {}}
+        if code is not None:
+            state = {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:01:00Z"}}
+            terminal = {"terminalState": "Completed" if code == 0 else "Failed"}
+        else:
+            terminal = dict[str, str]()
+        labels = {
+            **LABELS,
+            "jobset.sigs.k8s.io/jobset-name": "j",
+            "jobset.sigs.k8s.io/replicatedjob-name": role,
+            "batch.kubernetes.io/job-completion-index": "0",
+        }
+        status = {
+            "phase": "Running",
+            "startTime": "2026-01-01T00:00:00Z",
+            "containerStatuses": [{"name": "replica", "state": state}],
+        }
+        groups = [
+            {
+                "name": "master",
+                "template": {"spec": {"completions": 1, "template": {"spec": {"containers": [{"image": "i"}]}}}},
+            }
+        ]
+        self.kubernetes.put("pods", "j-pod", labels, spec={"nodeName": "node"}, status=status)
+        self.kubernetes.put("jobsets", "j", LABELS, spec={"replicatedJobs": groups}, status=terminal)
+        self.kubernetes.logs["j-pod"] = [[b"2026-01-01T00:00:01Z hello\n"]]
+
+    @property
+    def stacks(self) -> dict[str, Any]:
+        return json.loads((self.folder / "engine" / "stacks.json").read_text())
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.folder / "engine" / "calls").read_text().splitlines()
+
+    def stored(self, name: str) -> Any:
+        return json.loads(self.google.objects["artifacts", f"jobs/job_1/{name}"])
+
+
+@pytest.fixture
+def world(google: Any, client: GoogleClient, kubernetes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    for name in ("bin", "engine"):
+        (tmp_path / name).mkdir()
+    cli = tmp_path / "bin" / "pulumi"
+    cli.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("engine_cli.py")} "$@"\n')
+    cli.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
+    monkeypatch.delenv("ENCAMP_RECORD_URL", raising=False)
+    outputs = {
+        "kubeconfig": kubernetes.kubeconfig(),
+        "cluster": "c",
+        "location": "r",
+        "project": "p",
+        "artifactsBucket": "artifacts",
+        "namespace": "n",
+    }
+    stacks: dict[str, Any] = {"sandbox": {"resources": [], "pending": [], "outputs": outputs}}
+    (tmp_path / "engine" / "stacks.json").write_text(json.dumps(stacks))
+    google.add_bucket("artifacts")
+    lines: list[str] = []
+    made = World(google, kubernetes, tmp_path, Context(lines.append, lambda *_: None, tmp_path / "own", client), lines)
+    made.context.log = lambda name, line: made.logs.append(f"{name} {line}")
+    return made
+
+
+def _record(world: World) -> Any:
+    records = world.context.records()
+    try:
+        return records.record("job_1")
+    finally:
+        records.close()
+
+
+def test_a_job_that_succeeds_leaves_its_results_and_nothing_else(world: World) -> None:
+    world.trains(0)
+    result = world.run()
+    assert (result.exit_code, result.left, result.teardown_error) == (ExitCode.OK, (), None)
+    assert world.logs == ["master-replica-0 hello"]
+    assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+    assert world.stored("logs/manifest.json")["replicas"][0]["exitCode"] == 0
+    receipt = world.stored("receipt.json")
+    assert (receipt["outcome"]["state"], receipt["nodeSeconds"], receipt["left"]) == (
+        "SUCCEEDED",
+        {"n1-standard-4": 60.0},
+        [],
+    )
+    assert list(world.stacks) == ["sandbox"]
+    assert not (world.folder / "own" / "jobs" / "j").exists()
+    assert [entry.kind for entry in _record(world).entries if entry.kind != "resource"] == [
+        "intent", "state", "state", "state", "outcome", "state", "sealed", "receipt", "gone",
+    ]  # fmt: skip
+
+
+def test_the_logs_are_stored_before_anything_is_destroyed(world: World) -> None:
+    world.trains(0)
+    world.run()
+    uploads = [request for request in world.google.requests if request.path.startswith("/upload")]
+    destroyed = next(index for index, call in enumerate(world.calls) if " destroy " in call)
+    assert [request.first("name").rpartition("/")[2] for request in uploads] == [
+        "master-replica-0.log",
+        "manifest.json",
+        "receipt.json",
+    ]
+    assert any("stack rm" in call for call in world.calls[destroyed:])
+
+
+def test_a_job_that_fails_says_which_replica_and_exits_with_1(world: World) -> None:
+    world.trains(7)
+    result = world.run()
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert result.outcome.failure is not None
+    assert (result.outcome.failure.replica, result.outcome.failure.last_lines) == ("master-replica-0", ("hello",))
+    assert list(world.stacks) == ["sandbox"]
+
+
+def test_the_same_id_is_refused_afterwards_also_without_the_record(world: World) -> None:
+    world.trains(0)
+    world.run()
+    with pytest.raises(UsageError, match="has ended"):
+        world.run()
+    (world.folder / "own" / "records.sqlite3").unlink()
+    with pytest.raises(UsageError, match="its receipt is in the bucket"):
+        world.run()
+
+
+def test_infrastructure_that_fails_is_taken_down_and_exits_with_3(world: World) -> None:
+    world.script("up", resources=["bucket"], error="googleapi: quota exceeded")
+    result = world.run()
+    assert (result.exit_code, result.outcome.state) == (ExitCode.INFRASTRUCTURE_FAILED, State.FAILED)
+    assert "quota exceeded" in str(result.error)
+    assert list(world.stacks) == ["sandbox"]
+    assert "no log was seen" in world.stored("logs/manifest.json")["replicas"][0]["reason"]
+
+
+def test_what_the_engine_lost_is_found_by_its_labels_and_deleted(world: World) -> None:
+    """A create without an answer: the engine's state has it pending only, the cloud has it."""
+    world.script("up", resources=[], pending=["scratch"], error="timeout")
+    world.google.add_bucket("scratch", **LABELS)
+    result = world.run()
+    assert result.left == ()
+    assert list(world.google.buckets) == ["artifacts"]
+    assert any("had no answer" in line for line in world.lines)
+
+
+def test_a_destroy_that_fails_once_is_tried_again(world: World) -> None:
+    world.trains(0)
+    world.script("destroy", error="cluster is busy", times=1)
+    result = world.run()
+    assert (result.exit_code, list(world.stacks)) == (ExitCode.OK, ["sandbox"])
+
+
+def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+    world.trains(7)
+    world.script("destroy", keeps=["bucket"])
+    result = world.run()
+    assert (result.exit_code, result.outcome.state) == (ExitCode.TEARDOWN_FAILED, State.FAILED)
+    assert "still lists bucket" in str(result.teardown_error)
+    assert not _record(world).torn_down
+    world.script("destroy")
+    (finding,) = reap(world.context)
+    assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
+    assert _record(world).outcome.failure.exit_code == 7
+
+
+def _interrupt_when(*conditions: Callable[[], bool], until: Any) -> threading.Thread:
+    def wait() -> None:
+        for condition in conditions:
+            until(condition, 30)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_ctrl_c_while_training_stops_the_replicas_keeps_their_logs_and_exits_with_5(world: World, until: Any) -> None:
+    world.trains(None)
+    thread = _interrupt_when(lambda: State.RUNNING in _states(world), until=until)
+    result = world.run()
+    thread.join()
+    assert (result.exit_code, result.outcome.state) == (ExitCode.CANCELLED, State.CANCELLED)
+    assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+    assert _states(world)[-2:] == [State.CANCELLING, State.CANCELLED]
+    assert list(world.stacks) == ["sandbox"]
+
+
+def test_ctrl_c_while_bringing_up_lets_the_engine_finish_and_takes_down(world: World, until: Any) -> None:
+    world.script("up", resources=["bucket"], hang=True)
+    hanging = (world.folder / "engine" / "hanging").exists
+    thread = _interrupt_when(hanging, lambda: "sealing the logs" in world.lines, until=until)
+    result = world.run()
+    thread.join()
+    assert (result.exit_code, list(world.stacks)) == (ExitCode.CANCELLED, ["sandbox"])
+    assert any("tearing down goes on" in line for line in world.lines)
+
+
+def test_the_engine_runs_apart_from_the_terminal(world: World) -> None:
+    world.trains(0)
+    world.run()
+    sessions = [call.split()[:2] for call in world.calls]
+    assert all(pid == session for pid, session in sessions)
+
+
+def _states(world: World) -> list[State]:
+    record = _record(world)
+    return list(record.times) if record else []
+
+
+def test_an_environment_that_is_not_up_is_said_before_anything_is_recorded(world: World) -> None:
+    (world.folder / "engine" / "stacks.json").write_text("{}")
+    with pytest.raises(EngineError, match="environment sandbox is not up"):
+        world.run()
+    assert _record(world) is None
+
+
+def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world: World) -> None:
+    outputs = {
+        "jobId": "job_1", "name": "j", "namespace": "n", "jobSet": "j", "artifactsBucket": "artifacts",
+        "prefix": "jobs/job_1/", "labels": LABELS, "deadline": "4000000000", "nodePools": [],
+    }  # fmt: skip
+    mine: dict[str, Any] = {"resources": ["bucket"], "pending": [], "outputs": outputs}
+    stacks = {**world.stacks, "by-hand": mine}
+    (world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
+    world.trains(None)
+    (finding,) = reap(world.context)
+    assert (finding.verdict, "still trains" in finding.why) == (Verdict.HELD, True)
+    world.trains(0)
+    (finding,) = reap(world.context, dry_run=True)
+    assert (finding.verdict, list(world.stacks)) == (Verdict.WOULD_END, ["sandbox", "by-hand"])
+    (finding,) = reap(world.context)
+    assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
+    assert world.stored("receipt.json")["outcome"]["state"] == "SUCCEEDED"
+    assert world.stored("receipt.json")["resources"][0]["created"].startswith("2026-01-01")
+    assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+    assert reap(world.context) == []
+
+
+def test_an_engines_lock_is_cleared_only_when_its_holder_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("encamp.run.engine._LOCK_PATIENCE_SECONDS", 1)
+    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+    host = os.uname().nodename
+    world.trains(0)
+    lock = world.folder / "engine" / "lock"
+    lock.write_text(f"file:///x: created by root@{host} (pid 999999) at 2026-01-01T00:00:00Z")
+    assert world.run().exit_code == ExitCode.OK
+    assert not lock.exists()
+
+
+def test_a_lock_of_another_machine_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+    world.trains(0)
+    lock = world.folder / "engine" / "lock"
+    lock.write_text("file:///x: created by root@far (pid 1) at 2026-01-01T00:00:00Z")
+    assert world.run().exit_code == ExitCode.TEARDOWN_FAILED
+    assert lock.exists()

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.run.states import Outcome, State
+from encamp.run.stream import LogStreams
+from encamp.run.supervise import Limits, Supervisor, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from encamp.cloud.kubernetes import Cluster
+
+
+class Job:
+    """A job of one master and one worker on the fake API server, and its supervisor."""
+
+    def __init__(self, kubernetes: Any, cluster: Cluster, folder: Path) -> None:
+        self.kubernetes = kubernetes
+        self.shown: list[str] = []
+        self.states: list[State] = []
+        self.cancelled = threading.Event()
+        self.now = 1000.0
+        self.pools: list[dict[str, Any]] = []
+        self.streams = LogStreams(cluster, "n", folder, lambda name, line: self.shown.append(f"{name}| {line}"))
+        watch = Watch(self.shown.append, self.states.append, lambda: self.pools)
+        limits = Limits(60, 30, 2)
+        self.supervisor = Supervisor(
+            cluster,
+            "n",
+            "j",
+            limits=limits,
+            streams=self.streams,
+            watch=watch,
+            cancelled=self.cancelled,
+            clock=lambda: self.now,
+        )
+        kubernetes.put("jobsets", "j", {}, status={})
+
+    def pod(self, role: str, state: dict[str, Any] | None, name: str = "", **status: Any) -> None:
+        containers = [{"name": "replica", "state": state}] if state else []
+        labels = {
+            "jobset.sigs.k8s.io/jobset-name": "j",
+            "jobset.sigs.k8s.io/replicatedjob-name": role,
+            "batch.kubernetes.io/job-completion-index": "0",
+        }
+        node = {"nodeName": "node-1"} if state else {}
+        phase = "Pending" if not state else "Running"
+        name = name or f"j-{role}-0-0-x"
+        self.kubernetes.logs.setdefault(name, [[b""]])
+        full = {"phase": phase, "containerStatuses": containers, **status}
+        self.kubernetes.put("pods", name, labels, spec=node, status=full)
+
+    def end(self, terminal: str, message: str = "") -> None:
+        conditions = [{"type": terminal, "status": "True", "message": message}]
+        self.kubernetes.objects["jobsets", "j"]["status"] = {"terminalState": terminal, "conditions": conditions}
+
+
+RUNNING: dict[str, Any] = {"running": {}}
+
+
+def _ended(code: int, at: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "finishedAt": f"2026-01-01T00:00:{at:02}Z", **fields}}
+
+
+@pytest.fixture
+def job(kubernetes: Any, cluster: Cluster, tmp_path: Path) -> Iterator[Job]:
+    made = Job(kubernetes, cluster, tmp_path)
+    yield made
+    made.streams.close()
+
+
+def _look(job: Job) -> Outcome | None:
+    return job.supervisor.look()[0]
+
+
+def test_it_runs_when_every_replica_has_started(job: Job) -> None:
+    job.pod("master", RUNNING)
+    job.pod("worker", None)
+    assert _look(job) is None
+    assert job.states == []
+    job.pod("worker", RUNNING)
+    assert _look(job) is None
+    assert _look(job) is None
+    assert job.states == [State.RUNNING]
+    assert "worker-replica-0 runs on node-1" in job.shown
+
+
+def test_the_master_decides(job: Job) -> None:
+    job.pod("master", _ended(0))
+    job.pod("worker", _ended(143))
+    job.end("Completed")
+    assert _look(job) == Outcome(State.SUCCEEDED)
+
+
+def test_the_replica_that_failed_first_is_named_with_its_words_and_last_lines(job: Job) -> None:
+    job.pod("master", _ended(143, 9))
+    reason = json.dumps({"exitCode": 3, "reason": "ValueError: no data", "lastLines": ["x"]})
+    job.pod("worker", _ended(3, 5, message=reason, reason="Error"))
+    log = b"".join(b"2026-01-01T00:00:01Z line %d\n" % index for index in range(15))
+    job.kubernetes.logs["j-worker-0-0-x"] = [[log]]
+    job.end("Failed", "jobset failed due to one or more job failures")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert outcome.message == "The replica worker 0 exited with a non-zero status of 3. ValueError: no data"
+    assert (outcome.failure.replica, outcome.failure.exit_code) == ("worker-replica-0", 3)
+    assert outcome.failure.last_lines == tuple(f"line {index}" for index in range(5, 15))
+
+
+def test_out_of_memory_is_called_so(job: Job) -> None:
+    job.pod("master", _ended(137, reason="OOMKilled"))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.message == "The replica master 0 ran out of memory and exited with a non-zero status of 137."
+
+
+def test_a_failure_without_any_pod_says_what_kubernetes_says(job: Job) -> None:
+    job.end("Failed", "the job could not be created")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.message == "the job failed: the job could not be created"
+
+
+def test_kubernetes_own_deadline_is_a_cancellation(job: Job) -> None:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "j"}
+    conditions = [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]
+    job.kubernetes.put("jobs", "j-master-0", labels, status={"conditions": conditions})
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert (outcome.state, "maxRunningTime" in outcome.message) == (State.CANCELLED, True)
+
+
+def test_a_job_set_that_vanishes_is_a_failure(job: Job) -> None:
+    del job.kubernetes.objects["jobsets", "j"]
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.state is State.FAILED
+
+
+@pytest.mark.parametrize(("started", "passed", "limit"), [(False, 31, "maxWaitTime"), (True, 61, "maxRunningTime")])
+def test_its_limits_cancel_it(job: Job, started: bool, passed: float, limit: str) -> None:
+    job.pod("master", RUNNING)
+    job.pod("worker", RUNNING if started else None)
+    _look(job)
+    job.now += passed
+    outcome = job.supervisor.run()
+    assert (outcome.state, limit in outcome.message) == (State.CANCELLED, True)
+
+
+def test_waiting_does_not_count_once_it_has_run(job: Job) -> None:
+    job.pod("master", RUNNING)
+    job.pod("worker", RUNNING)
+    _look(job)
+    job.now += 40
+    job.end("Completed")
+    assert job.supervisor.run() == Outcome(State.SUCCEEDED)
+
+
+def test_a_cancellation_is_seen_at_once(job: Job) -> None:
+    job.pod("master", RUNNING)
+    threading.Timer(0.2, job.cancelled.set).start()
+    begun = time.monotonic()
+    assert job.supervisor.run().state is State.CANCELLED
+    assert time.monotonic() - begun < 1
+
+
+def test_a_lost_api_server_is_waited_for(job: Job) -> None:
+    job.pod("master", _ended(0))
+    job.kubernetes.fail("GET .*jobsets", *[503] * 9)
+    job.end("Completed")
+    assert job.supervisor.run() == Outcome(State.SUCCEEDED)
+    assert any("watching it is tried again" in line for line in job.shown)
+
+
+def test_why_a_replica_waits_is_said_within_the_first_looks(job: Job) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/0 nodes are available"}
+    job.pod("master", None, conditions=[condition])
+    job.kubernetes.objects["pods", "j-master-0-0-x"]["spec"] = {
+        "nodeSelector": {"cloud.google.com/gke-nodepool": "gone"}
+    }
+    _look(job)
+    assert any("master-replica-0: node pool gone is missing" in line for line in job.shown)
+
+
+def test_an_end_that_was_seen_is_not_forgotten_when_the_pod_is_told_to_go(job: Job) -> None:
+    job.pod("master", _ended(4))
+    _look(job)
+    del job.kubernetes.objects["pods", "j-master-0-0-x"]
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert outcome.failure.exit_code == 4
