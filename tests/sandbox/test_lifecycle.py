@@ -27,7 +27,7 @@ pytestmark = pytest.mark.sandbox
 
 _INFRA = Path(__file__).parents[2] / "infra"
 _MAIN = "import sys; sys.argv[0] = 'encamp'; from encamp.cli.main import main; main()"
-_SECONDS = 60.0
+_SECONDS = 120.0
 
 
 def _start(root: Path, *arguments: str) -> subprocess.Popen[str]:
