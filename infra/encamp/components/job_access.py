@@ -79,6 +79,11 @@ class JobAccess(pulumi.ComponentResource):
 
 
 def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
-    """The IAM condition that limits a bucket role to the objects below the grant's prefix."""
+    """The IAM condition that limits a bucket role to the objects below the grant's prefix, and to listing them.
+
+    Listing is a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
+    ``objectListPrefix``).
+    """
     start = f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}"
-    return {"title": "below-the-job", "expression": f'resource.name.startsWith("{start}")'}
+    listed = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{grant.prefix}")'
+    return {"title": "below-the-job", "expression": f'resource.name.startsWith("{start}") || {listed}'}

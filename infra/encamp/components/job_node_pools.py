@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan, NodePoolPlan
 
 
+#: GKE's names of Kubernetes' taint effects.
+_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+
+
 class JobNodePools(pulumi.ComponentResource):
     """Every pool of the job.
 
@@ -53,8 +57,16 @@ class JobNodePools(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             management={"auto_repair": True, "auto_upgrade": True},
             node_config=_node_config(pool, labels),
+            placement_policy=_placement(pool),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("nodeConfig.resourceLabels")),
         )
+
+
+def _placement(pool: NodePoolPlan) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
+    """A TPU slice of several hosts is placed as one; a topology on a slice of one host is refused by GKE."""
+    if pool.tpu_topology is None or (pool.tpu_hosts or 1) == 1:
+        return None
+    return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
 
 
 def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container.NodePoolNodeConfigArgsDict:
@@ -65,7 +77,7 @@ def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container
         "disk_size_gb": pool.disk_size_gb,
         "labels": dict(pool.labels),
         "resource_labels": labels,
-        "taints": [{"key": key, "value": value, "effect": effect}],
+        "taints": [{"key": key, "value": value, "effect": _EFFECTS[effect]}],
         "max_run_duration": f"{pool.max_run_duration_seconds}s",
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "workload_metadata_config": {"mode": "GKE_METADATA"},

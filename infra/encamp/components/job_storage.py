@@ -53,4 +53,24 @@ class JobStorage(pulumi.ComponentResource):
                 source=pulumi.FileAsset(str(package)),
                 opts=pulumi.ResourceOptions(parent=self),
             )
+        folder = _managed_folder(plan)
+        if folder is not None:
+            # Clients that look for the folder above a file, as TensorFlow does, would climb to where the job may not
+            # read. The mark goes with the job, what the job writes below it stays.
+            gcp.storage.BucketObject(
+                "job-dir",
+                bucket=plan.storage.bucket,
+                name=folder,
+                content="\n",
+                content_type="application/x-directory",
+                opts=pulumi.ResourceOptions(parent=self),
+            )
         self.register_outputs({})
+
+
+def _managed_folder(plan: JobPlan) -> str | None:
+    """The object that marks the job dir as a folder, where the job dir lies below the job's own prefix."""
+    below = f"gs://{plan.storage.bucket}/"
+    if plan.storage.job_dir is None or not plan.storage.job_dir.startswith(below + plan.storage.prefix):
+        return None
+    return plan.storage.job_dir.removeprefix(below).rstrip("/") + "/"

@@ -37,7 +37,14 @@ class Supervisor:
         """``kept``: the services; ``manifests``: what the cluster gets before JobSet starts."""
         self._layout = layout
         self._manifests = manifests
-        environment = {**os.environ, ROOT_VARIABLE: str(layout.root), MARK: str(layout.root), "PYTHONUNBUFFERED": "1"}
+        environment = {
+            **os.environ,
+            ROOT_VARIABLE: str(layout.root),
+            MARK: str(layout.root),
+            "PYTHONUNBUFFERED": "1",
+            # The exec plugin of a kubeconfig must be the sandbox's, whatever else is installed.
+            "PATH": os.pathsep.join([str(layout.bin), os.environ.get("PATH", os.defpath)]),
+        }
         self._keepers = {
             service.name: Keeper(service, layout.log(service.name), environment, self._changed) for service in kept
         }
