@@ -31,11 +31,13 @@ def enter(environment: str) -> EnvironmentSpec:
 
 
 def _enter_sandbox() -> None:
-    from encamp.sandbox.environment import variables  # noqa: PLC0415 - production needs no sandbox
+    from encamp.run.workspace import STATE_VARIABLE  # noqa: PLC0415 - production needs no sandbox
+    from encamp.sandbox.environment import variables  # noqa: PLC0415
     from encamp.sandbox.layout import Layout  # noqa: PLC0415
 
     layout = Layout.open()
     os.environ.update(variables(layout))
+    os.environ.setdefault(STATE_VARIABLE, str(layout.root / "jobs"))
     if not _answers(layout.ports.front):
         raise SandboxError("the sandbox does not run", where=str(layout.root), hint="encamp sandbox up")
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from encamp import resources
 from encamp.errors import EngineError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+#: Names another folder for records and job folders.
+STATE_VARIABLE = "ENCAMP_STATE_DIR"
 
 
 def project_file() -> Path:
@@ -31,9 +32,13 @@ def project_name() -> str:
 
 
 def state_folder() -> Path:
-    """``.encamp`` of the repository, else of the current directory: records and job folders."""
-    from pathlib import Path  # noqa: PLC0415
+    """Where records and job folders are: ``ENCAMP_STATE_DIR``, else ``.encamp`` of the repository or of the cwd.
 
+    A sandbox is a cloud of its own, so its jobs are kept with it: two sandboxes share no record, and one that is
+    reset takes its jobs along.
+    """
+    if given := os.environ.get(STATE_VARIABLE):
+        return Path(given)
     return (resources.repository() or Path.cwd()) / ".encamp"
 
 
