@@ -1,4 +1,4 @@
-"""The sandbox's Google Cloud as a process: ``python -m encamp.sandbox.cloud``, for the sandbox of ENCAMP_SANDBOX_DIR."""
+"""The cloud as a process: ``python -m encamp.sandbox.cloud``, for the sandbox of ENCAMP_SANDBOX_DIR."""
 
 from __future__ import annotations
 

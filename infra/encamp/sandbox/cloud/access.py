@@ -35,7 +35,9 @@ _MEMBER = re.compile(
     r"|deleted:\S+"
 )
 _WORKLOAD = re.compile(r"serviceAccount:(?P<pool>[a-z0-9:.-]+\.svc\.id\.goog)\[")
-_POOL = re.compile(r"principal(?:Set)?://iam\.googleapis\.com/projects/\d+/locations/global/workloadIdentityPools/(?P<pool>[^/]+)/")
+_POOL = re.compile(
+    r"principal(?:Set)?://iam\.googleapis\.com/projects/\d+/locations/global/workloadIdentityPools/(?P<pool>[^/]+)/"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Access:
         if not self.allows(principal, permission, resource=resource):
             raise permission_denied(permission, resource or f"projects/{self.project}")
 
-    def allows_storage(self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = "") -> bool:
+    def allows_storage(
+        self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = ""
+    ) -> bool:
         """Whether a principal has a permission on a bucket or an object; ``prefix`` is that of a listing."""
         if principal.admin:
             return True
@@ -73,7 +77,9 @@ class Access:
         bindings = [*self.policies.bindings(f"projects/{self.project}"), *self.policies.bindings(policy)]
         return self._given(principal, permission, bindings, attributes)
 
-    def require_storage(self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = "") -> None:
+    def require_storage(
+        self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = ""
+    ) -> None:
         """The same, or a 403 as the storage API words it."""
         if not self.allows_storage(principal, permission, bucket, name, prefix):
             kind, what = ("object", f"{bucket}/{name}") if name else ("bucket", bucket)
@@ -121,7 +127,7 @@ class Access:
         if pool:
             known = {
                 (cluster.body["inputs"].get("workloadIdentityConfig") or {}).get("workloadPool")
-                for cluster in self.store.list("cluster")
+                for cluster in self.store.all_of("cluster")
             }
             return None if pool["pool"] in known else f"Identity Pool does not exist ({pool['pool']})."
         email = member.removeprefix("serviceAccount:")

@@ -42,7 +42,7 @@ class AdminApi:
                 changed = set_node_count(self._store, "/".join(name), body.get("currentNodeCount"))
                 return JSONResponse(node_pool(changed))
             case ("GET", "v1", "faults"):
-                return JSONResponse({"faults": [fault.json() for fault in self._faults.list()]})
+                return JSONResponse({"faults": [fault.json() for fault in self._faults.armed()]})
             case ("POST", "v1", "faults"):
                 fault = Fault.of(await call.json())
                 self._faults.add(fault)
@@ -52,7 +52,7 @@ class AdminApi:
                 return JSONResponse({})
             case ("GET", "v1", "resources"):
                 kind, parent = call.query.get("kind", ""), call.query.get("parent", "")
-                found = self._store.list(kind, parent) if kind else self._store.children(parent or "projects")
+                found = self._store.all_of(kind, parent) if kind else self._store.children(parent or "projects")
                 return JSONResponse({"resources": [_shown(item) for item in found]})
         raise no_such_method(call)
 

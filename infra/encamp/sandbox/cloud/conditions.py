@@ -62,7 +62,8 @@ def holds(expression: str, attributes: Attributes) -> bool:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    tokens, position = [], 0
+    tokens: list[tuple[str, str]] = []
+    position = 0
     text = text.rstrip()
     while position < len(text):
         found = _TOKEN.match(text, position)

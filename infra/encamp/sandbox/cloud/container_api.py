@@ -42,46 +42,46 @@ class ContainerApi:
         raise no_such_method(call)
 
     async def _below(self, call: Call, parent: str, rest: list[str]) -> dict[str, Any]:
-        get, delete = call.method == "GET", call.method == "DELETE"
-        match rest:
-            case ["clusters"] if get:
-                self._access.require(call.principal, "container.clusters.list")
-                return _listed("clusters", [self._cluster(found) for found in self._clusters(parent)])
-            case ["operations"] if get:
-                self._access.require(call.principal, "container.operations.get")
-                found = self._store.list("operation", "" if parent.endswith("/-") else parent)
-                return _listed("operations", [operation.body for operation in found])
-            case ["operations", name] if get:
-                self._access.require(call.principal, "container.operations.get")
-                return self._store.get(f"{parent}/operations/{name}").body
-            case ["clusters", name] if get:
-                self._access.require(call.principal, "container.clusters.get")
-                return self._cluster(self._store.get(f"{parent}/clusters/{name}"))
-            case ["clusters", name] if delete:
+        match call.method, rest:
+            case "GET", [*_]:
+                return self._read(call, parent, rest)
+            case "DELETE", ["clusters", name]:
                 self._access.require(call.principal, "container.clusters.delete")
                 return self._delete(parent, f"{parent}/clusters/{name}", "DELETE_CLUSTER")
-            case ["clusters", name, "nodePools"] if get:
-                self._access.require(call.principal, "container.clusters.get")
-                cluster = self._store.get(f"{parent}/clusters/{name}")
-                return _listed("nodePools", [shapes.node_pool(pool) for pool in self._pools(cluster)])
-            case ["clusters", name, "nodePools", pool] if get:
-                self._access.require(call.principal, "container.clusters.get")
-                return shapes.node_pool(self._store.get(f"{parent}/clusters/{name}/nodePools/{pool}"))
-            case ["clusters", name, "nodePools", pool] if delete:
+            case "DELETE", ["clusters", name, "nodePools", pool]:
                 self._access.require(call.principal, "container.clusters.update")
                 return self._delete(parent, f"{parent}/clusters/{name}/nodePools/{pool}", "DELETE_NODE_POOL")
-            case ["clusters", name, "nodePools", pool] if call.method == "POST" and call.verb == "setSize":
+            case "POST", ["clusters", name, "nodePools", pool] if call.verb == "setSize":
                 self._access.require(call.principal, "container.clusters.update")
                 full = f"{parent}/clusters/{name}/nodePools/{pool}"
                 set_node_count(self._store, full, (await call.json()).get("nodeCount"))
                 return self._operation(parent, full, "SET_NODE_POOL_SIZE")
         raise no_such_method(call)
 
+    def _read(self, call: Call, parent: str, rest: list[str]) -> dict[str, Any]:
+        self._access.require(call.principal, "container.clusters.get")
+        match rest:
+            case ["clusters"]:
+                return _listed("clusters", [self._cluster(found) for found in self._clusters(parent)])
+            case ["operations"]:
+                found = self._store.all_of("operation", parent.removesuffix("/locations/-"))
+                return _listed("operations", [operation.body for operation in found])
+            case ["operations", name]:
+                return self._store.get(f"{parent}/operations/{name}").body
+            case ["clusters", name]:
+                return self._cluster(self._store.get(f"{parent}/clusters/{name}"))
+            case ["clusters", name, "nodePools"]:
+                cluster = self._store.get(f"{parent}/clusters/{name}")
+                return _listed("nodePools", [shapes.node_pool(pool) for pool in self._pools(cluster)])
+            case ["clusters", name, "nodePools", pool]:
+                return shapes.node_pool(self._store.get(f"{parent}/clusters/{name}/nodePools/{pool}"))
+        raise no_such_method(call)
+
     def _clusters(self, parent: str) -> list[CloudResource]:
-        return self._store.list("cluster", parent.removesuffix("/locations/-"))
+        return self._store.all_of("cluster", parent.removesuffix("/locations/-"))
 
     def _pools(self, cluster: CloudResource) -> list[CloudResource]:
-        return self._store.list("nodePool", cluster.name)
+        return self._store.all_of("nodePool", cluster.name)
 
     def _cluster(self, cluster: CloudResource) -> dict[str, Any]:
         return shapes.cluster(cluster, self._pools(cluster))

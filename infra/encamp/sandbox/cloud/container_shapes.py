@@ -55,7 +55,9 @@ def node_pool(resource: CloudResource) -> dict[str, Any]:
         "locations": facts["locations"],
         "autoscaling": {"enabled": True, **autoscaling} if autoscaling else None,
         "management": inputs.get("management"),
-        "maxPodsConstraint": {"maxPodsPerNode": str(inputs["maxPodsPerNode"])} if inputs.get("maxPodsPerNode") else None,
+        "maxPodsConstraint": {"maxPodsPerNode": str(inputs["maxPodsPerNode"])}
+        if inputs.get("maxPodsPerNode")
+        else None,
         "networkConfig": inputs.get("networkConfig"),
         "placementPolicy": inputs.get("placementPolicy"),
         "queuedProvisioning": inputs.get("queuedProvisioning"),

@@ -35,7 +35,11 @@ class FaultKind(StrEnum):
 
 
 _ERRORS = {
-    FaultKind.RATE_LIMIT: (429, "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute'.", "rateLimitExceeded"),
+    FaultKind.RATE_LIMIT: (
+        429,
+        "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute'.",
+        "rateLimitExceeded",
+    ),
     FaultKind.FORBIDDEN: (403, "The caller does not have permission.", "forbidden"),
     FaultKind.CONFLICT: (409, "Cluster is running incompatible operation.", "failedPrecondition"),
     FaultKind.INTERNAL: (500, "Internal error encountered.", "backendError"),
@@ -97,7 +101,7 @@ class Faults:
                 (fault.type, fault.operation, fault.kind.value, fault.count, fault.name),
             )
 
-    def list(self) -> list[Fault]:
+    def armed(self) -> list[Fault]:
         """Every fault that is armed, oldest first."""
         return [
             Fault(row["type"], row["operation"], FaultKind(row["kind"]), row["left"], row["name"])

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _DOMAIN = ".googleapis.com"
 _STORAGE_ROOTS = ("storage", "upload", "download", "resumable")
+_STORAGE_PATHS = (("storage", "v1"), ("upload", "storage"), ("download", "storage"), ("resumable", "upload"))
 _TOKEN_PATHS = (("token",), ("oauth2", "v4", "token"), ("o", "oauth2", "token"), ("oauth2", "token"))
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
@@ -100,8 +101,7 @@ class Front:
             if name.endswith(".storage"):
                 return "storage", (name.removesuffix(".storage"), *path), ""
             return name, path, ""
-        own_path = path[0] in _STORAGE_ROOTS and path[1:2] not in ((service,) for service in _STORAGE_ROOTS)
-        if own_path or path[:3] == ("resumable", "upload", "storage") or path[:2] in (("upload", "storage"), ("download", "storage")):
+        if path[:2] in _STORAGE_PATHS:
             return "storage", path, ""
         if path[0] in self._services:
             return path[0], path[1:], f"/{path[0]}"
@@ -120,9 +120,9 @@ class Front:
     async def _token(self, request: Request) -> Response:
         """OAuth 2: an access token for a signed assertion."""
         form = dict(parse_qsl((await request.body()).decode("latin-1")))
+        if form.get("grant_type") != _GRANT:
+            return JSONResponse({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
         try:
-            if form.get("grant_type") != _GRANT:
-                raise GoogleError(400, "Invalid grant_type", reason="unsupported_grant_type")
             answer: dict[str, Any] = self._tokens.exchange(form.get("assertion", ""))
         except GoogleError as error:
             return JSONResponse({"error": error.reason, "error_description": error.message}, error.code)

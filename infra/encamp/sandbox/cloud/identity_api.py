@@ -57,7 +57,7 @@ class IdentityApi:
         match call.plain:
             case ("v1", "projects", project, "serviceAccounts") if call.method == "GET":
                 self._access.require(call.principal, "iam.serviceAccounts.list")
-                found = [service_account(item) for item in self._store.list("serviceAccount", f"projects/{project}")]
+                found = [service_account(item) for item in self._store.all_of("serviceAccount", f"projects/{project}")]
                 shown, following = page(found, call.query)
                 answer = {"accounts": shown} if shown else {}
                 return JSONResponse({**answer, "nextPageToken": following} if following else answer)
@@ -110,7 +110,7 @@ class IdentityApi:
         """The full name of an account that is named by its e-mail or its unique id."""
         if not email.isdigit():
             return f"projects/{self._access.project}/serviceAccounts/{email}"
-        for found in self._store.list("serviceAccount"):
+        for found in self._store.all_of("serviceAccount"):
             if found.body["facts"]["uniqueId"] == email:
                 return found.name
         raise GoogleError(404, f"Unknown service account: {email}.")
@@ -154,8 +154,6 @@ def project_number(project: str) -> str:
     from hashlib import sha256  # noqa: PLC0415 - beside its only use
 
     return str(100_000_000_000 + int(sha256(project.encode()).hexdigest(), 16) % 900_000_000_000)
-
-
 
 
 def _seconds(lifetime: object) -> float:

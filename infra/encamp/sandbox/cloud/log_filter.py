@@ -28,7 +28,8 @@ def matcher(text: str) -> Matcher:
     Raises:
         GoogleError: 400, the filter cannot be read.
     """
-    tokens, position = [], 0
+    tokens: list[str] = []
+    position = 0
     text = text.strip()
     while position < len(text):
         found = _TOKEN.match(text, position)

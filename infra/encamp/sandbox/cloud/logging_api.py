@@ -1,7 +1,6 @@
 """The logging API (v2): entries written, and listed by the filters that encamp and gcloud send.
 
-A filter is a conjunction or disjunction of comparisons with ``=``, ``!=``, ``>=``, ``>``, ``<=``, ``<`` and ``:`` (has).
-Source: cloud.google.com/logging/docs/reference/v2/rest/v2/entries and cloud.google.com/logging/docs/view/logging-query-language.
+Source: cloud.google.com/logging/docs/reference/v2/rest/v2/entries.
 """
 
 from __future__ import annotations

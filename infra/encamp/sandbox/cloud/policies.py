@@ -83,8 +83,8 @@ class Policies:
                 raise GoogleError(409, message, reason="aborted", status="ABORTED")
             kept = [binding.json() for binding in bindings if binding.members]
             change.execute(
-                "INSERT INTO policies VALUES (?, ?, ?) ON CONFLICT (resource) DO UPDATE SET bindings = excluded.bindings,"
-                " etag = excluded.etag",
+                "INSERT INTO policies VALUES (?, ?, ?) ON CONFLICT (resource)"
+                " DO UPDATE SET bindings = excluded.bindings, etag = excluded.etag",
                 (resource, json.dumps(kept), base64.b64encode(secrets.token_bytes(8)).decode()),
             )
         return self.show(resource)

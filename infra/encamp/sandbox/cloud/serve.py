@@ -18,6 +18,7 @@ from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from starlette.types import ASGIApp
 
@@ -75,7 +76,7 @@ async def serve(layout: Layout) -> None:
         await ended.wait()
 
 
-def _uvicorn(app: ASGIApp, port: int, **options: str) -> _Server:
+def _uvicorn(app: ASGIApp, port: int, certificate: Path | None = None, key: Path | None = None) -> _Server:
     config = uvicorn.Config(
         app,
         host=_HOST,
@@ -85,11 +86,11 @@ def _uvicorn(app: ASGIApp, port: int, **options: str) -> _Server:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        **options,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
     return _Server(config)
 
 
 def _tls(app: ASGIApp, layout: Layout) -> _Server:
-    certificate, key = layout.pki / "front.crt", layout.pki / "front.key"
-    return _uvicorn(app, layout.ports.front_tls, ssl_certfile=str(certificate), ssl_keyfile=str(key))
+    return _uvicorn(app, layout.ports.front_tls, layout.pki / "front.crt", layout.pki / "front.key")

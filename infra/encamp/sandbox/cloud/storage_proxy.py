@@ -73,6 +73,9 @@ class StorageProxy:
         if needs.named_in_body and not call.principal.admin:
             head = await _head(stream)
             needs = _named(needs, _name_in(head, call.request.headers.get("content-type", "")))
+        if needs.sources_in_body and not call.principal.admin:
+            head = await _head(stream)
+            needs = _sourced(needs, head)
         overwrite = self._require(call, needs)
         collection = path == ("storage", "v1", "b")
         if collection and call.query.get("project", self._access.project) != self._access.project:
@@ -101,8 +104,12 @@ class StorageProxy:
         if not overwrite:
             headers.append((NO_OVERWRITE_HEADER, "1"))
         has_body = "content-length" in call.request.headers or "transfer-encoding" in call.request.headers
-        url = "/" + "/".join(quote(part, safe="") for part in path) + ("?" + urlencode(call.query) if call.query else "")
-        request = self._client.build_request(call.request.method, url, headers=headers, content=body if has_body else None)
+        url = (
+            "/" + "/".join(quote(part, safe="") for part in path) + ("?" + urlencode(call.query) if call.query else "")
+        )
+        request = self._client.build_request(
+            call.request.method, url, headers=headers, content=body if has_body else None
+        )
         try:
             answer = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
@@ -178,6 +185,16 @@ def _name_in(head: bytes, content_type: str) -> str:
     except ValueError as error:
         raise GoogleError(400, "Parse Error") from error
     return str(body.get("name") or "") if isinstance(body, dict) else ""
+
+
+def _sourced(needs: Needs, head: bytes) -> Needs:
+    bucket = needs.target[0] if needs.target else ""
+    try:
+        names = [str(item["name"]) for item in json.loads(head)["sourceObjects"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise GoogleError(400, "Parse Error") from error
+    sources = (Need("storage.objects.get", bucket, name) for name in names)
+    return Needs((*sources, *needs.needs), needs.target)
 
 
 def _named(needs: Needs, name: str) -> Needs:

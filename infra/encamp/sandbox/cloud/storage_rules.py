@@ -43,11 +43,13 @@ class Needs:
         needs: every one has to be given.
         target: (bucket, name) that the call creates; replacing what is there needs storage.objects.delete too.
         named_in_body: the target's name may stand in the body only.
+        sources_in_body: the body names objects that are read.
     """
 
     needs: tuple[Need, ...]
     target: tuple[str, str] | None = None
     named_in_body: bool = False
+    sources_in_body: bool = False
 
 
 def needs_of(method: str, path: tuple[str, ...], query: dict[str, str]) -> Needs | None:
@@ -75,16 +77,22 @@ def _json_needs(method: str, path: tuple[str, ...], query: dict[str, str]) -> Ne
             return Needs((Need("storage.objects.list", bucket, prefix=query.get("prefix", "")),))
         case (bucket, "o") if method == "GET":
             return Needs((Need("storage.objects.list", bucket, prefix=query.get("prefix", "")),))
-        case (bucket, "o", *name, "compose") if method == "POST" and name:
+        case (bucket, "o", *rest) if rest:
+            return _object_needs(method, bucket, tuple(rest))
+    return None
+
+
+def _object_needs(method: str, bucket: str, path: tuple[str, ...]) -> Needs | None:
+    match path:
+        case (*name, "compose") if method == "POST" and name:
             target = (bucket, "/".join(name))
-            create = Need("storage.objects.create", *target)
-            return Needs((Need("storage.objects.get", bucket, target[1]), create), target)
-        case (bucket, "o", name, "rewriteTo" | "copyTo", "b", other, "o", *copy) if method == "POST" and copy:
+            return Needs((Need("storage.objects.create", *target),), target, sources_in_body=True)
+        case (name, "rewriteTo" | "copyTo", "b", other, "o", *copy) if method == "POST" and copy:
             target = (other, "/".join(copy))
             source = Need("storage.objects.get", bucket, name)
             return Needs((source, Need("storage.objects.create", *target)), target)
-        case (bucket, "o", *name) if name and method in _OBJECT_VERBS:
-            return Needs((Need(_OBJECT_VERBS[method], bucket, "/".join(name)),))
+        case _ if method in _OBJECT_VERBS:
+            return Needs((Need(_OBJECT_VERBS[method], bucket, "/".join(path)),))
     return None
 
 
@@ -94,7 +102,11 @@ def json_path(method: str, path: tuple[str, ...]) -> tuple[str, ...] | None:
     Source: cloud.google.com/storage/docs/xml-api/get-object-download.
     """
     bucket_and_object = 2
-    if len(path) < bucket_and_object or not path[1] or path[0] in ("storage", "upload", "download", "resumable", "batch"):
+    if (
+        len(path) < bucket_and_object
+        or not path[1]
+        or path[0] in ("storage", "upload", "download", "resumable", "batch")
+    ):
         return None
     if method in ("GET", "HEAD"):
         return (*_DOWNLOAD, path[0], "o", "/".join(path[1:]))

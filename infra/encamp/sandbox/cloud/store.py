@@ -90,7 +90,7 @@ class CloudStore:
             raise not_found(name)
         return found
 
-    def list(self, kind: str, parent: str = "") -> list[CloudResource]:
+    def all_of(self, kind: str, parent: str = "") -> list[CloudResource]:
         """Every resource of a kind below a parent's full name, by name."""
         below = f"{parent}/" if parent else ""
         query = "SELECT * FROM resources WHERE kind = ? AND substr(name, 1, ?) = ? ORDER BY name"

@@ -94,7 +94,7 @@ class StorageServer:
         for prefix in _UPLOADS:
             if tuple(path[: len(prefix)]) == prefix and len(path) == len(prefix) + 2:
                 return await self._transfer.upload(request, path[len(prefix)])
-        if tuple(path[:4]) == _DOWNLOAD and len(path) > 6:
+        if tuple(path[:4]) == _DOWNLOAD and path[5:6] == ["o"] and path[6:]:
             return self._object_get(call, path[4], "/".join(path[6:]), media=True)
         if tuple(path[:3]) == _JSON:
             return await self._json(call, path[3:])

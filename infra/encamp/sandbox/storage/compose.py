@@ -51,9 +51,7 @@ def rewrite(
     }
 
 
-def compose(
-    objects: Objects, bucket: str, name: str, body: Mapping[str, Any], request: Request
-) -> dict[str, Any]:
+def compose(objects: Objects, bucket: str, name: str, body: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """Concatenate up to 32 objects of the bucket."""
     sources = body.get("sourceObjects") or []
     if not 1 <= len(sources) <= _MAX_SOURCES:

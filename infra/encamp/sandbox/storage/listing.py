@@ -145,7 +145,9 @@ def _start(request: ListRequest) -> tuple[str, int]:
     first = max(request.prefix, request.start)
     if request.after is None or request.after < first:
         return first, -1
-    rolled = request.delimiter and request.after.endswith(request.delimiter) and len(request.after) > len(request.prefix)
+    rolled = (
+        request.delimiter and request.after.endswith(request.delimiter) and len(request.after) > len(request.prefix)
+    )
     return (request.after + _LAST, 0) if rolled else (request.after, 1 << 62)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
 from encamp.sandbox.storage.buckets import bucket_row, now
@@ -85,9 +85,8 @@ class Objects:
     ) -> dict[str, Any]:  # fmt: skip
         """Make an object of bytes, all or nothing; the file is moved, and removed on refusal.
 
-        Args:
-            overwrite: False refuses (403) to replace a live object: the caller may create but not delete.
-            session: the upload session that ends with this, in the same transaction.
+        ``overwrite`` False refuses (403) to replace a live object: the caller may create but not delete.
+        ``session`` is the upload session that ends with this, in the same transaction.
         """
         check_object_name(name)
         blob = uuid4().hex
@@ -101,9 +100,9 @@ class Objects:
                 live = self.find(bucket, name)
                 conditions.check(live)
                 if live and not overwrite:
-                    raise StorageError(403, "forbidden", f"Permission 'storage.objects.delete' denied on {bucket}/{name}")
+                    _refuse_overwrite(bucket, name)
                 dropped = self._retire(change, bucket, live)
-                row = self._insert(change, bucket, name, blob, kept, content)
+                row = self._insert(change, (bucket, name, blob), kept, content)
                 shown = object_resource(row)
                 if session:
                     change.execute("UPDATE sessions SET result = ? WHERE id = ?", (json.dumps(shown), session))
@@ -114,8 +113,9 @@ class Objects:
         return shown
 
     def _insert(
-        self, change: sqlite3.Connection, bucket: str, name: str, blob: str, kept: dict[str, Any], content: Content
+        self, change: sqlite3.Connection, place: tuple[str, str, str], kept: dict[str, Any], content: Content
     ) -> sqlite3.Row:
+        bucket, name, blob = place
         generation = max(
             change.execute("SELECT generation FROM clock").fetchone()[0] + 1,
             time.time_ns() // 1000,
@@ -185,3 +185,7 @@ class Objects:
         for path in lost:
             path.unlink()
         return len(lost)
+
+
+def _refuse_overwrite(bucket: str, name: str) -> NoReturn:
+    raise StorageError(403, "forbidden", f"Permission 'storage.objects.delete' denied on {bucket}/{name}")

@@ -68,10 +68,7 @@ class Transfer:
 
     def _store(self, request: Request, bucket: str, body: dict[str, Any], content: Content) -> dict[str, Any]:
         try:
-            for key, actual in (("md5Hash", content.digests.md5), ("crc32c", content.digests.crc32c)):
-                if body.get(key) not in (None, actual):
-                    message = f"Provided {key} \"{body[key]}\" doesn't match calculated {key} \"{actual}\"."
-                    raise invalid(message)
+            _check_digests(body, content.digests)
             if encoding := request.query_params.get("contentEncoding"):
                 body["contentEncoding"] = encoding
             name = request.query_params.get("name") or str(body.get("name") or "")
@@ -134,6 +131,12 @@ class Transfer:
             return Response(status_code=status, headers=headers)
         # Opened before the answer starts: a delete that comes in between takes the name away, not the bytes.
         return StreamingResponse(_read(self.objects.path(row), start, end), status_code=status, headers=headers)
+
+
+def _check_digests(body: dict[str, Any], digests: Digests) -> None:
+    for key, actual in (("md5Hash", digests.md5), ("crc32c", digests.crc32c)):
+        if body.get(key) not in (None, actual):
+            raise invalid(f"Provided {key} '{body[key]}' doesn't match calculated {key} '{actual}'.")
 
 
 def _may_overwrite(request: Request) -> bool:

@@ -37,7 +37,9 @@ def labels_rule(key: str) -> Rule:
         for name, value in labels.items():
             text = str(value)
             if not _LABEL_KEY.fullmatch(name) or name != name.lower():
-                return f"Label key '{name}' violates format constraints (lowercase letters, numbers, _ and -, at most 63)"
+                return (
+                    f"Label key '{name}' violates format constraints (lowercase letters, numbers, _ and -, at most 63)"
+                )
             if not _LABEL_VALUE.fullmatch(text) or text != text.lower():
                 return (
                     f"Label value '{text}' violates format constraints"

@@ -105,7 +105,7 @@ def _default_pool(cluster: CloudResource, context: Context) -> None:
 
 
 def _only_one(inputs: Properties, context: Context) -> Problem:
-    others = [item for item in context.cloud.store.list("cluster") if item.name != _cluster_name(inputs, context)]
+    others = [item for item in context.cloud.store.all_of("cluster") if item.name != _cluster_name(inputs, context)]
     if not others:
         return None
     return (
@@ -139,7 +139,7 @@ def _secondary_ranges(inputs: Properties, context: Context) -> Problem:
     wanted = [policy[key] for key in ("clusterSecondaryRangeName", "servicesSecondaryRangeName") if policy.get(key)]
     if not wanted or not subnet:
         return None
-    for item in context.cloud.store.list("subnetwork"):
+    for item in context.cloud.store.all_of("subnetwork"):
         if item.short_name == short(subnet):
             known = {part.get("rangeName") for part in item.body["inputs"].get("secondaryIpRanges") or ()}
             missing = [name for name in wanted if name not in known]
@@ -190,7 +190,8 @@ CLUSTER: Final = ResourceType(
         Rule("Autopilot", "docs/decisions/0021-sandbox-cloud.md", ("enableAutopilot",), _autopilot),
         Rule("node count", _CLUSTERS, ("initialNodeCount", "nodePools"), _node_count, api=True),
         Rule(
-            "workload pool", "cloud.google.com/kubernetes-engine/docs/how-to/workload-identity", ("workloadIdentityConfig",),
+            "workload pool", "cloud.google.com/kubernetes-engine/docs/how-to/workload-identity",
+            ("workloadIdentityConfig",),
             _workload_pool, api=True,
         ),
         Rule(
@@ -198,7 +199,8 @@ CLUSTER: Final = ResourceType(
             ("ipAllocationPolicy", "subnetwork"), _secondary_ranges, api=True,
         ),
         Rule(
-            "one control plane", "docs/decisions/0021-sandbox-cloud.md", ("name", "location"), _only_one, api=True, code=403,
+            "one control plane", "docs/decisions/0021-sandbox-cloud.md", ("name", "location"), _only_one,
+            api=True, code=403,
             reason="quotaExceeded",
         ),
     ),

@@ -181,6 +181,8 @@ def choice_rule(name: str, key: str, choices: Sequence[str], source: str) -> Rul
 
     def test(inputs: Properties, _: Context) -> Problem:
         value = inputs.get(key)
-        return None if value is None or value in choices else f"expected {key} to be one of {list(choices)}, got {value}"
+        return (
+            None if value is None or value in choices else f"expected {key} to be one of {list(choices)}, got {value}"
+        )
 
     return Rule(name, source, (key,), test)

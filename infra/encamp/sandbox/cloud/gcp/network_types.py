@@ -11,6 +11,7 @@ from encamp.sandbox.cloud.gcp.stored import StoredBackend
 
 if TYPE_CHECKING:
     from encamp.sandbox.cloud.gcp.model import Context, Problem
+    from encamp.sandbox.cloud.gcp.stored import Namer
     from encamp.sandbox.cloud.store import CloudResource
     from encamp.sandbox.provider import Properties
 
@@ -20,10 +21,11 @@ _SUBNETS_SOURCE = "cloud.google.com/vpc/docs/subnets"
 _SHORTEST_PREFIX = 29
 
 
-def _below(collection: str) -> Any:
-    return lambda inputs, context: (
-        f"projects/{context.project}/regions/{context.region_of(inputs)}/{collection}/{inputs['name']}"
-    )
+def _below(collection: str) -> Namer:
+    def name(inputs: Properties, context: Context) -> str:
+        return f"projects/{context.project}/regions/{context.region_of(inputs)}/{collection}/{inputs['name']}"
+
+    return name
 
 
 def network_name(value: object, context: Context) -> str:
@@ -45,7 +47,7 @@ def _network_users(resource: CloudResource, context: Context) -> list[str]:
     return [
         other.name
         for kind in ("subnetwork", "router", "cluster")
-        for other in store.list(kind)
+        for other in store.all_of(kind)
         if network_name(other.body["inputs"].get("network") or "default", context) == resource.name
     ]
 
@@ -114,14 +116,16 @@ def _range_problem(inputs: Properties, _: Context) -> Problem:
 def _overlap(inputs: Properties, context: Context) -> Problem:
     mine = _ranges(inputs)
     own = short(inputs["name"])
-    for other in context.cloud.store.list("subnetwork"):
+    for other in context.cloud.store.all_of("subnetwork"):
         same_network = short(other.body["inputs"]["network"]) == short(inputs["network"])
         if not same_network or other.short_name == own:
             continue
         for text in _ranges(other.body["inputs"]):
             taken = ipaddress.ip_network(text)
             if any(taken.overlaps(ipaddress.ip_network(wanted)) for wanted in mine):
-                return f"Invalid IPCidrRange: {mine[0]} conflicts with existing subnetwork '{other.short_name}' ({text})."
+                return (
+                    f"Invalid IPCidrRange: {mine[0]} conflicts with existing subnetwork '{other.short_name}' ({text})."
+                )
     return None
 
 
@@ -150,7 +154,7 @@ def _subnetwork_outputs(resource: CloudResource, context: Context) -> dict[str, 
 def _subnetwork_users(resource: CloudResource, context: Context) -> list[str]:
     return [
         other.name
-        for other in context.cloud.store.list("cluster")
+        for other in context.cloud.store.all_of("cluster")
         if short(other.body["inputs"].get("subnetwork") or "") == resource.short_name
     ]
 
@@ -177,7 +181,13 @@ SUBNETWORK: Final = ResourceType(
         _NAME_RULE,
         DELETION_POLICY,
         Rule("ranges", _SUBNETS_SOURCE + "#valid-ranges", ("ipCidrRange", "secondaryIpRanges"), _range_problem),
-        Rule("own overlap", _SUBNETS_SOURCE + "#limitations", ("ipCidrRange", "secondaryIpRanges"), _own_overlap, api=True),
+        Rule(
+            "own overlap",
+            _SUBNETS_SOURCE + "#limitations",
+            ("ipCidrRange", "secondaryIpRanges"),
+            _own_overlap,
+            api=True,
+        ),
         Rule("overlap", _SUBNETS_SOURCE + "#limitations", _RANGE_READS, _overlap, api=True),
     ),
     autoname="name",
@@ -259,7 +269,8 @@ ROUTER_NAT: Final = ResourceType(
         choice_rule("allocation", "natIpAllocateOption", ("MANUAL_ONLY", "AUTO_ONLY"), _NAT_SOURCE),
         choice_rule(
             "ranges", "sourceSubnetworkIpRangesToNat",
-            ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES", "LIST_OF_SUBNETWORKS"), _NAT_SOURCE,
+            ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES", "LIST_OF_SUBNETWORKS"),
+            _NAT_SOURCE,
         ),
         Rule("subnetworks", _NAT_SOURCE, ("sourceSubnetworkIpRangesToNat", "subnetworks"), _nat_subnetworks, api=True),
     ),

@@ -152,7 +152,7 @@ def _max_pods(inputs: Properties, context: Context) -> Problem:
         return None
     if pods not in _PODS_PER_NODE:
         return f"max_pods_per_node has to lie between {_PODS_PER_NODE[0]} and {_PODS_PER_NODE[-1]}"
-    for cluster in context.cloud.store.list("cluster"):
+    for cluster in context.cloud.store.all_of("cluster"):
         given = cluster.body["inputs"]
         routes = given.get("networkingMode") == "ROUTES"
         if cluster.short_name == short(inputs["cluster"]) and routes:
@@ -221,16 +221,19 @@ POOL_RULES: Final = (
     _rule("static or autoscaled", _TOOLKIT, ("autoscaling", "nodeCount"), _scaling),
     _rule("autoscaling bounds", _REFERENCE + "#NodePoolAutoscaling", ("autoscaling",), _bounds),
     _rule("flex-start", _TOOLKIT, (_C, "management", "nodeCount"), _flex_start),
-    _rule("queued provisioning", _QUEUED, (_C, "queuedProvisioning", "autoscaling", "placementPolicy"), _queued_provisioning),
+    _rule(
+        "queued provisioning", _QUEUED, (_C, "queuedProvisioning", "autoscaling", "placementPolicy"),
+        _queued_provisioning,
+    ),
     _rule("spot", "cloud.google.com/kubernetes-engine/docs/concepts/spot-vms", (_C,), _spot, api=True),
     _rule("compact placement", _TOOLKIT, ("placementPolicy", "nodeLocations", "location"), _compact),
     _rule("TPU topology", _TPU, ("placementPolicy", _C), _topology, api=True),
     _rule("run duration", _PROVIDER + "#max_run_duration", (_C,), _run_duration, api=True),
     _rule(
-        "pods per node", "cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr", ("maxPodsPerNode", "cluster"),
-        _max_pods, api=True,
+        "pods per node", "cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr",
+        ("maxPodsPerNode", "cluster"), _max_pods, api=True,
     ),
-    _rule("labels", "cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels", (_C,), _labels, api=True),
+    _rule("labels", _REFERENCE + "#NodeConfig.FIELDS.labels", (_C,), _labels, api=True),
     _rule("taints", _REFERENCE + "#NodeTaint", (_C,), _taints),
     _rule("disk", _REFERENCE + "#NodeConfig", (_C,), _disk),
     _rule("zones", _REFERENCE + "#NodePool", ("nodeLocations", "location", "cluster"), _zones, api=True),

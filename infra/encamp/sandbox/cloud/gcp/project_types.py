@@ -118,7 +118,7 @@ ACCOUNT: Final = ResourceType(
         pattern_rule(
             "id", "accountId", r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])",
             "cloud.google.com/iam/docs/service-accounts-create#creating",
-            "must be 6 to 30 lowercase letters, digits and hyphens, begin with a letter and end with none of the hyphens",
+            "must be 6 to 30 lowercase letters, digits and hyphens, begin with a letter and not end with a hyphen",
         ),
         _text_limit("displayName", 100),
         _text_limit("description", 256),

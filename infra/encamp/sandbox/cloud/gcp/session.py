@@ -109,7 +109,9 @@ class GcpSession(Session):
         if made is None:
             return None
         notes = {key: value for key, value in state.inputs.items() if key == DEFAULTS_KEY}
-        return ReadResult(made.resource_id if not state.inputs else state.resource_id, {**(made.inputs or {}), **notes}, made.outputs)
+        return ReadResult(
+            made.resource_id if not state.inputs else state.resource_id, {**(made.inputs or {}), **notes}, made.outputs
+        )
 
     async def update(
         self,

@@ -125,7 +125,9 @@ BUCKET: Final = ResourceType(
     wheel=("pulumi_gcp.storage", "Bucket"),
     backend=_BucketBackend(),
     required=("location",),
-    immutable=("name", "project", "location", "customPlacementConfig", "enableObjectRetention", "hierarchicalNamespace"),
+    immutable=(
+        "name", "project", "location", "customPlacementConfig", "enableObjectRetention", "hierarchicalNamespace",
+    ),
     computed=("url", "selfLink", "projectNumber", "timeCreated", "updated", "effectiveLabels", "pulumiLabels"),
     rules=(
         PROJECT,
@@ -134,7 +136,7 @@ BUCKET: Final = ResourceType(
         pattern_rule(
             "name", "name", r"(?!goog)(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]",
             "cloud.google.com/storage/docs/buckets#naming",
-            "must be 3 to 63 lowercase letters, digits, hyphens, underscores and dots, begin and end with a letter or digit",
+            "must be 3 to 63 lowercase letters, digits, -, _ and . that begin and end with a letter or digit",
         ),
         choice_rule(
             "storage class", "storageClass",
@@ -146,6 +148,7 @@ BUCKET: Final = ResourceType(
     labels="labels",
 )  # fmt: skip
 
+_PROVIDER = "registry.terraform.io/providers/hashicorp/google/latest/docs/resources/storage_bucket_object"
 _OBJECTS = "cloud.google.com/storage/docs/json_api/v1/objects"
 _METADATA = (
     "cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "contentType", "storageClass",
@@ -164,7 +167,9 @@ async def _content(inputs: Properties) -> AsyncIterator[bytes]:
         return
     path = Path(source.path) if isinstance(source, Asset | Archive) and source.path else None
     if path is None or not path.is_file():
-        raise GoogleError(400, "source has to be a file or a text: the sandbox packs no folders and fetches no addresses")
+        raise GoogleError(
+            400, "source has to be a file or a text: the sandbox packs no folders and fetches no addresses"
+        )
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             yield chunk
@@ -257,7 +262,7 @@ BUCKET_OBJECT: Final = ResourceType(
     computed=("outputName", "md5hash", "md5hexhash", "crc32c", "generation", "mediaLink", "selfLink"),
     rules=(
         DELETION_POLICY,
-        Rule("source", "registry.terraform.io/providers/hashicorp/google (storage_bucket_object)", ("source", "content"), _one_source),
+        Rule("source", _PROVIDER, ("source", "content"), _one_source),
         Rule("name", "cloud.google.com/storage/docs/objects#naming", ("name",), _object_name),
         choice_rule(
             "storage class", "storageClass",
