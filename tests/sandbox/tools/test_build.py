@@ -58,6 +58,14 @@ def test_what_is_missing_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPa
     assert "-mod=readonly -trimpath" in calls[0]
 
 
+def test_what_a_killed_build_left_is_cleared(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _go(cache, _GOOD, monkeypatch)
+    left = build_folder(_TOOLS["etcd"]).parent / ".building-killed"
+    left.mkdir(parents=True)
+    ensure(lambda _: None)
+    assert [path.name for path in left.parent.iterdir()] == [_TOOLS["etcd"].key]
+
+
 def test_a_failed_build_leaves_nothing_and_shows_what_go_said(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _go(cache, "echo 'broken.go:1: it is broken'; exit 1", monkeypatch)
     with pytest.raises(SandboxError, match="it is broken"):

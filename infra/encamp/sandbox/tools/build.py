@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: A terminal, and whoever watches a pipeline, hears something at least this often.
 _TICK_SECONDS = 3.0
 _LAST_LINES = 12
+_BUILDING = ".building-"
 _NEEDED_BYTES = 4 * 1024**3
 #: What go says, and what to tell the user: https://go.dev/doc/toolchain, https://go.dev/ref/mod#module-proxy.
 _EXPLANATIONS = (
@@ -112,7 +113,9 @@ def _ensure_one(tool: Tool, report: Callable[[BuildProgress], None]) -> None:
             return
         folder = build_folder(tool)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+        for broken_off in folder.parent.glob(f"{_BUILDING}*"):
+            shutil.rmtree(broken_off, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=folder.parent))
         try:
             asyncio.run(_build(tool, temporary, tell))
             temporary.chmod(0o755)
