@@ -100,7 +100,7 @@ def test_an_evaluator_stays_outside_the_cluster(plan_input: Plan) -> None:
     ],
 )
 def test_the_truth_table_of_custom_containers(
-    plan_input: Plan, config: dict[str, Any], args: list[str] | None, command: Any, given: Any
+    plan_input: Plan, *, config: dict[str, Any], args: list[str] | None, command: Any, given: Any
 ) -> None:
     fields = {"masterConfig": IMAGE | config} | ({"args": args} if args else {})
     (group,) = plan_input(**fields).groups
@@ -134,7 +134,7 @@ def test_groups_of_one_shape_share_a_pool(plan_input: Plan) -> None:
         ("NVIDIA_TESLA_P4", "n1-standard-96", 4, "nvidia-tesla-p4", 4),
     ],
 )
-def test_gpus_in_gkes_names(plan_input: Plan, kind: str, machine: str, count: int, gke: str, gke_count: int) -> None:
+def test_gpus_in_gkes_names(plan_input: Plan, *, kind: str, machine: str, count: int, gke: str, gke_count: int) -> None:
     config = {"acceleratorConfig": {"type": kind, "count": count}}
     plan = plan_input(scaleTier="CUSTOM", masterType=machine, masterConfig=config)
     (group,) = plan.groups

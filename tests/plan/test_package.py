@@ -5,7 +5,7 @@ import hashlib
 import io
 import os
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from encamp.errors import PlanError, UsageError
 from encamp.plan.package import pack
 from encamp.plan.package_files import local_package, read_files
 from encamp.spec.job_file import JobFile, load_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 JOB = "region: us-central1\nmasterConfig: {imageUri: gcr.io/p/i}\nencamp: {packagePath: trainer}\n"
 
@@ -68,7 +71,7 @@ def test_the_wheel_is_a_wheel() -> None:
 
 def test_a_folder_without_init_is_no_package(tmp_path: Path) -> None:
     (tmp_path / "trainer").mkdir()
-    with pytest.raises(PlanError, match="__init__.py"):
+    with pytest.raises(PlanError, match="no __init__"):
         local_package(job_file(tmp_path))
 
 

@@ -49,8 +49,7 @@ KEPT = {
     "priority bounds": RUNTIME | {"scheduling": {"priority": 1000}},
     "durations": RUNTIME | {"scheduling": {"maxRunningTime": "0.5s", "maxWaitTime": "1800.000000001s"}},
     "network": RUNTIME | {"network": "projects/123/global/networks/default"},
-    "key": RUNTIME
-    | {"encryptionConfig": {"kmsKeyName": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"}},
+    "key": RUNTIME | {"encryptionConfig": {"kmsKeyName": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"}},
     "job dir is a bucket": RUNTIME | {"jobDir": "gs://abc"},
     "numeric account": RUNTIME | {"serviceAccount": "123456789012345678901"},
     "python 2": RUNTIME | {"runtimeVersion": "1.4", "pythonVersion": "2.7"},

@@ -1,0 +1,181 @@
+"""The bootstrap script as a process, against a metadata server and a storage server on loopback."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from encamp.plan.package import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SCRIPT = Path(__file__).parent.parent.parent / "templates" / "bootstrap.py"
+TASK = b"""
+import os, signal, sys, time
+print("hello from", __name__, flush=True)
+if "--fail" in sys.argv:
+    print("x" * 3000, file=sys.stderr)
+    print("the cause", file=sys.stderr)
+    sys.exit(3)
+if "--kill" in sys.argv:
+    os.kill(os.getpid(), signal.SIGSEGV)
+if "--wait" in sys.argv:
+    def stop(number, frame):
+        print("saving", flush=True)
+        sys.exit(9)
+    signal.signal(signal.SIGTERM, stop)
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+class Cloud(http.server.BaseHTTPRequestHandler):
+    objects: dict[str, bytes]
+    refusals = 0
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/token":
+            right = self.headers["Metadata-Flavor"] == "Google"
+            self.answer(200 if right else 403, json.dumps({"access_token": "secret"}).encode())
+        elif self.headers["Authorization"] != "Bearer secret":
+            self.answer(401, b"")
+        elif Cloud.refusals > 0:
+            Cloud.refusals -= 1
+            self.answer(403, b"")
+        else:
+            found = Cloud.objects.get(path)
+            self.answer(200 if found is not None else 404, found or b"")
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        pass
+
+
+@pytest.fixture
+def replica(tmp_path: Path) -> Iterator[Path]:
+    """A folder like /encamp, its script pointed at servers on loopback."""
+    package = pack("trainer", {"__init__.py": b"", "task.py": TASK})
+    Cloud.objects = {f"/b/scratch/o/packages%2F1%2F{package.file_name}": package.content}
+    Cloud.refusals = 0
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        lines = SCRIPT.read_text(encoding="utf-8").splitlines(keepends=True)
+        addresses = {"ACCOUNT_URL = ": f'"{base}/token"', "STORAGE = ": f'"{base}/b/{{}}/o/{{}}?alt=media"'}
+        for start, value in addresses.items():
+            (position,) = [index for index, line in enumerate(lines) if line.startswith(start)]
+            lines[position] = f"{start}{value}\n"
+        (tmp_path / "bootstrap.py").write_text("".join(lines), encoding="utf-8")
+        settings(tmp_path, [f"gs://scratch/packages/1/{package.file_name}"])
+        yield tmp_path
+        server.shutdown()
+
+
+def settings(folder: Path, packages: Sequence[str]) -> None:
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    data = {
+        "packages": list(packages),
+        "pythonVersion": here,
+        "runtimeVersion": "2.11",
+        "runDirectory": str(folder / "run"),
+        "terminationMessage": str(folder / "termination-log"),
+    }
+    (folder / "bootstrap.json").write_text(json.dumps(data), encoding="utf-8")
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(folder / "bootstrap.py"), "--", sys.executable, "-m", "trainer.task", *arguments]
+    clean = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    return subprocess.Popen(
+        command, cwd="/", env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def message(folder: Path) -> dict[str, object]:
+    data: dict[str, object] = json.loads((folder / "termination-log").read_text(encoding="utf-8"))
+    return data
+
+
+def test_a_package_is_installed_and_its_module_run(replica: Path) -> None:
+    out, err = start(replica, "--a").communicate(timeout=30)
+    assert "hello from __main__" in out
+    assert "Downloading the package" in err
+    assert message(replica) == {"exitCode": 0, "reason": "Completed", "lastLines": ["hello from __main__"]}
+
+
+def test_a_new_account_is_waited_for(replica: Path) -> None:
+    Cloud.refusals = 2
+    process = start(replica)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_a_failure_keeps_its_code_and_last_lines(replica: Path) -> None:
+    process = start(replica, "--fail")
+    process.communicate(timeout=30)
+    said = message(replica)
+    assert (process.returncode, said["exitCode"], said["reason"]) == (3, 3, "Error")
+    assert str(said["lastLines"]).endswith("'the cause']")
+    assert (replica / "termination-log").stat().st_size <= 4096
+
+
+def test_a_signal_is_128_and_its_number(replica: Path) -> None:
+    process = start(replica, "--kill")
+    process.communicate(timeout=30)
+    assert (process.returncode, message(replica)["exitCode"]) == (139, 139)
+
+
+def test_sigterm_reaches_the_trainer(replica: Path) -> None:
+    process = start(replica, "--wait")
+    assert process.stdout is not None
+    while process.stdout.readline().strip() != "ready":
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, "saving" in out) == (9, True)
+
+
+def test_a_missing_package_is_no_training_failure(replica: Path) -> None:
+    settings(replica, ["gs://scratch/nothing.tar.gz"])
+    begun = time.monotonic()
+    process = start(replica)
+    process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert message(replica)["reason"] == "PackageDownloadFailed"
+    assert "gs://scratch/nothing.tar.gz" in str(message(replica)["lastLines"])
+    assert time.monotonic() - begun < 20
+
+
+def test_sigterm_before_the_trainer_ends_the_set_up(replica: Path) -> None:
+    Cloud.refusals = 1000
+    process = start(replica)
+    assert process.stderr is not None
+    while "Downloading" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert (process.returncode, message(replica)["reason"]) == (143, "Stopped")
+
+
+def test_it_runs_on_old_pythons() -> None:
+    import ast  # noqa: PLC0415
+
+    ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
+    assert "annotations" not in SCRIPT.read_text(encoding="utf-8").partition('"""')[2].partition('"""')[2][:300]
