@@ -81,7 +81,7 @@ def stamp() -> str:
 def build() -> None:
     """Make the environment anew where it is broken or of another interpreter, and install into it."""
     began = time.monotonic()
-    if not works():
+    if was_moved() or not works():
         shutil.rmtree(VENV, ignore_errors=True)
         run([sys.executable, "-m", "venv", str(VENV)], began, "making .venv", VENV_HINT)
     run(
@@ -97,6 +97,14 @@ def build() -> None:
 
 
 VENV_HINT = "where Python came without venv and pip, install them: apt install python3-venv, dnf install python3-pip"
+
+
+def was_moved() -> bool:
+    """Whether the environment was made in another folder: its scripts name that folder's Python."""
+    try:
+        return STAMP.read_text(encoding="utf-8").splitlines()[-1] != str(VENV)
+    except (OSError, IndexError):
+        return False
 
 
 def works() -> bool:

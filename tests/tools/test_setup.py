@@ -74,8 +74,12 @@ def test_a_lock_without_hashes_is_refused(checkout: Path) -> None:
     assert "hash" in done.stderr.lower()
 
 
-def test_a_broken_environment_is_made_anew(checkout: Path) -> None:
-    (checkout / ".venv" / "bin" / "python").unlink()
-    done = _setup(checkout)
-    assert done.returncode == 0, done.stderr
-    assert "making .venv" in done.stderr
+def test_an_environment_that_was_moved_is_made_anew(checkout: Path) -> None:
+    moved = checkout.rename(checkout.with_name("moved"))
+    try:
+        done = _setup(moved)
+        assert done.returncode == 0, done.stderr
+        assert "making .venv" in done.stderr
+        assert str(checkout) not in (moved / ".venv" / "bin" / "pip").read_text()
+    finally:
+        moved.rename(checkout)
