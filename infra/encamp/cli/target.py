@@ -37,7 +37,7 @@ def _enter_sandbox() -> None:
 
     layout = Layout.open()
     os.environ.update(variables(layout))
-    os.environ.setdefault(STATE_VARIABLE, str(layout.root / "jobs"))
+    os.environ.setdefault(STATE_VARIABLE, str(layout.root / "state"))
     if not _answers(layout.ports.front):
         raise SandboxError("the sandbox does not run", where=str(layout.root), hint="encamp sandbox up")
 

@@ -97,10 +97,11 @@ class Ending:
         self._records.append(self._lease, "outcome", outcome.to_json())
         cancelled = outcome.state is State.CANCELLED
         self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state)
-        ended = datetime.now(UTC)
         if cancelled:
             self._stop()
         sealed, stored = self._seal()
+        # Replicas that are told to stop hold their machines until their logs have ended.
+        ended = datetime.now(UTC)
         trouble: EncampError | None = None
         left: tuple[str, ...] = ()
         try:

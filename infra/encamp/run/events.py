@@ -17,6 +17,7 @@ _TAKING = {"delete": "deleting", "delete-replaced": "deleting", "discard": "forg
 _DONE = {"creating": "created", "replacing": "replaced", "updating": "updated", "deleting": "deleted"}
 _ENGINE_TYPES = ("pulumi:",)
 _LONGEST_ERRORS = 20
+_LONGEST_SHOWN_ID = 80
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class EventLog:
 
     def _begun(self, metadata: Any) -> None:
         doing = _doing(metadata)
-        if doing is not None and metadata.type.count(":") > 1 and not _is_component(metadata):
+        if doing is not None and not metadata.type.startswith(_ENGINE_TYPES) and not _is_component(metadata):
             self._show(f"{doing} {_words(metadata.type)} {_name(metadata.urn)}")
 
     def _ended(self, metadata: Any, *, failed: bool) -> None:
@@ -105,7 +106,9 @@ class EventLog:
         self.steps.append(step)
         if self._keep is not None:
             self._keep(step)
-        self._show(f"{done} {_words(step.type)} {step.name}{f' ({step.id})' if step.id else ''}")
+        # The id of a binding is a sentence of its own; the record has it.
+        known = f" ({step.id})" if step.id and len(step.id) <= _LONGEST_SHOWN_ID else ""
+        self._show(f"{done} {_words(step.type)} {step.name}{known}")
 
     def _said(self, diagnostic: Any) -> None:
         if diagnostic.severity == "error" and len(self.errors) < _LONGEST_ERRORS:

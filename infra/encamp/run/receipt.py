@@ -118,6 +118,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     """The receipt for people, one fact a line."""
     outcome = receipt["outcome"] or {}
     resources = receipt["resources"]
+    made = sum(1 for one in resources if one["created"])
     gone = sum(1 for one in resources if one["deleted"])
     cost = receipt["cost"]
     source = receipt["source"]
@@ -127,7 +128,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     lines += [f"{state.lower():<12} {at}" for state, at in receipt["times"].items()]
     if source:
         lines.append(f"source       {source['commit'][:12]}{', with changes' if source['dirty'] else ''}")
-    lines.append(f"resources    {len(resources)} created, {gone} deleted")
+    lines.append(f"resources    {made} created, {gone} deleted")
     for machine, spent in receipt["nodeSeconds"].items():
         lines.append(f"machine time {spent:.0f} s of {machine}")
     if cost["amount"] is not None:

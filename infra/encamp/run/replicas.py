@@ -112,4 +112,4 @@ def _reason(ended: dict[str, Any], termination: dict[str, Any], status: dict[str
         return str(termination["reason"])
     if status.get("message") or status.get("reason"):
         return f"{status.get('reason', '')} {status.get('message', '')}".strip()
-    return str(ended.get("reason", "")) if ended.get("reason") != "Error" else ""
+    return str(ended.get("reason", "")) if ended.get("reason") not in {"Error", "Completed"} else ""
