@@ -176,4 +176,6 @@ async def serve(provider: Provider, port: int) -> None:
 def run_provider(provider: Provider, port: int, *, level: int = logging.INFO) -> None:
     """Be the provider's process: log to stderr, serve until a signal."""
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # One line per request of a provider's own HTTP client says nothing that an error would not.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     asyncio.run(serve(provider, port))
