@@ -82,6 +82,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, package: Loc
         training_input=data,
         runtime_version=training_input.runtime_version,
         python_version=training_input.python_version,
+        stand_in_region=environment.region if training_input.region != environment.region else None,
         warnings=(*warnings, *_warnings(job, environment, containers)),
     )
 

@@ -215,6 +215,9 @@ class JobPlan:
     Attributes:
         job_id: as the user knows it.
         name: short cloud name, at most 28 characters; every cloud name begins with it.
+        region: the job's own; CLOUD_ML_REGION and the location of its bucket.
+        stand_in_region: the region of the environment's cluster where it stands in for the job's, None where the two
+            are one.
         namespace: Kubernetes namespace of the environment's jobs.
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
@@ -236,7 +239,13 @@ class JobPlan:
     training_input: Mapping[str, Any]
     runtime_version: str | None = None
     python_version: str | None = None
+    stand_in_region: str | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def cluster_region(self) -> str:
+        """The region of the cluster that runs the job, and so of its node pools."""
+        return self.stand_in_region or self.region
 
 
 @dataclass(frozen=True)
