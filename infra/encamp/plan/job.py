@@ -169,6 +169,6 @@ def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Se
     for field, value in (("network", training_input.network), ("encryptionConfig", training_input.encryption_config)):
         if value is not None:
             found.append(f"{field} is checked, but the environment's own is used by this version")
-    if any(re.match(r"gcr\.io/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
+    if any(re.search(r"/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
         found.append("images of AI Platform itself may be gone; the job fails to start if they are")
     return found
