@@ -66,7 +66,7 @@ class FakeFront:
         if path == "/logging/v2/entries:write":
             self.entries.extend(body["entries"])
         if path.endswith(":generateAccessToken"):
-            account = path.rsplit("/", 1)[1].split(":")[0]
+            account = path.rpartition("/")[2].removesuffix(":generateAccessToken")
             return {"accessToken": f"token of {account}", "expireTime": "2999-01-01T00:00:00Z"}
         return {"method": method}
 
@@ -200,7 +200,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         (sys.executable, "-m", "encamp.sandbox.kubelet"),
         (Probe(layout.ports.kubelet, "/healthz", layout.ca_certificate),),
         ("kube-apiserver",),
-        environment={"ENCAMP_SANDBOX_IDLE_SECONDS": "5", "ENCAMP_SANDBOX_BACKOFF_SECONDS": "1", "PYTHONPATH": "infra"},
+        environment={
+            "ENCAMP_SANDBOX_IDLE_SECONDS": "5",
+            "ENCAMP_SANDBOX_BACKOFF_SECONDS": "1",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        },
     )
     stop = asyncio.Event()
     loop = asyncio.new_event_loop()

@@ -76,7 +76,7 @@ def test_a_pod_that_no_pool_can_host_waits_and_everybody_says_why(
     condition = cluster.pod(name)["status"]["conditions"][0]
     assert (condition["type"], condition["reason"]) == ("PodScheduled", "Unschedulable")
     assert cluster.phase(name) == "Pending"
-    assert "nodes are available" in condition["message"]
+    assert "available" in condition["message"]
     assert cluster.api.delete(f"/api/v1/namespaces/trials/pods/{name}").is_success
 
 

@@ -197,6 +197,7 @@ def test_without_namespaces_pods_still_run(tmp_path: Path) -> None:
             assert outcome.ok, lines
             with pytest.raises(StartError):
                 await pod.run(dataclasses.replace(request, argv=["no-such-program"]))
+            await pod.close()
             return lines, [log.read_text(), str(runtime.port("n/j-w-0-0.j")), *pod.notes]
         finally:
             await runtime.close()

@@ -246,6 +246,13 @@ def test_simulated_accelerators_are_said_to_be(cluster: Any) -> None:
         cluster.front.remove_pool("gpus")
 
 
+def test_a_container_beyond_its_memory_limit_is_killed(cluster: Any) -> None:
+    command = ["python3", "-S", "-c", "import time; x = bytearray(200_000_000); time.sleep(60)"]
+    cluster.run("hungry", "", container={"command": command, "resources": {"limits": {"memory": "100Mi"}}})
+    ended = cluster.terminated("hungry")
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+
+
 def test_the_metadata_server_knows_who_asks(cluster: Any) -> None:
     account = {"name": "trainer", "annotations": {"iam.gke.io/gcp-service-account": "trainer@sandbox-encamp.example"}}
     cluster.create("/api/v1/namespaces/trials/serviceaccounts", {"metadata": account})

@@ -18,6 +18,7 @@ from encamp.sandbox.kubelet.front import Front
 from encamp.sandbox.kubelet.hosts import Hosts
 from encamp.sandbox.kubelet.isolation import choose_runtime
 from encamp.sandbox.kubelet.log_server import LogServer
+from encamp.sandbox.kubelet.memory import keep_limits
 from encamp.sandbox.kubelet.metadata import MetadataServer
 from encamp.sandbox.kubelet.nodes import Nodes
 from encamp.sandbox.kubelet.pod import PodLife
@@ -116,8 +117,8 @@ class Kubelet:
                 port=ports.kubelet,
                 idle_seconds=self._settings.idle_seconds,
             )
-            services = self._services(api, kubelet_events, runtime, nodes)
             metadata = MetadataServer(api, front, self._pods.at, nodes.get)
+            services = self._services(api, kubelet_events, runtime, nodes, metadata)
             for server in await _serve_pods(runtime, metadata, ports.front_tls, ports.proxy):
                 stack.push_async_callback(_close_server, server)
             await nodes.load()
@@ -128,12 +129,13 @@ class Kubelet:
                     group.create_task(scaler_events.run())
                     group.create_task(nodes.run())
                     group.create_task(shipper.run())
+                    group.create_task(keep_limits(lambda: list(self._pods.lives.values())))
                     group.create_task(self._watch(api, services, nodes))
             finally:
                 for life in self._pods.lives.values():
                     life.abandon()
 
-    def _services(self, api: Api, events: Events, runtime: Runtime, nodes: Nodes) -> Services:
+    def _services(self, api: Api, events: Events, runtime: Runtime, nodes: Nodes, metadata: MetadataServer) -> Services:
         pip = {name: os.environ[name] for name in _PIP_VARIABLES if os.environ.get(name)}
         return Services(
             api=api,
@@ -146,6 +148,7 @@ class Kubelet:
             allocatable=nodes.allocatable,
             host_address=HOST,
             first_backoff_seconds=self._settings.backoff_seconds,
+            serve_metadata=metadata.serve_one,
         )
 
     async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:
@@ -191,7 +194,9 @@ class Kubelet:
 async def _serve_pods(runtime: Runtime, metadata: MetadataServer, tls: int, proxy: int) -> list[asyncio.Server]:
     """Serve what pods reach at the gateway and at the metadata server's address."""
     listeners = runtime.listeners
-    servers = [await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"])]
+    servers = []
+    if "metadata" in listeners:
+        servers.append(await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"]))
     for name, port in (("tls", tls), ("proxy", proxy)):
         if name in listeners:
             servers.append(await relay(listeners[name], HOST, port))

@@ -7,16 +7,19 @@ and cloud.google.com/kubernetes-engine/docs/concepts/workload-identity.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.sandbox.kubelet.server import Answer, Request
+from encamp.sandbox.kubelet.server import Answer, Request, serve
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Mapping
 
     from encamp.sandbox.kubelet.api import Api
@@ -50,14 +53,22 @@ class MetadataServer:
         self._pod_at = pod_at
         self._node = node
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer one request."""
+    async def serve_one(self, listener: socket.socket, pod: Callable[[], Mapping[str, Any]]) -> asyncio.Server:
+        """Serve one pod on a socket of its own, where pods have no addresses of their own."""
+
+        async def handler(request: Request) -> Answer:
+            return await self.answer(request, pod())
+
+        return await asyncio.start_server(partial(serve, handler), sock=listener)
+
+    async def answer(self, request: Request, pod: Mapping[str, Any] | None = None) -> Answer:
+        """Answer one request; ``pod`` is who asks, found by the address where it is not known."""
         path = request.path.rstrip("/")
         if path in ("", "/computeMetadata"):
             return _text("computeMetadata/\n")
         if request.headers.get("metadata-flavor") != "Google":
             return Answer(403, b"Missing Metadata-Flavor:Google header.\n", headers=_FLAVOR)
-        pod = self._pod_at(request.peer)
+        pod = pod or self._pod_at(request.peer)
         if pod is None or not path.startswith(_ROOT):
             return _missing(path if pod else f"a pod with the address {request.peer}")
         try:

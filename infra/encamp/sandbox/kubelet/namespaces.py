@@ -159,6 +159,7 @@ class NamespacedPod:
         self._files = dict(zip(("user", "net", "uts", "ipc"), files, strict=True))
         self.address = address
         self.notes: Mapping[str, str] = {}
+        self.metadata: socket.socket | None = None
         self.env: Mapping[str, str] = {"PIP_PROXY": f"http://{runtime.gateway}:{_PROXY_PORT}", "HOME": "/tmp/home"}  # noqa: S108 - of the container
         runtime.prepare(request)
 

@@ -34,18 +34,16 @@ class Plain:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._listeners: dict[str, socket.socket] = {}
         self._ports: dict[str, socket.socket] = {}
         self._names: dict[str, int] = {}
 
     @property
     def listeners(self) -> Mapping[str, socket.socket]:
-        """A metadata server for each pod would need addresses of their own: there is one, for all."""
-        return self._listeners
+        """None: every pod has a metadata server of its own, since all have one address."""
+        return {}
 
     async def open(self) -> None:
-        """Listen for the metadata server."""
-        self._listeners["metadata"] = socket.create_server((LOOPBACK, 0))
+        """Nothing is shared that would have to be made."""
 
     async def sandbox(self, request: PodRequest) -> PlainPod:
         """Give the pod a port; the same again for the same host name."""
@@ -66,9 +64,9 @@ class Plain:
             self._ports[host_key] = held
         return self._ports[host_key].getsockname()[1]
 
-    def env(self) -> dict[str, str]:
+    def env(self, metadata_port: int) -> dict[str, str]:
         """Where pods find what a node would give them."""
-        metadata = f"{LOOPBACK}:{self._listeners['metadata'].getsockname()[1]}"
+        metadata = f"{LOOPBACK}:{metadata_port}"
         front = f"http://{LOOPBACK}:{self._layout.ports.front}"
         return {
             "GCE_METADATA_HOST": metadata,
@@ -85,7 +83,7 @@ class Plain:
 
     async def close(self) -> None:
         """Give the ports back."""
-        for held in (*self._listeners.values(), *self._ports.values()):
+        for held in self._ports.values():
             held.close()
         self._ports.clear()
 
@@ -100,7 +98,11 @@ class PlainPod:
         runtime.port(request.host_key)
         home = request.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
-        self.env: Mapping[str, str] = runtime.env() | {"HOME": str(home), "TMPDIR": str(home)}
+        self.metadata: socket.socket | None = socket.create_server((LOOPBACK, 0))
+        self.env: Mapping[str, str] = runtime.env(self.metadata.getsockname()[1]) | {
+            "HOME": str(home),
+            "TMPDIR": str(home),
+        }
 
     @property
     def notes(self) -> Mapping[str, str]:
@@ -134,6 +136,8 @@ class PlainPod:
 
     async def close(self) -> None:
         """Its port stays with its host name, for the next pod of that name."""
+        if self.metadata is not None:
+            self.metadata.close()
 
 
 def rewrite_hosts(text: str, host_key: str, port: Any) -> str:

@@ -188,7 +188,10 @@ class PodLife:
         sandbox = await self._prepared(volumes)
         if sandbox is None:
             return
+        metadata = None
         try:
+            if sandbox.metadata is not None:
+                metadata = await self._services.serve_metadata(sandbox.metadata, lambda: self.pod)
             context = self._context(sandbox, volumes)
             policy = self.pod["spec"].get("restartPolicy", "Always")
             for container in self.inits:
@@ -198,6 +201,8 @@ class PodLife:
             await asyncio.gather(*(container.run(context, policy) for container in self.containers))
         finally:
             self._services.hosts.remove(self.uid)
+            if metadata is not None:
+                metadata.close()
             await sandbox.close()
 
     async def _prepared(self, volumes: Volumes) -> PodSandbox | None:

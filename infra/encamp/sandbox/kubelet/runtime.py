@@ -63,6 +63,11 @@ class PodSandbox(Protocol):
         ...
 
     @property
+    def metadata(self) -> socket.socket | None:
+        """Where the pod finds a metadata server of its own; None where its address tells who it is."""
+        ...
+
+    @property
     def env(self) -> Mapping[str, str]:
         """Variables that containers need here to find what a real node would give them."""
         ...

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import asyncio
+    import socket
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from encamp.sandbox.kubelet.api import Api
@@ -24,6 +26,7 @@ class Services:
         base_env: variables that every container gets.
         allocatable: gives what a node offers to pods, by its name.
         host_address: the nodes' own address.
+        serve_metadata: serves one pod's own metadata server on a listening socket.
     """
 
     api: Api
@@ -36,6 +39,7 @@ class Services:
     allocatable: Callable[[str], Mapping[str, str]]
     host_address: str
     first_backoff_seconds: float
+    serve_metadata: Callable[[socket.socket, Callable[[], Mapping[str, Any]]], Awaitable[asyncio.Server]]
 
     def note(self, pod: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
         """Send an event on a pod."""
