@@ -24,12 +24,15 @@ class StorageClient:
     Args:
         url: where it is.
         token: what it wants to see.
+        transport: how to get there, if not over the network.
     """
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"}
         timeout = httpx.Timeout(60.0, connect=5.0)
-        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, trust_env=False)
+        self._client = httpx.AsyncClient(
+            base_url=url, headers=headers, timeout=timeout, trust_env=False, transport=transport
+        )
 
     @classmethod
     def of(cls, layout: Layout) -> StorageClient:

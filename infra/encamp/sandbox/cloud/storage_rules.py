@@ -73,9 +73,7 @@ def _json_needs(method: str, path: tuple[str, ...], query: dict[str, str]) -> Ne
             return Needs((Need("storage.buckets.create" if method == "POST" else "storage.buckets.list"),))
         case (bucket,) if method in _BUCKET_VERBS:
             return Needs((Need(_BUCKET_VERBS[method], bucket),))
-        case (bucket, "storageLayout"):
-            return Needs((Need("storage.objects.list", bucket, prefix=query.get("prefix", "")),))
-        case (bucket, "o") if method == "GET":
+        case (bucket, "storageLayout" | "managedFolders" | "o") if method == "GET":
             return Needs((Need("storage.objects.list", bucket, prefix=query.get("prefix", "")),))
         case (bucket, "o", *rest) if rest:
             return _object_needs(method, bucket, tuple(rest))

@@ -110,6 +110,9 @@ class StorageServer:
                 shown = self.buckets.get(bucket)
                 layout = {"kind": "storage#storageLayout", "bucket": bucket, "location": shown["location"]}
                 return JSONResponse({**layout, "locationType": "region", "hierarchicalNamespace": {"enabled": False}})
+            case [bucket, "managedFolders"] if call.method == "GET":
+                self.buckets.get(bucket)
+                return JSONResponse({"kind": "storage#managedFolders"})
             case [bucket, "o"] if call.method == "GET":
                 return JSONResponse(list_objects(self._database, bucket, ListRequest.of(call.query)))
             case [bucket, "o", *rest] if rest:

@@ -1,0 +1,107 @@
+"""A cloud in this process, and one in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from encamp.sandbox.access import write_access
+from encamp.sandbox.cloud.cloud import Cloud
+from encamp.sandbox.cloud.gcp.model import Context
+from encamp.sandbox.cloud.gcp.session import GcpSession
+from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.storage_server import storage_argv
+from encamp.sandbox.layout import Layout
+from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.storage.api import StorageServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INFRA = Path(__file__).parents[3] / "infra"
+
+
+@pytest.fixture(scope="session")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A sandbox's folder with certificates and keys, in which nothing runs."""
+    made = Layout.create(tmp_path_factory.mktemp("cloud") / "sb")
+    issue_certificates(made)
+    write_access(made, {}, path="")
+    return made
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[Cloud]:
+    made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(cloud: Cloud, layout: Layout, tmp_path: Path) -> Iterator[GcpSession]:
+    """A session of the provider over a storage server in this process."""
+    server = StorageServer(tmp_path / "storage", "secret")
+    client = StorageClient("http://storage", "secret", transport=httpx.ASGITransport(app=server))
+    yield GcpSession(Context(cloud=cloud, storage=client, layout=layout, region="us-central1"))
+    server.close()
+
+
+@dataclass
+class Processes:
+    """The storage server and the cloud of a sandbox, as the supervisor runs them."""
+
+    layout: Layout
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def front(self) -> str:
+        return f"http://127.0.0.1:{self.layout.ports.front}"
+
+    def start(self, *names: str) -> None:
+        """Start processes, and wait until they answer."""
+        commands = {
+            "storage": (storage_argv(self.layout), self.layout.ports.storage),
+            "cloud": ([sys.executable, "-m", "encamp.sandbox.cloud"], self.layout.ports.front),
+        }
+        environment = {**os.environ, "ENCAMP_SANDBOX_DIR": str(self.layout.root), "PYTHONPATH": str(INFRA)}
+        for name in names:
+            with self.layout.log(name).open("ab") as log:
+                self.running[name] = subprocess.Popen(commands[name][0], env=environment, stderr=log)
+        for name in names:
+            end = time.monotonic() + 30
+            while not _healthy(commands[name][1]):
+                assert time.monotonic() < end, self.layout.log(name).read_text()
+                time.sleep(0.05)
+
+    def kill(self, name: str) -> None:
+        """End a process as a crash does."""
+        self.running[name].kill()
+        self.running.pop(name).wait()
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        headers = {"authorization": f"Bearer {token or self.layout.token}"}
+        return httpx.Client(base_url=self.front, headers=headers, trust_env=False, timeout=30)
+
+
+def _healthy(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def processes(layout: Layout) -> Iterator[Processes]:
+    made = Processes(layout)
+    made.start("storage", "cloud")
+    yield made
+    for name in list(made.running):
+        made.kill(name)

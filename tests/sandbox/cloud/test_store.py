@@ -1,0 +1,208 @@
+"""What the cloud keeps: resources, policies, tokens, and who may do what."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from google.auth import jwt
+from google.auth.crypt import RSASigner
+
+from encamp.sandbox.cloud.cloud import Cloud
+from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
+from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.log_filter import matcher
+from encamp.sandbox.cloud.policies import Binding
+from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
+
+if TYPE_CHECKING:
+    from encamp.sandbox.layout import Layout
+
+POLICY = "projects/_/buckets/b"
+WRITER = """
+import sys
+from pathlib import Path
+from encamp.sandbox.cloud.cloud import Cloud
+cloud = Cloud.open(Path(sys.argv[1]), "p")
+for number in range(10**9):
+    with cloud.database.transaction():
+        cloud.store.create("network", f"projects/p/global/networks/n{number}", {"n": number})
+        cloud.policies.add("projects/p", "roles/viewer", f"user:u{number}@x.y", None)
+    print(number, flush=True)
+"""
+
+
+def test_a_name_is_taken_once_and_free_again(cloud: Cloud) -> None:
+    made = cloud.store.create("network", "projects/p/global/networks/n", {"a": 1}, {"k": "v"})
+    with pytest.raises(GoogleError, match="Already exists") as refused:
+        cloud.store.create("network", made.name, {})
+    assert refused.value.code == 409
+    cloud.store.delete(made.name)
+    assert cloud.store.create("network", made.name, {}).labels == {}
+
+
+def test_an_etag_guards_a_change(cloud: Cloud) -> None:
+    made = cloud.store.create("network", "projects/p/global/networks/n", {"a": 1})
+    changed = cloud.store.update(made.name, {"a": 2}, etag=made.etag)
+    with pytest.raises(GoogleError, match="etag"):
+        cloud.store.update(made.name, {"a": 3}, etag=made.etag)
+    assert (cloud.store.get(made.name).body, changed.etag != made.etag) == ({"a": 2}, True)
+
+
+def test_what_lies_below_goes_too(cloud: Cloud) -> None:
+    for name in ("c", "c/nodePools/p", "c2"):
+        cloud.store.create("x", f"projects/p/clusters/{name}", {})
+    cloud.policies.add("projects/p/clusters/c", "roles/viewer", "user:a@b.c", None)
+    cloud.store.delete("projects/p/clusters/c")
+    assert [item.short_name for item in cloud.store.all_of("x")] == ["c2"]
+    assert cloud.policies.bindings("projects/p/clusters/c") == []
+
+
+def test_a_killed_writer_leaves_whole_changes(tmp_path: Path) -> None:
+    path = tmp_path / "cloud.sqlite3"
+    infra = Path(__file__).parents[3] / "infra"
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], env={"PYTHONPATH": str(infra)}, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout
+        last = 0
+        while last < 20:
+            last = int(writer.stdout.readline())
+        writer.kill()
+    cloud = Cloud.open(path, "p")
+    networks = cloud.store.all_of("network")
+    members = cloud.policies.bindings("projects/p")[0].members
+    cloud.close()
+    assert len(networks) == len(members) > last
+
+
+def test_concurrent_policy_changes_are_noticed(cloud: Cloud) -> None:
+    etag = cloud.policies.show(POLICY)["etag"]
+    cloud.policies.replace(POLICY, [Binding("roles/viewer", ("user:a@b.c",))], etag=etag)
+    with pytest.raises(GoogleError, match="concurrent policy changes"):
+        cloud.policies.replace(POLICY, [], etag=etag)
+
+
+PREFIX = 'resource.name.startsWith("projects/_/buckets/b/objects/jobs/1/")'
+LISTING = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("jobs/1/")'
+
+
+@pytest.mark.parametrize(
+    ("expression", "name", "prefix", "expected"),
+    [
+        (PREFIX, "projects/_/buckets/b/objects/jobs/1/x", "", True),
+        (PREFIX, "projects/_/buckets/b/objects/jobs/10/x", "", False),
+        (PREFIX, "projects/_/buckets/b", "jobs/1/", False),
+        (f"{PREFIX} || {LISTING}", "projects/_/buckets/b", "jobs/1/", True),
+        (f"{PREFIX} || {LISTING}", "projects/_/buckets/b", "", False),
+        (f'!({PREFIX}) && resource.type == "t"', "other", "", True),
+        ('request.time < timestamp("2000-01-01T00:00:00Z")', "", "", False),
+        ("resource.name.endsWith('/x')", "a/x", "", True),
+    ],
+)
+def test_conditions(expression: str, name: str, prefix: str, expected: bool) -> None:
+    assert holds(expression, Attributes(name, "t", prefix)) is expected
+
+
+@pytest.mark.parametrize(
+    "expression", ["", "resource.name", "resource.name.matches('x')", "(" * 99, "1 == 1", "true &&", '"a" < true']
+)
+def test_unreadable_conditions_are_refused(expression: str) -> None:
+    with pytest.raises(ConditionError):
+        holds(expression, Attributes("", ""))
+
+
+def test_storage_roles(cloud: Cloud) -> None:
+    who = Principal("t@sandbox-encamp.iam.gserviceaccount.com", admin=False)
+    allows = cloud.access.allows_storage
+    assert not allows(who, "storage.objects.get", "b", "x")
+    cloud.policies.add(POLICY, "roles/storage.objectCreator", who.member, None)
+    assert allows(who, "storage.objects.create", "b", "x")
+    assert not allows(who, "storage.objects.delete", "b", "x")
+    assert not allows(who, "storage.objects.create", "other", "x")
+    cloud.policies.add(POLICY, "roles/storage.objectAdmin", who.member, {"title": "t", "expression": PREFIX})
+    assert allows(who, "storage.objects.delete", "b", "jobs/1/x")
+    assert not allows(who, "storage.objects.delete", "b", "jobs/2/x")
+    assert not allows(who, "storage.buckets.get", "b")
+
+
+@pytest.mark.parametrize(
+    ("binding", "problem"),
+    [
+        (Binding("roles/logging.logWriter", ("user:a@b.c",)), "not supported"),
+        (Binding("viewer", ("user:a@b.c",)), "not supported"),
+        (Binding("roles/storage.admin", ("somebody",)), "Invalid value for member"),
+        (
+            Binding("roles/storage.admin", ("serviceAccount:x@sandbox-encamp.iam.gserviceaccount.com",)),
+            "does not exist",
+        ),
+        (Binding("roles/storage.admin", ("user:a@b.c",), {"title": "t", "expression": "what"}), "cannot be read"),
+    ],
+)
+def test_bad_bindings_are_refused(cloud: Cloud, binding: Binding, problem: str) -> None:
+    with pytest.raises(GoogleError, match=problem):
+        cloud.access.check_binding(POLICY, binding)
+
+
+def assertion(layout: Layout, **changes: object) -> str:
+    key = json.loads(layout.google_credentials.read_text())
+    claims = {"iss": key["client_email"], "aud": "x", "iat": time.time(), "exp": time.time() + 60, **changes}
+    return jwt.encode(RSASigner.from_string(key["private_key"]), claims).decode()
+
+
+def test_tokens_for_assertions(cloud: Cloud, layout: Layout) -> None:
+    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    given = tokens.exchange(assertion(layout))["access_token"]
+    again = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    assert again.principal(f"Bearer {given}").admin
+    assert given not in {value for row in cloud.database.all("SELECT * FROM tokens") for value in tuple(row)}
+    email = "t@sandbox-encamp.iam.gserviceaccount.com"
+    assert tokens.principal(f"Bearer {tokens.issue(email)[0]}") == Principal(email, admin=False)
+    for bad in (None, "Bearer ", "Basic x", f"Bearer {given}x", f"Bearer {tokens.issue(email, -1)[0]}"):
+        with pytest.raises(GoogleError, match="invalid authentication"):
+            tokens.principal(bad)
+
+
+def test_bad_assertions_are_refused(cloud: Cloud, layout: Layout) -> None:
+    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    good = assertion(layout)
+    head, payload, signature = good.split(".")
+    for bad in (
+        assertion(layout, exp=time.time() - 1),
+        assertion(layout, iat=time.time() + 3600, exp=time.time() + 7200),
+        assertion(layout, iss="other@x.y"),
+        f"{head}.{payload}.{signature[:-8]}AAAAAAAA",
+        "a.b.c",
+        "",
+    ):
+        with pytest.raises(GoogleError):
+            tokens.exchange(bad)
+
+
+def test_log_filters() -> None:
+    entry = {
+        "timestamp": "2026-01-01T00:00:00.5Z",
+        "severity": "ERROR",
+        "resource": {"type": "ml_job", "labels": {"job_id": "J"}},
+        "labels": {"compute.googleapis.com/name": "n"},
+    }
+    for text, expected in (
+        ("", True),
+        ('resource.type="ml_job" AND resource.labels.job_id="J"', True),
+        ('(resource.type="a" OR resource.type="ml_job") AND timestamp>="2026-01-01T00:00:00.400000000Z"', True),
+        ('timestamp>"2026-01-01T00:00:00.500000000Z"', False),
+        ("severity>=WARNING", True),
+        ("severity>=CRITICAL", False),
+        ('labels."compute.googleapis.com/name"="n"', True),
+        ('NOT resource.type="ml_job"', False),
+        ('resource.labels.other!="x" resource.type:ml', True),
+    ):
+        assert matcher(text)(entry) is expected, text
+    for bad in ("(", "a", 'a="b" OR'):
+        with pytest.raises(GoogleError):
+            matcher(bad)
