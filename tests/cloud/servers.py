@@ -162,6 +162,7 @@ class GoogleServer(Loopback):
         self.policies: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.accounts: dict[str, dict[str, Any]] = {}
+        self.entries: list[dict[str, Any]] = []
         self.uploads: dict[str, tuple[str, str, bytes]] = {}
         self.keep_at_most: int | None = None
         self.page_size = 1000
@@ -171,6 +172,7 @@ class GoogleServer(Loopback):
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{self.url}/storage/v1/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": f"{self.url}/container/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_IAM": f"{self.url}/iam/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{self.url}/logging/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER": f"{self.url}/crm/",
         }
 
@@ -189,6 +191,7 @@ class GoogleServer(Loopback):
             (r"(GET|DELETE) /storage/v1/b/([^/]+)", self._bucket),
             (r"(GET|DELETE) /container/v1/.+/nodePools(?:/(.+))?", self._pools),
             (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/(.+))?", self._accounts),
+            (r"POST /logging/v2/entries:list", self._entries),
             (r"POST /crm/v1/projects/([^/:]+):(get|set)IamPolicy", self._project_policy),
         ]
         for pattern, route in routes:
@@ -196,6 +199,16 @@ class GoogleServer(Loopback):
             if found:
                 return route(request, *found.groups())
         return 404, {"error": {"code": 404, "message": f"no route {request.method} {request.path}"}}
+
+    def _entries(self, request: Request) -> Answer:
+        """Every entry in pages of two; of the filter only what is compared with the entries' labels counts."""
+        wanted = re.findall(r'labels\."([^"]+)"="([^"]+)"', request.json()["filter"])
+        found = [one for one in self.entries if all(one["labels"].get(key) == value for key, value in wanted)]
+        start = int(request.json().get("pageToken", 0))
+        answer: dict[str, Any] = {"entries": found[start : start + 2]}
+        if start + 2 < len(found):
+            answer["nextPageToken"] = str(start + 2)
+        return 200, answer
 
     def _upload(self, request: Request, bucket: str) -> Answer:
         if bucket not in self.buckets:

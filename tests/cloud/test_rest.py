@@ -31,7 +31,7 @@ def test_other_services_keep_the_path_of_their_override() -> None:
 
 
 def test_the_storage_emulators_host_serves_where_gcloud_has_no_override() -> None:
-    assert endpoint(Service.STORAGE, {"STORAGE_EMULATOR_HOST": "127.0.0.1:7"}) == "http://127.0.0.1:7"
+    assert endpoint(Service.STORAGE, {"API_ENDPOINT_OVERRIDE": "127.0.0.1:7"}) == "http://127.0.0.1:7"
 
 
 def test_errors_that_pass_are_tried_again(google: Any, client: GoogleClient) -> None:

@@ -27,7 +27,7 @@ def test_everything_that_a_program_needs_is_there(layout: Layout) -> None:
     assert values["PULUMI_BACKEND_URL"] == f"file://{layout.root}/data/pulumi"
     assert values["PULUMI_CONFIG_PASSPHRASE"] == ""
     assert values["GOOGLE_CLOUD_PROJECT"] == "sandbox-encamp"
-    assert values["STORAGE_EMULATOR_HOST"] == front
+    assert values["API_ENDPOINT_OVERRIDE"] == front
     assert values["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"] == f"{front}/container/"
     assert values["KUBECONFIG"] == str(layout.kubeconfig)
     ports = layout.ports
@@ -39,11 +39,13 @@ def test_the_official_kubernetes_provider_is_left_to_the_engine(layout: Layout) 
     assert variables(layout)["PULUMI_DEBUG_PROVIDERS"] == f"gcp:{layout.ports.gcp_provider}"
 
 
-def test_a_backend_and_a_passphrase_of_the_users_own_stay(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_of_the_users_own_stays_and_the_passphrase_is_the_committed_stacks(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://state")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "theirs")
     values = variables(layout)
-    assert (values["PULUMI_BACKEND_URL"], values["PULUMI_CONFIG_PASSPHRASE"]) == ("gs://state", "theirs")
+    assert (values["PULUMI_BACKEND_URL"], values["PULUMI_CONFIG_PASSPHRASE"]) == ("gs://state", "")
 
 
 def test_the_sandboxs_programs_come_first_and_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,18 +19,19 @@ class Service(StrEnum):
     CONTAINER = "container"
     IAM = "iam"
     RESOURCE_MANAGER = "cloudresourcemanager"
+    LOGGING = "logging"
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:
     """Root URL of a service, without a final slash.
 
-    ``CLOUDSDK_API_ENDPOINT_OVERRIDES_<SERVICE>`` goes first, for storage ``STORAGE_EMULATOR_HOST`` second. gcloud's
+    ``CLOUDSDK_API_ENDPOINT_OVERRIDES_<SERVICE>`` goes first, for storage ``API_ENDPOINT_OVERRIDE`` second (google-cloud-storage's own). gcloud's
     override of storage ends with ``/storage/v1/``, those of the others at the root; both forms are understood.
     """
     variables = os.environ if environ is None else environ
     override = variables.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
     if not override and service is Service.STORAGE:
-        override = variables.get("STORAGE_EMULATOR_HOST")
+        override = variables.get("API_ENDPOINT_OVERRIDE")
     if not override:
         return f"https://{service}.googleapis.com"
     if "://" not in override:

@@ -45,7 +45,7 @@ class JobNodePools(pulumi.ComponentResource):
             pool.name.removeprefix(f"{plan.name}-"),
             name=pool.name,
             cluster=cluster,
-            location=plan.region,
+            location=plan.cluster_region,
             project=plan.project,
             autoscaling={
                 "total_min_node_count": pool.min_nodes,

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.training import TrainingInputSpec
 
-#: What sets a replica up before the module runs.
-BOOTSTRAP = "/encamp/bootstrap.py"
-
 #: From this runtime version on TF_CONFIG calls the master chief.
 _CHIEF_SINCE = (2, 1)
 
@@ -59,7 +56,7 @@ def container(training_input: TrainingInputSpec, request: RoleRequest, job_dir: 
     command, args = request.config.container_command, request.config.container_args
     if training_input.python_module is not None and not command and not args:
         interpreter = runtime.interpreter if runtime else "python3"
-        run = ("python3", BOOTSTRAP, "--", interpreter, "-m", training_input.python_module)
+        run = (interpreter, "-m", training_input.python_module)
         return Container(name, run, arguments, image is not None, interpreter, runtime)
     if command or args:
         tail = ("--job-dir", job_dir) if job_dir is not None else ()

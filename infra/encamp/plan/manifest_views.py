@@ -163,13 +163,20 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         node_selector=_node_selector(pool),
         tolerations=_tolerations(pool, devices),
         image=group.image,
-        command=_escaped(group.command),
+        command=_escaped(_with_set_up(group)),
         args=_escaped(group.args),
         working_dir="/" if group.interpreter is not None else None,
         env=variables(plan, group),
         requests={**amounts, **devices},
         limits=devices,
     )
+
+
+def _with_set_up(group: ReplicaGroupPlan) -> Sequence[str] | None:
+    """The command, after the script that installs packages and writes the termination message where there is one."""
+    if group.interpreter is None or group.command is None:
+        return group.command
+    return ("python3", f"{BOOTSTRAP_MOUNT}/bootstrap.py", "--", *group.command)
 
 
 def _escaped(words: Sequence[str] | None) -> list[str] | None:

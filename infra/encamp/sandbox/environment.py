@@ -22,7 +22,7 @@ _OVERRIDES = {
 
 
 def variables(layout: Layout) -> dict[str, str]:
-    """Give every variable; a backend and a passphrase that the user set already stay theirs."""
+    """Give every variable; a backend that the user set already stays theirs."""
     front = f"http://{LOOPBACK}:{layout.ports.front}"
     providers = {"gcp": layout.ports.gcp_provider}
     if layout.config.kubernetes_provider == OURS:
@@ -34,14 +34,16 @@ def variables(layout: Layout) -> dict[str, str]:
         "PATH": os.pathsep.join([own, *path]),
         "PULUMI_BACKEND_URL": os.environ.get("PULUMI_BACKEND_URL") or f"file://{layout.pulumi_backend}",
         "PULUMI_HOME": str(layout.pulumi_home),
-        "PULUMI_CONFIG_PASSPHRASE": os.environ.get("PULUMI_CONFIG_PASSPHRASE", ""),
+        # The committed stacks of the sandbox carry the salt of the empty passphrase.
+        "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_DEBUG_PROVIDERS": ",".join(f"{name}:{port}" for name, port in providers.items()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "KUBECONFIG": str(layout.kubeconfig),
         "GOOGLE_CLOUD_PROJECT": layout.project,
         "GOOGLE_APPLICATION_CREDENTIALS": str(layout.google_credentials),
-        "STORAGE_EMULATOR_HOST": front,
+        # google-cloud-storage's own; with STORAGE_EMULATOR_HOST it would come without credentials.
+        "API_ENDPOINT_OVERRIDE": front,
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
     }
 

@@ -1,0 +1,70 @@
+"""Runs the components of a committed stack against Pulumi's own mocks and prints what they register, as JSON.
+
+A process of its own, because Pulumi's runtime is global to one: ``declare_stack.py STACK``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+from pulumi.runtime import stack as runtime_stack
+from pulumi.runtime.sync_await import _sync_await
+
+from encamp.components.environment import Environment
+from encamp.components.training_job import TrainingJob
+from encamp.plan.environment import plan_environment
+from encamp.plan.job import plan_job
+from encamp.plan.package_files import local_package
+from encamp.spec.environment import load_environment
+from encamp.spec.job_stack import read_job_stack
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DEADLINE = "1800000000"
+#: What a cloud would compute of each type.
+COMPUTED = {
+    "gcp:container/cluster:Cluster": {"endpoint": "10.0.0.2", "masterAuth": {"clusterCaCertificate": "Q0E="}},
+    "gcp:serviceaccount/account:Account": {"email": "job@sandbox-encamp.iam.gserviceaccount.com"},
+}
+
+
+class Recorder(pulumi.runtime.Mocks):
+    """Answers every registration with its inputs, an id, and what a cloud would compute."""
+
+    def __init__(self) -> None:
+        self.resources: dict[str, dict[str, Any]] = {}
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        self.resources[f"{args.typ} {args.name}"] = dict(args.inputs)
+        return f"{args.name}-id", {**args.inputs, **COMPUTED.get(args.typ, {})}
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+        raise AssertionError(f"components call no functions, but {args.token} was called")
+
+
+def declare(stack: str) -> None:
+    config = yaml.safe_load((REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
+    if "encamp:job" not in config:
+        planned = plan_environment(load_environment(stack, REPOSITORY))
+        Environment(planned.name, planned)
+        return
+    found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
+    environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
+    plan = plan_job(found.job, environment, package=local_package(found))
+    package = Path("trainer.whl")
+    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE, package=package)
+
+
+def main(stack: str) -> None:
+    recorder = Recorder()
+    pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
+    _sync_await(runtime_stack.run_pulumi_func(lambda: declare(stack)))
+    print(json.dumps(recorder.resources, default=lambda asset: asset.path))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
