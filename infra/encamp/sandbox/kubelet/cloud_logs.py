@@ -51,7 +51,7 @@ class CloudLogs:
             try:
                 for life in self._lives():
                     await self.send(life)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, OSError) as error:  # OSError: a pod and its logs have just gone
                 _LOG.info("logs are sent again soon: %s", error or type(error).__name__)
             await asyncio.sleep(_STEP_SECONDS)
 

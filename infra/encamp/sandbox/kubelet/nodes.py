@@ -105,6 +105,8 @@ class Nodes:
                     await self._step()
                 except httpx.HTTPError as error:
                     _LOG.info("nodes are looked at again soon: %s", error or type(error).__name__)
+                except Exception:  # noqa: BLE001 - one odd node pool must not end every pod of the sandbox
+                    _LOG.exception("nodes are looked at again soon")
                 waiting = any(autoscaler.waits(pod) for pod in self._pods())
                 pause = asyncio.create_task(self._wake.wait())
                 await asyncio.wait({pause}, timeout=_STEP_SECONDS if waiting else _IDLE_STEP_SECONDS)
