@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 from encamp.errors import SandboxError, UsageError
+from encamp.resources import repository
 from encamp.sandbox import state
 from encamp.sandbox.access import write_access
 from encamp.sandbox.layout import OFFICIAL, OURS, ROOT_VARIABLE, Layout
 from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.stacks import make_stacks
 from encamp.sandbox.state import MARK, SandboxState, find, is_alive, lock, read_state, survivors
 from encamp.sandbox.supervisor.logs import last_lines, open_log
 from encamp.sandbox.tools import BuildProgress, ensure
@@ -64,7 +66,10 @@ def up(layout: Layout, listener: Listener) -> SandboxState:
             _start_supervisor(layout)
         else:
             _check_provider(Layout.open(layout.root))
-        return _wait_until_ready(layout, listener)
+        found = _wait_until_ready(layout, listener)
+        if (checkout := repository()) is not None and (made := make_stacks(layout, checkout)):
+            listener.say(f"made the committed stacks {', '.join(made)} in its state backend")
+        return found
 
 
 def down(layout: Layout, listener: Listener) -> int:

@@ -1,0 +1,62 @@
+"""Makes the committed stacks known to the sandbox's own state backend, so that `pulumi up -s STACK` finds them.
+
+A committed config says what a stack is to be; that it exists stands in the backend, and a new sandbox has a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import yaml
+
+from encamp.errors import SandboxError
+from encamp.sandbox.environment import variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from encamp.sandbox.layout import Layout
+
+
+def make_stacks(layout: Layout, checkout: Path) -> list[str]:
+    """Make those that are missing; gives their names. A backend of the user's own is left to its owner.
+
+    Raises:
+        SandboxError: the engine refuses; shows its words.
+    """
+    values = variables(layout)
+    if values["PULUMI_BACKEND_URL"] != f"file://{layout.pulumi_backend}":
+        return []
+    known = layout.pulumi_backend / ".pulumi" / "stacks" / _project(checkout)
+    made: list[str] = []
+    for stack in _committed(layout, checkout):
+        if (known / f"{stack}.json").exists():
+            continue
+        ended = subprocess.run(
+            [str(layout.bin / "pulumi"), "stack", "init", stack, "--no-select", "--non-interactive"],
+            cwd=checkout,
+            env={**os.environ, **values},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode != 0:
+            raise SandboxError(f"the stack cannot be made: {ended.stderr.strip()}", where=f"stacks/Pulumi.{stack}.yaml")
+        made.append(stack)
+    return made
+
+
+def _committed(layout: Layout, checkout: Path) -> Iterator[str]:
+    """Names of the stacks whose config says that they live in this sandbox's project."""
+    for file in sorted((checkout / "stacks").glob("Pulumi.*.yaml")):
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        config = content.get("config") if isinstance(content, dict) else None
+        if isinstance(config, dict) and config.get("gcp:project") == layout.project:
+            yield file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+
+
+def _project(checkout: Path) -> str:
+    return str(yaml.safe_load((checkout / "Pulumi.yaml").read_text(encoding="utf-8"))["name"])
