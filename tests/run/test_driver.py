@@ -320,6 +320,7 @@ def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world
     (world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
     world.trains(None)
     (finding,) = reap(world.context)
+    assert world.logs == []
     assert (finding.verdict, "still trains" in finding.why) == (Verdict.HELD, True)
     world.trains(0)
     (finding,) = reap(world.context, dry_run=True)
@@ -327,9 +328,31 @@ def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world
     (finding,) = reap(world.context)
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
     assert world.stored("receipt.json")["outcome"]["state"] == "SUCCEEDED"
+    assert _record(world).state is State.SUCCEEDED
     assert world.stored("receipt.json")["resources"][0]["created"].startswith("2026-01-01")
     assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
     assert reap(world.context) == []
+
+
+def test_a_log_whose_node_is_gone_comes_from_cloud_logging(world: World) -> None:
+    world.trains(0)
+    del world.kubernetes.objects["pods", "j-pod"]
+    labels = {
+        "k8s-pod/jobset_sigs_k8s_io/jobset-name": "j",
+        "k8s-pod/jobset_sigs_k8s_io/replicatedjob-name": "master",
+        "k8s-pod/batch_kubernetes_io/job-completion-index": "0",
+    }
+    for index, (pod, payload) in enumerate(
+        [("a", {"textPayload": "one"}), ("a", {"jsonPayload": {"x": 1}}), ("b", {"textPayload": "three\n"})]
+    ):
+        resource = {"labels": {"pod_name": pod}}
+        stamp = f"2026-01-01T00:00:0{index}Z"
+        world.google.entries.append({"labels": labels, "resource": resource, "timestamp": stamp, **payload})
+    world.google.entries.append({"labels": {}, "resource": {}, "textPayload": "of another"})
+    assert world.run().exit_code == ExitCode.OK
+    stored = world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"]
+    assert stored == b'one\n{"x": 1}\n[encamp] master-replica-0 was started again as b\nthree\n'
+    assert world.stored("logs/manifest.json")["replicas"][0]["complete"]
 
 
 def test_an_engines_lock_is_cleared_only_when_its_holder_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,9 +48,11 @@ class Cluster:
     def __init__(self, kubeconfig: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._http = api_client(kubeconfig)
         self._sleep = sleep
+        self._closed = False
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; threads that still ask get an EngineError."""
+        self._closed = True
         self._http.close()
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
@@ -104,7 +106,8 @@ class Cluster:
         timeout = httpx.Timeout(30.0, read=_SILENCE_SECONDS)
         with self._http.stream("GET", path, params=query, timeout=timeout) as answer:
             if answer.is_error:
-                raise LogUnavailableError(answer.status_code, answer.read().decode(errors="replace")[:300])
+                answer.read()
+                raise LogUnavailableError(answer.status_code, _reason(answer))
             yield from answer.iter_bytes()
 
     def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -112,8 +115,13 @@ class Cluster:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._sleep(min(_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS))
+            if self._closed:
+                break
             try:
                 answer = self._http.request(method, path, **options)
+            except RuntimeError:
+                # Closed between the question and the request.
+                break
             except httpx.TransportError as error:
                 last = type(error).__name__
                 _LOG.debug("%s %s: %s", method, path, last)
@@ -139,7 +147,7 @@ class LogUnavailableError(Exception):
     """The API server has no log for the container now."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"{status}: {message}")
+        super().__init__(message)
         self.status = status
 
 

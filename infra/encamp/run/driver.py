@@ -62,7 +62,7 @@ def run_job(request: JobRequest, context: Context) -> RunResult:
     records = context.records()
     try:
         intent = _intent(request, environment, context)
-        return _Driver(request, context, environment, storage=storage, records=records, intent=intent).run()
+        return _Driver(request, context, environment, records=records, intent=intent).run()
     finally:
         records.close()
 
@@ -101,14 +101,12 @@ class _Driver:
         context: Context,
         environment: EnvironmentOutputs,
         *,
-        storage: Storage,
         records: Records,
         intent: Intent,
     ) -> None:
         self._request = request
         self._context = context
         self._environment = environment
-        self._storage = storage
         self._records = records
         self._intent = intent
         self._folder = context.job_folder(intent.name)
@@ -206,7 +204,7 @@ class _Driver:
             self._records,
             self._lease,
             self._intent,
-            storage=self._storage,
+            client=self._context.client,
             streams=self._streams,
             teardown=teardown,
             show=self._context.show,

@@ -13,16 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
 from encamp.run.receipt import RECEIPT, build_receipt, node_seconds
+from encamp.run.recover import recover_logs
 from encamp.run.seal import seal_logs
 from encamp.run.states import Outcome, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from encamp.cloud.storage import Storage
+    from encamp.cloud.rest import GoogleClient
     from encamp.run.intent import Intent
     from encamp.run.records import Lease, Records
     from encamp.run.replicas import Replica
@@ -75,7 +77,7 @@ class Ending:
         lease: Lease,
         intent: Intent,
         *,
-        storage: Storage,
+        client: GoogleClient,
         streams: LogStreams,
         teardown: Teardown,
         show: Callable[[str], None],
@@ -85,7 +87,8 @@ class Ending:
         self._records = records
         self._lease = lease
         self._intent = intent
-        self._storage = storage
+        self._client = client
+        self._storage = Storage(client)
         self._streams = streams
         self._teardown = teardown
         self._show = show
@@ -131,6 +134,7 @@ class Ending:
     def _seal(self) -> tuple[dict[str, Any], bool]:
         self._show("sealing the logs")
         self._streams.drain(_DRAIN_SECONDS)
+        recover_logs(self._client, self._intent, self._streams, self._show)
         seal = seal_logs(
             self._storage, self._intent.bucket, self._intent.prefix, self._intent.replicas, self._streams.log
         )

@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JOB_LABEL, JobPlace, leftovers
-from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
 from encamp.run.candidates import Candidate, Stranger, candidates, strangers
 from encamp.run.ending import Ending, RunResult
@@ -104,12 +103,8 @@ class _Reaper:
         self._lease: Lease
         self._cancelled = threading.Event()
         self._folder = context.job_folder(self._intent.name)
-        self._streams = LogStreams(
-            self._cluster,
-            self._intent.namespace,
-            self._folder / "logs",
-            context.log if candidate.record is None else _silent,
-        )
+        self._shown = False
+        self._streams = LogStreams(self._cluster, self._intent.namespace, self._folder / "logs", self._log)
         limits = Limits(self._intent.max_running_seconds, None, len(self._intent.replicas))
         watch = Watch(context.show, self._entered, context.pools(self._intent.cluster), context.allocatable)
         began = candidate.record.times.get(State.RUNNING) if candidate.record else None
@@ -126,21 +121,22 @@ class _Reaper:
 
     def run(self, *, dry_run: bool, wait: bool) -> Finding:
         job = self._intent.job_id
-        outcome, why = self._settled()
-        if outcome is None and not wait:
-            return Finding(job, Verdict.HELD, why)
-        if dry_run:
-            verdict = Verdict.WOULD_END if outcome is not None else Verdict.HELD
-            return Finding(job, verdict, why)
+        outcome, ended, why = self._settled()
+        over = outcome is not None or ended
+        if dry_run or not (over or wait):
+            return Finding(job, Verdict.WOULD_END if over else Verdict.HELD, why)
+        self._shown = not over
         self._lease = self._records.adopt(job, self._intent.name, self._intent.to_json())
+        self._records.move(self._lease, State.PREPARING)
         engine = self._engine()
         with (
             LeaseKeeper(self._records, self._lease, self._cancelled.set),
             Interrupts(self._context.show, self._cancelled.set) as interrupts,
         ):
+            if ended:
+                outcome = self._supervisor.look()[0]
             if outcome is None:
                 self._context.show(f"{job} still trains; supervising it to its end")
-                self._records.move(self._lease, State.PREPARING)
                 outcome = self._supervisor.run()
             interrupts.ending()
             self._context.show(f"{job}: {why}")
@@ -153,33 +149,22 @@ class _Reaper:
         self._streams.close()
         self._cluster.close()
 
-    def _settled(self) -> tuple[Outcome | None, str]:
-        """How the job has ended, None while it may go on; and why that is so."""
+    def _settled(self) -> tuple[Outcome | None, bool, str]:
+        """The outcome where it is known without looking at pods; whether the training has ended; and why."""
         record = self._candidate.record
+        exists, ended = self._supervisor.peek()
         if record is not None and record.outcome is not None:
-            self._look()
-            return record.outcome, "its driver died after the training had ended"
-        cancelling = record is not None and record.state is State.CANCELLING
-        outcome, exists = self._look()
-        if cancelling:
-            return Outcome(State.CANCELLED, "cancelled by the user"), "it was being cancelled"
-        if outcome is not None and exists:
-            return outcome, "its training has ended"
+            return record.outcome, False, "its driver died after the training had ended"
+        if ended:
+            return None, True, "its training has ended"
         if not exists:
             what = "its driver died before the training began" if record else "its JobSet is gone"
-            return Outcome(State.FAILED, what), what
+            return Outcome(State.FAILED, what), False, what
         if time.time() > self._intent.deadline:
-            return Outcome(State.CANCELLED, "its deadline has passed"), "its deadline has passed"
+            what = "its deadline has passed"
+            return Outcome(State.CANCELLED, what), False, what
         until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self._intent.deadline))
-        return None, f"it still trains, and may until {until}; `encamp reap --wait` supervises it"
-
-    def _look(self) -> tuple[Outcome | None, bool]:
-        """The JobSet's own verdict, and whether there is a JobSet."""
-        exists = self._cluster.get("jobsets", self._intent.namespace, self._intent.name) is not None
-        if not exists:
-            return None, False
-        outcome, _ = self._supervisor.look()
-        return outcome, True
+        return None, False, f"it still trains, and may until {until}; `encamp reap --wait` supervises it"
 
     def _reachable(self) -> Cluster:
         environment = self._context.environment(self._intent.environment)
@@ -214,12 +199,17 @@ class _Reaper:
             self._records,
             self._lease,
             self._intent,
-            storage=Storage(self._context.client),
+            client=self._context.client,
             streams=self._streams,
             teardown=teardown,
             show=self._context.show,
             hourly=self._context.hourly,
         )
+
+    def _log(self, replica: str, line: str) -> None:
+        """Lines of a job that has ended are sealed, not shown; those of one that goes on are."""
+        if self._shown:
+            self._context.log(replica, line)
 
     def _entered(self, state: State) -> None:
         # Before the job is adopted there is nothing to write to; afterwards the state is on record.
@@ -264,10 +254,6 @@ def _sweep(stranger: Stranger, context: Context) -> None:
         cluster.close()
     if left:
         raise TeardownError(f"the cloud still lists {', '.join(map(str, left))}", hint="run `encamp reap` again")
-
-
-def _silent(replica: str, line: str) -> None:
-    """Lines that a dead driver has shown before."""
 
 
 def worst(findings: list[Finding]) -> EncampError | None:

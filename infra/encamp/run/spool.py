@@ -13,7 +13,7 @@ from collections import deque
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from encamp.run.replicas import Replica
@@ -74,7 +74,7 @@ class ReplicaLog:
             else:
                 file.seek(0, os.SEEK_END)
                 if self.state["attempts"]:
-                    self._write(f"[encamp] {self.replica} was started again as {replica.pod}".encode())
+                    self._write(_again(self.replica, replica.pod))
                 self.state["attempts"] += 1
             self.state.update(
                 pod=replica.pod,
@@ -134,6 +134,30 @@ class ReplicaLog:
         with self._lock:
             self.state.update(exitCode=replica.exit_code, termination=replica.termination)
             self._save()
+
+    def replace(self, lines: Iterable[tuple[str, str]]) -> bool:
+        """Take the whole log from elsewhere: pods and lines in order. False where the spool has more than that."""
+        draft = self.path.with_suffix(".log.new")
+        with self._lock, draft.open("wb") as stream:
+            pods: list[str] = []
+            for pod, text in lines:
+                if pods and pod != pods[-1]:
+                    stream.write(_again(self.replica, pod) + b"\n")
+                if not pods or pod != pods[-1]:
+                    pods.append(pod)
+                stream.write(text.encode() + b"\n")
+            taken = stream.tell()
+            held = self.path.stat().st_size if self.path.exists() else 0
+            if taken < held:
+                draft.unlink()
+                return False
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            draft.replace(self.path)
+            self.state.update(complete=True, reason="", attempts=len(pods), pod=pods[-1] if pods else "")
+            self._save()
+        return True
 
     def last_lines(self) -> tuple[str, ...]:
         """The end of the log, ten lines at most."""
@@ -206,6 +230,10 @@ class ReplicaLog:
         draft = self._state_path.with_suffix(".json.new")
         draft.write_text(json.dumps(self.state))
         draft.replace(self._state_path)
+
+
+def _again(replica: str, pod: str) -> bytes:
+    return f"[encamp] {replica} was started again as {pod}".encode()
 
 
 def _second(stamp: bytes) -> str:

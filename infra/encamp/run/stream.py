@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _RETRY_SECONDS = 1.0
 _CLOSE_SECONDS = 0.5
+_NO_LOG = "the API server has no log"
 #: How often a log that cannot be read of a pod that has ended is asked for again.
 _ATTEMPTS_AT_END = 5
 
@@ -79,15 +80,18 @@ class LogStreams:
             before.join()
         log.begin(replica)
         misses = 0
+        ended_well = False
         while not self._stop.is_set():
             trouble = self._read(replica, log, follow=True)
+            ended_well = not trouble or (ended_well and trouble.startswith(_NO_LOG))
             now = self._look(replica)
             if now is None:
                 # The end of the stream is the end of the log, unless the connection broke before.
-                log.end(replica, complete=not trouble, reason=trouble and f"the pod is gone; {trouble}")
+                log.end(None, complete=ended_well, reason="" if ended_well else f"the pod is gone; {trouble}")
                 return
             if now.exit_code is not None or now.phase in {"Succeeded", "Failed"}:
-                trouble = self._read(replica, log, follow=False)
+                # Once a stream has ended by itself there is no more, whatever became of the pod's node since.
+                trouble = "" if ended_well else self._read(replica, log, follow=False)
                 misses += bool(trouble)
                 if not trouble or misses >= _ATTEMPTS_AT_END:
                     log.end(now, complete=not trouble, reason=trouble)
@@ -104,8 +108,8 @@ class LogStreams:
                 if self._stop.is_set():
                     return "the reading was stopped"
         except LogUnavailableError as error:
-            return f"the API server has no log ({error})"
-        except (httpx.HTTPError, EncampError) as error:
+            return f"{_NO_LOG} ({error})"
+        except (httpx.HTTPError, EncampError, RuntimeError) as error:
             return f"the connection broke ({type(error).__name__})"
         return ""
 

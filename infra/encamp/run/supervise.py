@@ -116,6 +116,11 @@ class Supervisor:
             if self._cancelled.is_set():
                 return Outcome(State.CANCELLED, "cancelled by the user")
 
+    def peek(self) -> tuple[bool, bool]:
+        """Whether there is a JobSet, and whether it has ended; begins no stream and shows nothing."""
+        job_set = self._cluster.get("jobsets", self._namespace, self._job_set)
+        return job_set is not None, job_set is not None and bool(_terminal(job_set))
+
     def look(self) -> tuple[Outcome | None, int]:
         """Look once: the outcome, if there is one by now, and how many pods there are."""
         job_set = self._cluster.get("jobsets", self._namespace, self._job_set)
@@ -137,6 +142,8 @@ class Supervisor:
         if before is not None and before.exit_code is not None and replica.exit_code is None:
             return
         self.seen[replica.uid] = replica
+        if replica.exit_code is not None and (before is None or before.exit_code is None):
+            self._streams.log(replica.name).ended(replica)
         words = _words(replica)
         if words and self._said.get(replica.uid) != words:
             self._said[replica.uid] = words
@@ -150,20 +157,14 @@ class Supervisor:
             self._watch.entered(State.RUNNING)
 
     def _verdict(self, job_set: dict[str, Any]) -> Outcome | None:
-        status = job_set.get("status", {})
-        ended = {
-            condition["type"]: condition
-            for condition in status.get("conditions") or []
-            if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}
-        }
-        terminal = status.get("terminalState") or next(iter(ended), "")
+        terminal, message = _terminal(job_set) or ("", "")
         if terminal == "Completed":
             return Outcome(State.SUCCEEDED)
         if terminal != "Failed":
             return None
         if self._out_of_time():
             return Outcome(State.CANCELLED, self._too_long())
-        failure = self._failure(ended.get("Failed", {}).get("message", "the JobSet failed"))
+        failure = self._failure(message or "the JobSet failed")
         return Outcome(State.FAILED, _message(failure), failure)
 
     def _out_of_time(self) -> bool:
@@ -221,6 +222,15 @@ class Supervisor:
             self._watch.show(f"{error.what}; the job goes on, and watching it is tried again")
         elif now - self._unreachable_since > _OUTAGE_SECONDS:
             raise error
+
+
+def _terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
+    """The JobSet's terminal state and what it says of it, None while it goes on."""
+    status = job_set.get("status", {})
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
+            return status.get("terminalState") or condition["type"], condition.get("message", "")
+    return (status["terminalState"], "") if status.get("terminalState") else None
 
 
 def _words(replica: Replica) -> str:

@@ -1,0 +1,66 @@
+"""Cloud Logging: what containers have written, long after their pods and nodes are gone.
+
+GKE's agent sends every container's lines there within seconds, with the pod's labels (cloud.google.com, "GKE logs":
+resource ``k8s_container``; dots in label keys become underscores).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.endpoints import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from encamp.cloud.rest import GoogleClient
+
+_PAGE_SIZE = 1000
+
+
+@dataclass(frozen=True)
+class LoggedLine:
+    """One line of a container; ``time`` is RFC 3339."""
+
+    pod: str
+    time: str
+    text: str
+
+
+def container_lines(
+    client: GoogleClient, project: str, *, cluster: str, namespace: str, container: str, labels: Mapping[str, str]
+) -> Iterator[LoggedLine]:
+    """The lines of all containers of a name whose pods carry the labels, oldest first.
+
+    Raises:
+        RestError: the entries cannot be listed.
+    """
+    resource = {"cluster_name": cluster, "namespace_name": namespace, "container_name": container}
+    wanted = [
+        'resource.type="k8s_container"',
+        *(f"resource.labels.{key}={json.dumps(value)}" for key, value in resource.items()),
+        *(f'labels."k8s-pod/{key.replace(".", "_")}"={json.dumps(value)}' for key, value in labels.items()),
+    ]
+    body: dict[str, Any] = {
+        "resourceNames": [f"projects/{project}"],
+        "filter": " AND ".join(wanted),
+        "orderBy": "timestamp asc",
+        "pageSize": _PAGE_SIZE,
+    }
+    while True:
+        page = client.json(Service.LOGGING, "POST", "/v2/entries:list", json=body)
+        for entry in page.get("entries", []):
+            pod = entry.get("resource", {}).get("labels", {}).get("pod_name", "")
+            yield LoggedLine(pod, entry.get("timestamp", ""), _text(entry))
+        if not page.get("nextPageToken"):
+            return
+        body["pageToken"] = page["nextPageToken"]
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    """The line as written; one that was a JSON object comes as data and is written as JSON again."""
+    if "textPayload" in entry:
+        return str(entry["textPayload"]).removesuffix("\n")
+    return json.dumps(entry.get("jsonPayload", {}))
