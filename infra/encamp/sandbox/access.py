@@ -8,6 +8,7 @@ with the administrator's certificate.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import secrets
 import shlex
@@ -144,12 +145,23 @@ def _write_executables(layout: Layout, tools: dict[str, Path], path: str) -> Non
             f'exec {python} -m encamp.sandbox.language_host "$@"\n',
         )
     for name, binary in tools.items():
-        link = layout.bin / name
-        if not (link.is_symlink() and link.readlink() == binary):
-            temporary = layout.bin / f".{name}.new"
-            temporary.unlink(missing_ok=True)
-            temporary.symlink_to(binary)
-            temporary.replace(link)
+        _place(binary, layout.bin / name)
+
+
+def _place(binary: Path, target: Path) -> None:
+    """Put a tool into the folder itself: the engine warns of a language host that does not lie beside its own file."""
+    with contextlib.suppress(OSError):
+        found, wanted = target.stat(follow_symlinks=False), binary.stat()
+        if (found.st_size, int(found.st_mtime)) == (wanted.st_size, int(wanted.st_mtime)):
+            return
+    temporary = target.with_name(f".{target.name}.new")
+    temporary.unlink(missing_ok=True)
+    try:
+        temporary.hardlink_to(binary)
+    except OSError:
+        # The cache lies on another file system, or the system allows no links to it.
+        shutil.copy2(binary, temporary)
+    temporary.replace(target)
 
 
 def _auth_plugin(token: str) -> str:
