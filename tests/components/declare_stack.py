@@ -42,7 +42,7 @@ class Recorder(pulumi.runtime.Mocks):
         self.resources[f"{args.typ} {args.name}"] = dict(args.inputs)
         return f"{args.name}-id", {**args.inputs, **COMPUTED.get(args.typ, {})}
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"components call no functions, but {args.token} was called")
 
 
@@ -63,7 +63,7 @@ def main(stack: str) -> None:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
     _sync_await(runtime_stack.run_pulumi_func(lambda: declare(stack)))
-    print(json.dumps(recorder.resources, default=lambda asset: asset.path))
+    sys.stdout.write(json.dumps(recorder.resources, default=lambda asset: asset.path))
 
 
 if __name__ == "__main__":

@@ -26,13 +26,13 @@ EXAMPLE = "examples/digits"
 def command(*, keep_sandbox: bool) -> None:
     """Run an example job through the sandbox: from job file to trained model to nothing left."""
     from encamp.sandbox.layout import Layout  # noqa: PLC0415 - `--help` starts without it
-    from encamp.sandbox.status import STOPPED, sandbox_status  # noqa: PLC0415
+    from encamp.sandbox.status import RUNNING, STARTING, sandbox_status  # noqa: PLC0415
 
     checkout = repository()
     if checkout is None:
         raise UsageError("the demo runs from a checkout", hint="clone the repository and run `make demo` there")
     layout = Layout.create()
-    was_up = sandbox_status(layout).state != STOPPED
+    was_up = sandbox_status(layout).state in (RUNNING, STARTING)
     try:
         _demo(checkout, layout)
     finally:
