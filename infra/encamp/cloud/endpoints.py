@@ -26,8 +26,8 @@ def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:
     """Root URL of a service, without a final slash.
 
     ``CLOUDSDK_API_ENDPOINT_OVERRIDES_<SERVICE>`` goes first, for storage ``API_ENDPOINT_OVERRIDE`` second, which is
-    google-cloud-storage's own. gcloud's override of storage ends with ``/storage/v1/``, those of the others at the root;
-    both forms are understood.
+    google-cloud-storage's own. gcloud's override of storage ends with ``/storage/v1/``, those of the others at the
+    root; both forms are understood.
     """
     variables = os.environ if environ is None else environ
     override = variables.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
