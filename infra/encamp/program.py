@@ -5,12 +5,14 @@ This is the only reader of ``pulumi.Config``. It knows neither which cloud serve
 
 Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment.py``).
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
-in seconds since the epoch where somebody decided it before.
+in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
+file, which its package path is relative to.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pulumi
@@ -19,8 +21,6 @@ from encamp.errors import EncampError, PlanError, UsageError
 from encamp.resources import repository
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from encamp.plan.model import JobPlan
     from encamp.plan.package import LocalPackage
     from encamp.spec.environment import EnvironmentSpec
@@ -77,7 +77,13 @@ def _job(config: pulumi.Config) -> None:
     environment_stack = config.require("environmentStack")
     environment = load_environment(environment_stack, checkout)
     _same_project(environment, pulumi.Config("gcp").get("project"))
-    found = read_job_stack(config.require_object("job"), repository=checkout, stack=pulumi.get_stack())
+    folder = config.get("jobFolder")
+    found = read_job_stack(
+        config.require_object("job"),
+        repository=checkout,
+        stack=pulumi.get_stack(),
+        folder=Path(folder) if folder else None,
+    )
     package = local_package(found)
     plan = plan_job(found.job, environment, package=package)
     for warning in plan.warnings:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from encamp.cli.job_input import ENVIRONMENT, FILE, JOB_ID
-from encamp.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.run.ending import RunResult
     from encamp.spec.environment import EnvironmentSpec
-    from encamp.spec.job_file import JobFile
 
 
 @click.command()
@@ -45,28 +42,11 @@ def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs
     plan = plan_job(found.job, target, package=local_package(found))
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
-    request = JobRequest(plan, job_data(found), environment, keep_logs=keep_local_logs)
+    job = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    request = JobRequest(plan, job, environment, job_folder=found.folder, keep_logs=keep_local_logs)
     result = run_job(request, lines.context())
     _report(result)
     sys.exit(result.exit_code)
-
-
-def job_data(found: JobFile) -> dict[str, Any]:
-    """The job as the stack's config holds it: every path relative to the repository.
-
-    Raises:
-        UsageError: encamp runs from a wheel, without a repository.
-    """
-    from encamp.resources import repository  # noqa: PLC0415
-
-    checkout = repository()
-    if checkout is None:
-        raise UsageError("jobs are run from a checkout of the project", hint="clone it and run `encamp` there")
-    data: dict[str, Any] = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    own = data.get("encamp", {})
-    if own.get("packagePath") and found.folder is not None:
-        own["packagePath"] = os.path.relpath(found.folder / own["packagePath"], checkout)
-    return data
 
 
 def _report(result: RunResult) -> None:

@@ -25,6 +25,8 @@ from encamp.run.teardown import Teardown
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from encamp.cloud.kubernetes import Cluster
     from encamp.plan.model import JobPlan
     from encamp.run.context import Context
@@ -38,13 +40,15 @@ class JobRequest:
     """A job to run.
 
     Attributes:
-        job: the Job resource as data, with its id; ``encamp.packagePath`` relative to the repository.
+        job: the Job resource as data, with its id.
+        job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
         environment: name of the environment's stack.
     """
 
     plan: JobPlan
     job: dict[str, Any]
     environment: str
+    job_folder: Path | None = None
     keep_logs: bool = False
 
 
@@ -198,7 +202,7 @@ class _Driver:
             self._context.show,
             engine=self._engine,
             stack=self._intent.stack,
-            keep_config=False,
+            committed=False,
         )
         return Ending(
             self._records,
@@ -213,7 +217,9 @@ class _Driver:
         )
 
     def _config(self) -> dict[str, Any]:
+        folder = self._request.job_folder
         return {
+            **({"encamp:jobFolder": str(folder)} if folder is not None else {}),
             "gcp:project": self._intent.project,
             "encamp:environmentStack": self._request.environment,
             "encamp:job": self._request.job,

@@ -167,9 +167,9 @@ class JobEngine:
             lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False), stack, events
         )
 
-    def remove(self, stack: str, *, keep_config: bool) -> None:
-        """Forget an empty stack; with ``keep_config`` its committed config file stays."""
-        self._run(["stack", "rm", "--yes", *(["--preserve-config"] if keep_config else []), stack], f"stack {stack}")
+    def remove(self, stack: str) -> None:
+        """Forget an empty stack; a config file in this workspace's folder stays."""
+        self._run(["stack", "rm", "--yes", "--preserve-config", stack], f"stack {stack}")
 
     def outputs(self, stack: str) -> dict[str, Any]:
         """A stack's outputs, none where it is not there; secrets stay masked."""

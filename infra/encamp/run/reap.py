@@ -193,7 +193,7 @@ class _Reaper:
             self._context.show,
             engine=engine,
             stack=self._intent.stack,
-            keep_config=self._candidate.committed,
+            committed=self._candidate.committed,
         )
         return Ending(
             self._records,

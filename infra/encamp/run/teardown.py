@@ -24,7 +24,7 @@ class Teardown:
 
     Args:
         engine: of the stack's workspace; None where there is no stack.
-        keep_config: the stack's config file is committed and stays.
+        committed: the stack's config is committed: the stack stays, empty, as its owner made it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Teardown:
         *,
         engine: JobEngine | None,
         stack: str,
-        keep_config: bool,
+        committed: bool,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class Teardown:
         self._show = show
         self._engine = engine
         self._stack = stack
-        self._keep_config = keep_config
+        self._committed = committed
         self._sleep = sleep
         self._there = False
 
@@ -121,5 +121,5 @@ class Teardown:
             )
 
     def _forget(self) -> None:
-        if self._engine is not None and self._there:
-            self._engine.remove(self._stack, keep_config=self._keep_config)
+        if self._engine is not None and self._there and not self._committed:
+            self._engine.remove(self._stack)

@@ -28,13 +28,14 @@ class JobReference(Written):
     """Id of the job; wins over the file's own."""
 
 
-def read_job_stack(data: Mapping[str, Any], *, repository: Path, stack: str) -> JobFile:
+def read_job_stack(data: Mapping[str, Any], *, repository: Path, stack: str, folder: Path | None = None) -> JobFile:
     """The job of a stack's config value ``encamp:job``, with its id.
 
     Args:
         data: ``{file, jobId?}``, or the job itself.
         repository: folder that ``file`` is relative to and must stay in.
         stack: name of the stack; the job's id is made of it where nothing else gives one.
+        folder: folder that ``packagePath`` of an inline job is relative to, the repository where there is none.
 
     Raises:
         UsageError: there is no such file, or the id has not the form of one.
@@ -42,7 +43,7 @@ def read_job_stack(data: Mapping[str, Any], *, repository: Path, stack: str) -> 
     """
     source = f"stack {stack}, encamp:job"
     if not data.keys() <= _FILE_KEYS or "file" not in data:
-        found = parse_job(data, source=source, folder=repository)
+        found = parse_job(data, source=source, folder=folder or repository)
         return found.named(found.job.job_id or job_id_from(stack))
     reading = Reading(Document(source, dict(data)))
     reference = read_model(JobReference, dict(data), reading)

@@ -137,7 +137,18 @@ def test_bad_inputs_are_told_at_preview(session: GcpSession, token: str, inputs:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"nodeConfig": {"maxRunDuration": "604801s"}}, "at most 604800s"),
+        ({"nodeConfig": {"maxRunDuration": "10368001s"}}, "at most 10368000s"),
+        (
+            {
+                "nodeConfig": {
+                    "maxRunDuration": "604801s",
+                    "flexStart": True,
+                    "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+                },
+                "management": {"autoRepair": False},
+            },
+            "at most 604800s",
+        ),
         ({"nodeConfig": {"maxRunDuration": "1h"}}, "number of seconds"),
         ({"nodeConfig": {"serviceAccount": EMAIL}}, "does not exist"),
         ({"nodeConfig": {"spot": True, "preemptible": True}}, "Only one of spot"),

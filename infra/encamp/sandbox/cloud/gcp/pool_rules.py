@@ -20,7 +20,9 @@ _REFERENCE = "cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects
 _QUEUED = "cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"
 _PROVIDER = "registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_node_pool"
 _TPU = "cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"
-_LONGEST_RUN_SECONDS = 7 * 24 * 3600
+_MAX_RUN = "cloud.google.com/compute/docs/instances/limit-vm-runtime"
+_LONGEST_RUN_SECONDS = 120 * 24 * 3600
+_LONGEST_FLEX_START_SECONDS = 7 * 24 * 3600
 _PER_ZONE = ("minNodeCount", "maxNodeCount")
 _TOTAL = ("totalMinNodeCount", "totalMaxNodeCount")
 _TAINT_EFFECTS = ("NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE")
@@ -140,9 +142,10 @@ def _run_duration(inputs: Properties, _: Context) -> Problem:
     duration = _config(inputs).get("maxRunDuration")
     if duration in (None, ""):
         return None
+    longest = _LONGEST_FLEX_START_SECONDS if _config(inputs).get("flexStart") else _LONGEST_RUN_SECONDS
     found = re.fullmatch(r"(\d+)s", str(duration))
-    if not found or not 0 < int(found[1]) <= _LONGEST_RUN_SECONDS:
-        return f"max_run_duration is a number of seconds such as 3600s, at most {_LONGEST_RUN_SECONDS}s, not {duration}"
+    if not found or not 0 < int(found[1]) <= longest:
+        return f"max_run_duration is a number of seconds such as 3600s, at most {longest}s, not {duration}"
     return None
 
 
@@ -228,7 +231,7 @@ POOL_RULES: Final = (
     _rule("spot", "cloud.google.com/kubernetes-engine/docs/concepts/spot-vms", (_C,), _spot, api=True),
     _rule("compact placement", _TOOLKIT, ("placementPolicy", "nodeLocations", "location"), _compact),
     _rule("TPU topology", _TPU, ("placementPolicy", _C), _topology, api=True),
-    _rule("run duration", _PROVIDER + "#max_run_duration", (_C,), _run_duration, api=True),
+    _rule("run duration", f"{_MAX_RUN} (120 days), {_QUEUED} (7 days)", (_C,), _run_duration, api=True),
     _rule(
         "pods per node", "cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr",
         ("maxPodsPerNode", "cluster"), _max_pods, api=True,
