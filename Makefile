@@ -17,20 +17,21 @@ tools: setup ## build the sandbox's tools, once per version
 demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo
 
-test: tools ## every test
-	$(BIN)/python -m pytest
+test: tools ## every test that needs neither root nor Debian's packages
+	$(BIN)/python -m pytest -m "not system"
 
-test-system: tools ## the tests that need the engine or the control plane
-	$(BIN)/python -m pytest -m sandbox
+test-system: tools ## the tests that need root or Debian's packages
+	$(BIN)/python -m pytest -m system
 
 check: setup ## style, types, import contracts, and the tests that need nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not sandbox"
+	$(BIN)/python -m pytest -m "not sandbox and not system"
 
 bench: tools ## each benchmark against its floor or a peer
+	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
 lock: ## write requirements.lock anew from pyproject.toml; needs uv

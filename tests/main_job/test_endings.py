@@ -1,0 +1,111 @@
+"""How jobs end: in every case with every log kept, the stack gone and nothing left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from encamp.cloud.resources import Container
+from encamp.cloud.rest import GoogleClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.main_job.conftest import Camp
+
+pytestmark = pytest.mark.sandbox
+
+CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
+REPLICAS = ["master-replica-0", "worker-replica-0", "worker-replica-1"]
+
+
+def test_the_masters_success_is_the_jobs_and_stops_the_others(camp: Camp, job: Callable[..., str]) -> None:
+    path = job("chief-0=exit:0:6", "worker-0=sleep", "worker-1=sleep")
+    said = camp.encamp("run", path, "--job-id", "master_succeeds")
+    assert "the job is SUCCEEDED" in said
+    assert "worker-replica-1 | worker-1 is here and will sleep" in said
+    for replica in REPLICAS:
+        assert "is here and will" in camp.read("master_succeeds", f"logs/{replica}.log")
+    manifest = json.loads(camp.read("master_succeeds", "logs/manifest.json"))
+    assert [entry["replica"] for entry in manifest["replicas"]] == REPLICAS
+    receipt = camp.receipt("master_succeeds")
+    assert receipt["outcome"]["state"] == "SUCCEEDED"
+    assert receipt["left"] == []
+    assert all(resource["created"] and resource["deleted"] for resource in receipt["resources"])
+    camp.assert_nothing_left()
+
+
+def test_a_replica_that_fails_for_good_fails_the_job_and_says_why(camp: Camp, job: Callable[..., str]) -> None:
+    said = camp.encamp(
+        "run", job("chief-0=sleep", "worker-0=sleep", "worker-1=exit:3:5"), "--job-id", "worker_fails", code=1
+    )
+    assert "worker 1 exited with a non-zero status of 3" in said
+    tail = said.partition("the last lines of worker-replica-1:")[2]
+    assert "worker-1 ends with 3" in tail
+    assert camp.receipt("worker_fails")["outcome"]["state"] == "FAILED"
+    assert "worker-1 ends with 3" in camp.read("worker_fails", "logs/worker-replica-1.log")
+    camp.assert_nothing_left()
+
+
+def test_an_interrupt_cancels_and_a_second_one_changes_nothing(
+    camp: Camp, job: Callable[..., str], until_said: Callable[..., list[str]]
+) -> None:
+    process = camp.start("run", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "interrupted")
+    until_said(process, "the job is RUNNING")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 5, said
+    assert "going on" in said or "goes on" in said
+    receipt = camp.receipt("interrupted")
+    assert receipt["outcome"]["state"] == "CANCELLED"
+    for replica in REPLICAS:
+        assert "will sleep" in camp.read("interrupted", f"logs/{replica}.log")
+    camp.assert_nothing_left()
+
+
+def test_a_job_runs_out_of_its_time(camp: Camp, job: Callable[..., str]) -> None:
+    path = job("chief-0=sleep", scheduling={"maxRunningTime": "3s"})
+    said = camp.encamp("run", path, "--job-id", "too_long", code=5)
+    assert "maxRunningTime" in said
+    assert camp.receipt("too_long")["outcome"]["state"] == "CANCELLED"
+    camp.assert_nothing_left()
+
+
+def test_a_job_id_is_used_once(camp: Camp, job: Callable[..., str]) -> None:
+    path = job()
+    camp.encamp("run", path, "--job-id", "only_once")
+    said = camp.encamp("run", path, "--job-id", "only_once", code=2)
+    assert "only_once" in said
+    assert "never used again" in said
+
+
+def test_pods_that_no_pool_can_host_are_explained_within_seconds(
+    camp: Camp, job: Callable[..., str], until_said: Callable[..., list[str]]
+) -> None:
+    process = camp.start("run", job("chief-0=sleep"), "--job-id", "no_pool")
+    until_said(process, "the job is RUNNING")
+    container = Container(GoogleClient())
+    (pool,) = (found["name"] for found in container.node_pools(CLUSTER))
+    container.delete_node_pool(CLUSTER, pool)
+    said = until_said(process, "is missing in the cluster", seconds=30)
+    assert pool in said[-1]
+    pending = camp.tool(
+        "kubectl", "get", "pods", "-n", "encamp-jobs", "--field-selector=status.phase=Pending", "-o", "json"
+    )
+    messages = [
+        condition["message"]
+        for pod in json.loads(pending)["items"]
+        for condition in pod["status"].get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+    assert messages
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 5
+    camp.assert_nothing_left()

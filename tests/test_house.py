@@ -1,0 +1,61 @@
+"""The house itself: nothing lies in it that no runner collects and no reader finds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from encamp.cli.main import VERBS, cli
+from encamp.errors import ExitCode
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LONGEST_MODULE = 400
+
+
+def tracked(*patterns: str) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+def test_every_test_file_is_collected() -> None:
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = {line.partition("::")[0] for line in collected.stdout.splitlines() if "::" in line}
+    assert files == {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "tests").rglob("test_*.py")}
+
+
+def test_every_verb_has_help_and_stands_in_the_readme() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    for verb in VERBS:
+        command = cli.get_command(cli.make_context("encamp", ["--help"], resilient_parsing=True), verb)
+        assert command is not None
+        assert command.help
+        assert re.search(rf"(encamp|make) {verb}\b", readme), verb
+
+
+def test_every_exit_code_stands_in_the_readme() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    assert re.findall(r"^\| (\d) \|", readme, re.MULTILINE) == [str(int(code)) for code in ExitCode]
+
+
+def test_every_room_stands_on_the_map() -> None:
+    rooms = {path.parts[2] for name in tracked("infra/encamp/*/*.py") if len((path := Path(name)).parts) > 3}
+    assert all(f"`{room}/`" in (REPOSITORY / "infra" / "README.md").read_text() for room in rooms)
+
+
+def test_no_module_has_grown_past_its_room() -> None:
+    lengths = {name: len((REPOSITORY / name).read_text().splitlines()) for name in tracked("infra/**/*.py")}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
+
+
+def test_the_lock_names_no_registry() -> None:
+    text = (REPOSITORY / "requirements.lock").read_text()
+    assert "://" not in text
+    assert "--index-url" not in text
