@@ -38,10 +38,9 @@ def test_a_committed_stack_declares_what_its_golden_says(path: Path, *, rewrite_
             assert set(inputs.pop("data")) == {"bootstrap.py", "bootstrap.json"}
         if key.startswith("kubernetes:jobset"):
             assert inputs.pop("spec")["replicatedJobs"]
-    golden = REPOSITORY / "tests" / "golden" / f"stack-{stack}" / "resources.yaml"
+    golden = Path(__file__).with_name("golden") / f"{stack}.yaml"
     written = yaml.safe_dump(resources, sort_keys=True, width=110, allow_unicode=True)
     if rewrite_goldens:
-        golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(written)
     assert yaml.safe_load(golden.read_text()) == yaml.safe_load(written)
 
