@@ -63,6 +63,14 @@ def test_with_a_full_cache_nothing_is_started(cache: Path, monkeypatch: pytest.M
     assert all(path.is_file() and cache in path.parents for path in binaries.values())
 
 
+def test_the_sandbox_comes_up_without_what_is_built_on_demand(cache: Path) -> None:
+    _fill()
+    assert cache in installed()["gcsfuse"].parents
+    installed()["gcsfuse"].unlink()
+    assert missing() == []
+    assert "gcsfuse" not in installed()
+
+
 def test_what_is_missing_is_named(cache: Path) -> None:
     _fill()
     (build_folder(TOOLS["jobset"]) / "manifests.json").unlink()

@@ -8,8 +8,18 @@ checkouts share one cache and an upgrade never meets an old binary. Nothing is d
 
 from __future__ import annotations
 
-from encamp.sandbox.tools.build import BuildProgress, ensure
+from encamp.sandbox.tools.build import BuildProgress, ensure, ensure_one
 from encamp.sandbox.tools.catalog import TOOLS, Tool, cache_folder, installed, missing
 from encamp.sandbox.tools.progress import BuildLines
 
-__all__ = ["TOOLS", "BuildLines", "BuildProgress", "Tool", "cache_folder", "ensure", "installed", "missing"]
+__all__ = [
+    "TOOLS",
+    "BuildLines",
+    "BuildProgress",
+    "Tool",
+    "cache_folder",
+    "ensure",
+    "ensure_one",
+    "installed",
+    "missing",
+]

@@ -1,18 +1,19 @@
-"""``python -m encamp.sandbox.tools``: build the tools that are missing, with a line for whatever takes long."""
+"""``python -m encamp.sandbox.tools [NAME...]``: build what is missing; a line for what takes long."""
 
 from __future__ import annotations
 
 import sys
 
 from encamp.errors import EncampError
-from encamp.sandbox.tools import BuildLines, ensure
+from encamp.sandbox.tools import TOOLS, BuildLines, ensure_one
 
 
 def main() -> int:
     """Build; the exit code is the error's."""
     lines = BuildLines(sys.stderr)
     try:
-        ensure(lines.show)
+        for name in sys.argv[1:] or TOOLS:
+            ensure_one(TOOLS[name], lines.show)
     except EncampError as error:
         lines.close_line()
         sys.stderr.write(f"error: {error}\n")

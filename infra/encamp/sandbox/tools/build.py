@@ -70,12 +70,17 @@ def ensure(report: Callable[[BuildProgress], None]) -> dict[str, Path]:
     Raises:
         SandboxError: there is no Go, or a build failed; says why and what to try.
     """
-    absent = missing()
-    if absent:
-        _check_machine()
-        for tool in absent:
-            _ensure_one(tool, report)
+    for tool in missing():
+        ensure_one(tool, report)
     return installed()
+
+
+def ensure_one(tool: Tool, report: Callable[[BuildProgress], None]) -> Path:
+    """Build a tool if it is missing and give the folder of its binaries. Raises SandboxError as ``ensure`` does."""
+    if not is_installed(tool):
+        _check_machine()
+        _build_one(tool, report)
+    return build_folder(tool)
 
 
 def _check_machine() -> None:
@@ -101,7 +106,7 @@ def _check_machine() -> None:
         )
 
 
-def _ensure_one(tool: Tool, report: Callable[[BuildProgress], None]) -> None:
+def _build_one(tool: Tool, report: Callable[[BuildProgress], None]) -> None:
     started = time.monotonic()
 
     def tell(text: str, *, done: bool = False) -> None:

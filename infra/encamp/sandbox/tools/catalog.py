@@ -34,6 +34,7 @@ class Tool:
         packages: each main package below the module (empty for the module itself) and its binary's name.
         stamps: variables that the linker sets to the version, full import paths.
         manifests: folders of Kubernetes manifests in the module that are kept beside the binary as ``manifests.json``.
+        on_demand: the sandbox comes up without it; it is built when something first needs it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Tool:
     packages: dict[str, str]
     stamps: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
+    on_demand: bool = False
 
     @property
     def folder(self) -> Path:
@@ -118,6 +120,13 @@ TOOLS: dict[str, Tool] = {
             {"cmd/pulumi": "pulumi"},
             stamps=("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",),
         ),
+        Tool(
+            "gcsfuse",
+            "github.com/googlecloudplatform/gcsfuse/v3",
+            {"": "gcsfuse"},
+            stamps=("github.com/googlecloudplatform/gcsfuse/v3/common.gcsfuseVersion",),
+            on_demand=True,
+        ),
     )
 }
 
@@ -148,8 +157,8 @@ def is_installed(tool: Tool) -> bool:
 
 
 def missing() -> list[Tool]:
-    """The tools that still have to be built."""
-    return [tool for tool in TOOLS.values() if not is_installed(tool)]
+    """The tools that still have to be built before the sandbox can come up."""
+    return [tool for tool in TOOLS.values() if not tool.on_demand and not is_installed(tool)]
 
 
 def installed() -> dict[str, Path]:
@@ -161,7 +170,12 @@ def installed() -> dict[str, Path]:
     if absent := missing():
         names = ", ".join(tool.name for tool in absent)
         raise SandboxError(f"tools of the sandbox are not built yet: {names}", hint="encamp sandbox up builds them")
-    return {name: build_folder(tool) / name for tool in TOOLS.values() for name in tool.packages.values()}
+    return {
+        name: build_folder(tool) / name
+        for tool in TOOLS.values()
+        for name in tool.packages.values()
+        if not tool.on_demand or is_installed(tool)
+    }
 
 
 @functools.cache
