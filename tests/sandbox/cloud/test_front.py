@@ -135,7 +135,9 @@ def test_storage_obeys_iam(processes: Processes, admin: httpx.Client) -> None:
         admin.post(upload, params={"uploadType": "media", "name": "jobs/2/secret"}, content=b"x")
         stolen = client.post(f"{listing}/jobs%2F1%2Fz/compose", json={"sourceObjects": [{"name": "jobs/2/secret"}]})
         copied = client.post(f"{listing}/jobs%2F2%2Fsecret/rewriteTo/b/iam-bucket/o/jobs%2F1%2Fz")
-        assert [stolen.status_code, copied.status_code] == [403, 403]
+        moved = client.post(f"{listing}/jobs%2F2%2Fsecret/moveTo/o/jobs%2F1%2Fz")
+        assert [stolen.status_code, copied.status_code, moved.status_code] == [403, 403, 403]
+        assert client.post(f"{listing}/jobs%2F1%2Fa/moveTo/o/jobs%2F1%2Fb").json()["name"] == "jobs/1/b"
         for path in ("/encamp/v1/faults", f"/container/v1/{PROJECT}/locations/-/clusters", "/storage/v1/b"):
             assert client.get(path).status_code == 403
 

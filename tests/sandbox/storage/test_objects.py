@@ -108,6 +108,7 @@ def test_listing_rolls_up_and_pages(run: Any) -> None:
                 break
         assert seen == ["a", "a/", "b/", "z"]
         assert (await names(client, startOffset="a/2", endOffset="z"))[0] == ["a/2", "b/1", "b/c/1"]
+        assert (await names(client, prefix="z", startOffset="", endOffset="", matchGlob=""))[0] == ["z"]
         assert (await names(client, matchGlob="*/1"))[0] == ["a/1", "b/1", "b/c/1"]
 
     run(test)
@@ -213,6 +214,20 @@ def test_a_resumable_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(finish(asyncio.run(begin())))
 
 
+def test_a_client_that_takes_308_for_a_redirection_gets_another_answer(run: Any) -> None:
+    async def test(client: httpx.AsyncClient) -> None:
+        location = (await client.post(UPLOAD, params={"uploadType": "resumable", "name": "x"})).headers["location"]
+        headers = {"content-range": "bytes 0-3/*", "x-guploader-no-308": "yes"}
+        part = await client.post(location, headers=headers, content=b"half")
+        assert (part.status_code, part.headers["x-http-status-code-override"]) == (200, "308")
+        assert part.headers["range"] == "bytes=0-3"
+        done = await client.post(location, headers=headers | {"content-range": "bytes 4-7/8"}, content=b"rest")
+        assert "x-http-status-code-override" not in done.headers
+        assert done.json()["size"] == "8"
+
+    run(test)
+
+
 def test_the_precondition_of_a_session_is_checked_at_its_end(run: Any) -> None:
     async def test(client: httpx.AsyncClient) -> None:
         query = {"uploadType": "resumable", "name": "x", "ifGenerationMatch": "0"}
@@ -236,6 +251,28 @@ def test_copies_and_concatenations(run: Any) -> None:
         await client.delete(f"{OBJECTS}/a%2Fb")
         assert (await client.get(f"{OBJECTS}/copy%2Fd", params={"alt": "media"})).content == b"one"
         assert (await client.get(f"{OBJECTS}/sum", params={"alt": "media"})).content == b"onetwo"
+
+    run(test)
+
+
+def test_an_object_gets_another_name(run: Any) -> None:
+    async def test(client: httpx.AsyncClient) -> None:
+        made = (await put(client, "a/b", b"one", contentEncoding="br")).json()
+        await put(client, "taken", b"two")
+        place = f"{OBJECTS}/a%2Fb/moveTo/o/c%2Fd"
+        assert (await client.post(place, params={"ifSourceGenerationMatch": "1"})).status_code == 412
+        moved = (await client.post(place, params={"ifSourceGenerationMatch": made["generation"]})).json()
+        assert (moved["name"], moved["md5Hash"], moved["contentEncoding"]) == ("c/d", made["md5Hash"], "br")
+        assert int(moved["generation"]) > int(made["generation"])
+        assert (await names(client))[0] == ["c/d", "taken"]
+        over = f"{OBJECTS}/c%2Fd/moveTo/o/taken"
+        assert (await client.post(over, params={"ifGenerationMatch": "0"})).status_code == 412
+        assert (await client.post(over, headers={"x-encamp-no-overwrite": "1"})).status_code == 403
+        assert (await client.post(over)).status_code == 200
+        assert (await client.get(f"{OBJECTS}/taken", params={"alt": "media"})).content == b"one"
+        assert (await client.post(f"{OBJECTS}/taken/moveTo/o/taken")).status_code == 400
+        assert (await client.post(over)).status_code == 404
+        assert (await client.delete(f"{OBJECTS}/taken", params={"generation": "0"})).status_code == 204
 
     run(test)
 

@@ -10,7 +10,9 @@ import re
 from typing import Final
 
 _OBJECT_READ = frozenset({"storage.objects.get", "storage.objects.list"})
-_OBJECT_ALL = _OBJECT_READ | {"storage.objects.create", "storage.objects.delete", "storage.objects.update"}
+_OBJECT_ALL = _OBJECT_READ | {
+    "storage.objects.create", "storage.objects.delete", "storage.objects.update", "storage.objects.move",
+}  # fmt: skip
 _OBJECT_POLICY = frozenset({"storage.objects.getIamPolicy", "storage.objects.setIamPolicy"})
 _BUCKET_READ = frozenset({"storage.buckets.get"})
 _BUCKET_ALL = _BUCKET_READ | {

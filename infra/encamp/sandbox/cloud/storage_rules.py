@@ -89,6 +89,9 @@ def _object_needs(method: str, bucket: str, path: tuple[str, ...]) -> Needs | No
             target = (other, "/".join(copy))
             source = Need("storage.objects.get", bucket, name)
             return Needs((source, Need("storage.objects.create", *target)), target)
+        case (name, "moveTo", "o", *moved) if method == "POST" and moved:
+            target = (bucket, "/".join(moved))
+            return Needs((Need("storage.objects.move", bucket, name), Need("storage.objects.create", *target)), target)
         case _ if method in _OBJECT_VERBS:
             return Needs((Need(_OBJECT_VERBS[method], bucket, "/".join(path)),))
     return None

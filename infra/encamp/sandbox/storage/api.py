@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from encamp.sandbox.storage.buckets import Buckets
-from encamp.sandbox.storage.compose import compose, rewrite
+from encamp.sandbox.storage.compose import compose, move, rewrite
 from encamp.sandbox.storage.database import Database
 from encamp.sandbox.storage.errors import StorageError, invalid
 from encamp.sandbox.storage.listing import ListRequest, list_objects, page_size, read_token, write_token
@@ -145,6 +145,9 @@ class StorageServer:
         if call.method == "POST" and rest[-1] == "compose":
             body = await _body(call.request)
             return JSONResponse(compose(self.objects, bucket, "/".join(rest[:-1]), body, call.request))
+        if call.method == "POST" and rest[1:3] == ["moveTo", "o"] and rest[3:]:
+            names = (rest[0], "/".join(rest[3:]))
+            return JSONResponse(move(self.objects, bucket, names, call.request))
         for verb in ("rewriteTo", "copyTo"):
             if call.method == "POST" and rest[1:3] == [verb, "b"] and rest[4:5] == ["o"]:
                 body = await _body(call.request)
@@ -171,8 +174,9 @@ class StorageServer:
 
 
 def _generation(query: dict[str, str]) -> int | None:
+    """The generation that is asked for; None, and 0 in a query, is the live one."""
     try:
-        return int(query["generation"]) if query.get("generation") else None
+        return int(query.get("generation") or 0) or None
     except ValueError as error:
         raise invalid("Invalid value for generation") from error
 

@@ -1,4 +1,4 @@
-"""Objects made of other objects, inside the server: copies and concatenations.
+"""Objects made of other objects, inside the server: copies, renamings and concatenations.
 
 Sources: cloud.google.com/storage/docs/json_api/v1/objects/rewrite and .../compose.
 """
@@ -49,6 +49,12 @@ def rewrite(
         "done": True,
         "resource": made,
     }
+
+
+def move(objects: Objects, bucket: str, names: tuple[str, str], request: Request) -> dict[str, Any]:
+    """Rename an object: source and target are ``names``."""
+    conditions = (Conditions.of(request.query_params, "ifSource"), Conditions.of(request.query_params))
+    return objects.move(bucket, names, conditions, overwrite=NO_OVERWRITE_HEADER not in request.headers)
 
 
 def compose(objects: Objects, bucket: str, name: str, body: Mapping[str, Any], request: Request) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class ListRequest:
             prefix=query.get("prefix", ""),
             delimiter=query.get("delimiter", ""),
             start=query.get("startOffset", ""),
-            end=query.get("endOffset"),
+            end=query.get("endOffset") or None,  # Go's client always sends it, mostly empty
             after=read_token(query.get("pageToken")),
             limit=page_size(query),
             versions=query.get("versions") == "true",

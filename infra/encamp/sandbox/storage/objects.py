@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
 from encamp.sandbox.storage.buckets import bucket_row, now
-from encamp.sandbox.storage.errors import StorageError, object_missing
+from encamp.sandbox.storage.errors import StorageError, invalid, object_missing
 from encamp.sandbox.storage.model import OBJECT_FIELDS, check_object_name, merge_patch, object_resource
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ class Objects:
                 if live and not overwrite:
                     _refuse_overwrite(bucket, name)
                 dropped = self._retire(change, bucket, live)
-                row = self._insert(change, (bucket, name, blob), kept, content)
+                md5 = None if content.composite else content.digests.md5
+                sums = (content.digests.size, md5, content.digests.crc32c)
+                row = self._insert(change, (bucket, name, blob), kept, sums)
                 shown = object_resource(row)
                 if session:
                     change.execute("UPDATE sessions SET result = ? WHERE id = ?", (json.dumps(shown), session))
@@ -113,7 +115,11 @@ class Objects:
         return shown
 
     def _insert(
-        self, change: sqlite3.Connection, place: tuple[str, str, str], kept: dict[str, Any], content: Content
+        self,
+        change: sqlite3.Connection,
+        place: tuple[str, str, str],
+        kept: dict[str, Any],
+        sums: tuple[int, str | None, str],
     ) -> sqlite3.Row:
         bucket, name, blob = place
         generation = max(
@@ -122,13 +128,37 @@ class Objects:
         )
         change.execute("UPDATE clock SET generation = ?", (generation,))
         moment = now()
-        md5 = None if content.composite else content.digests.md5
-        values = (bucket, name, generation, 1, 1, content.digests.size, md5, content.digests.crc32c)
+        values = (bucket, name, generation, 1, 1, *sums)
         change.execute(
             "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (*values, blob, json.dumps(kept), moment, moment),
         )
         return self.row(bucket, name)
+
+    def move(
+        self, bucket: str, names: tuple[str, str], conditions: tuple[Conditions, Conditions], *, overwrite: bool
+    ) -> dict[str, Any]:
+        """Give an object another name in its bucket, in one step; ``names`` and ``conditions`` are source and target's.
+
+        Source: cloud.google.com/storage/docs/json_api/v1/objects/move.
+        """
+        source, target = names
+        check_object_name(target)
+        if source == target:
+            raise invalid("The source and destination objects have to differ")
+        with self._database.transaction() as change:
+            row = self.row(bucket, source)
+            live = self.find(bucket, target)
+            for one, condition in zip((row, live), conditions, strict=True):
+                condition.check(one)
+            if live and not overwrite:
+                _refuse_overwrite(bucket, target)
+            dropped = self._retire(change, bucket, live)
+            sums = (row["size"], row["md5"], row["crc32c"])
+            made = self._insert(change, (bucket, target, row["blob"]), json.loads(row["body"]), sums)
+            self._retire(change, bucket, row)
+        self._remove(dropped)
+        return object_resource(made)
 
     def _retire(self, change: sqlite3.Connection, bucket: str, live: sqlite3.Row | None) -> str | None:
         """Take the live object out of the way; the name of its bytes if nothing needs them any more."""

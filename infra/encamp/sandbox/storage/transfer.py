@@ -114,8 +114,10 @@ class Transfer:
         size, finished = await self.sessions.write(session, span, request.stream())
         if finished is not None:
             return JSONResponse(finished)
-        headers = {"range": f"bytes=0-{size - 1}"} if size else {}
-        return Response(status_code=308, headers={**headers, "x-guploader-uploadid": session})
+        headers = {"x-guploader-uploadid": session} | ({"range": f"bytes=0-{size - 1}"} if size else {})
+        if request.headers.get("x-guploader-no-308") == "yes":  # Go's client, to which 308 is a redirection
+            return Response(status_code=200, headers={**headers, "x-http-status-code-override": "308"})
+        return Response(status_code=308, headers=headers)
 
     def download(self, request: Request, row: sqlite3.Row) -> Response:
         """Give an object's bytes, or the range of them that is asked for."""
