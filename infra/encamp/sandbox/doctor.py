@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 import psutil
 
 from encamp.errors import EncampError
+from encamp.sandbox.kubelet.fuse import DEVICE, look_for_fuse
 from encamp.sandbox.ports import Ports
 from encamp.sandbox.tools import TOOLS, cache_folder, missing
+from encamp.sandbox.tools.catalog import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +62,7 @@ def examine(layout: Layout) -> list[Finding]:
         _tools,
         _go,
         _namespaces,
+        _files_of_buckets,
         _memory,
         lambda: _disk(layout),
         _files,
@@ -103,9 +106,10 @@ def _tools() -> Finding:
         return Finding("tools", BAD, str(error))
     folder = cache_folder()
     if not absent:
-        return Finding(
-            "tools", GOOD, f"all {len(TOOLS)} built, {_size(folder)} in {folder}; it may be removed any time"
-        )
+        later = [tool.name for tool in TOOLS.values() if tool.on_demand and not is_installed(tool)]
+        more = f" ({', '.join(later)} when a pod first needs it)" if later else ""
+        text = f"all {len(TOOLS) - len(later)} built{more}, {_size(folder)} in {folder}; it may be removed any time"
+        return Finding("tools", GOOD, text)
     return Finding(
         "tools", NOTE, f"to be built: {', '.join(absent)}", "encamp sandbox up builds them, ten minutes on two cores"
     )
@@ -137,6 +141,15 @@ def _namespaces() -> Finding:
         "this system forbids user namespaces: pods share one network and addresses are rewritten",
         _namespace_advice(),
     )
+
+
+def _files_of_buckets() -> Finding:
+    subject = "Cloud Storage as files"
+    if problem := look_for_fuse():
+        return Finding(subject, NOTE, f"pods that mount a bucket will wait: {problem.text}", problem.remedy)
+    if _run(_NAMESPACES) is None:
+        return Finding(subject, NOTE, "pods that mount a bucket will wait: they need namespaces", _namespace_advice())
+    return Finding(subject, GOOD, f"{DEVICE} opened: pods may mount buckets")
 
 
 def _namespace_advice() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -14,14 +15,20 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 from encamp.sandbox.access import write_access
+from encamp.sandbox.cloud.cloud import Cloud
+from encamp.sandbox.cloud.gcp.model import Context
+from encamp.sandbox.cloud.gcp.session import GcpSession
+from encamp.sandbox.cloud.storage_client import StorageClient
 from encamp.sandbox.controlplane import control_plane
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.provider import Resource
 from encamp.sandbox.service import Probe, Service
 from encamp.sandbox.state import read_state
 from encamp.sandbox.supervisor.supervisor import Supervisor
@@ -29,6 +36,7 @@ from encamp.sandbox.tools import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 NAMESPACE = "trials"
 CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
@@ -186,29 +194,33 @@ def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    layout = Layout.create(tmp_path_factory.mktemp("kubelet") / "sb")
-    tools = installed()
+def _layout(folder: Path) -> Layout:
+    layout = Layout.create(folder)
     issue_certificates(layout)
-    write_access(layout, {"kubectl": tools["kubectl"]}, path="")
-    front = FakeFront()
-    front.add_pool("small", 3)
-    server = _serve(front, layout.ports.front)
-    kubelet = Service(
+    write_access(layout, {"kubectl": installed()["kubectl"]}, path="")
+    return layout
+
+
+def _service(name: str, needs: tuple[str, ...], probe: Probe, **environment: str) -> Service:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    argv = (sys.executable, "-m", f"encamp.sandbox.{name}")
+    return Service(name, argv, (probe,), needs, environment={"PYTHONPATH": paths, **environment})
+
+
+@contextlib.contextmanager
+def _running(layout: Layout, front: FakeFront, *cloud: Service) -> Iterator[Cluster]:
+    """The control plane, our kubelet and what else is given, under the supervisor."""
+    tools = installed()
+    kubelet = _service(
         "kubelet",
-        (sys.executable, "-m", "encamp.sandbox.kubelet"),
-        (Probe(layout.ports.kubelet, "/healthz", layout.ca_certificate),),
-        ("kube-apiserver",),
-        environment={
-            "ENCAMP_SANDBOX_IDLE_SECONDS": "5",
-            "ENCAMP_SANDBOX_BACKOFF_SECONDS": "1",
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        },
+        ("kube-apiserver", *(service.name for service in cloud)),
+        Probe(layout.ports.kubelet, "/healthz", layout.ca_certificate),
+        ENCAMP_SANDBOX_IDLE_SECONDS="5",
+        ENCAMP_SANDBOX_BACKOFF_SECONDS="1",
     )
     stop = asyncio.Event()
     loop = asyncio.new_event_loop()
-    kept = [*control_plane(layout, tools), kubelet]
+    kept = [*control_plane(layout, tools), *cloud, kubelet]
     supervisor = Supervisor(layout, kept, tools["jobset"].with_name("manifests.json"))
     thread = threading.Thread(target=lambda: loop.run_until_complete(supervisor.run(stop)))
     thread.start()
@@ -226,6 +238,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
         loop.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    layout = _layout(tmp_path_factory.mktemp("kubelet") / "sb")
+    front = FakeFront()
+    front.add_pool("small", 3)
+    server = _serve(front, layout.ports.front)
+    try:
+        with _running(layout, front) as made:
+            yield made
+    finally:
         server.shutdown()
         server.server_close()
 
@@ -233,3 +257,83 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(name="until")
 def patience() -> Callable[..., None]:
     return until
+
+
+@dataclass
+class Storage:
+    """The real cloud beside a cluster, as its administrator."""
+
+    rest: httpx.Client
+
+    def make_bucket(self, name: str, *readers_and_writers: str) -> None:
+        """A bucket and the service accounts that may do everything with its objects."""
+        self.rest.post("/storage/v1/b?project=sandbox-encamp", json={"name": name}).raise_for_status()
+        members = [f"serviceAccount:{email}" for email in readers_and_writers]
+        policy = {"bindings": [{"role": "roles/storage.objectUser", "members": members}]}
+        self.rest.put(f"/storage/v1/b/{name}/iam", json=policy if members else {"bindings": []}).raise_for_status()
+
+    def write(self, bucket: str, name: str, content: bytes) -> None:
+        query = {"uploadType": "media", "name": name}
+        self.rest.post(f"/upload/storage/v1/b/{bucket}/o", params=query, content=content).raise_for_status()
+
+    def read(self, bucket: str, name: str) -> bytes:
+        path = f"/download/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
+        return self.rest.get(path).raise_for_status().content
+
+    def names(self, bucket: str) -> list[str]:
+        return [one["name"] for one in self.rest.get(f"/storage/v1/b/{bucket}/o").json().get("items", [])]
+
+
+@dataclass
+class Camp:
+    """A cluster with a real cloud: buckets, identities, node pools."""
+
+    cluster: Cluster
+    storage: Storage
+
+
+def _declare(layout: Layout) -> None:
+    """A cluster, its pool ``small`` and the service account ``trainer``, as a stack would make them."""
+    cloud = Cloud.open(layout.cloud_database, layout.project)
+    session = GcpSession(Context(cloud, StorageClient("http://127.0.0.1:1", ""), layout, "us-central1"))
+    place = {"cluster": "encamp", "location": "us-central1"}
+    node = {"machineType": "e2-standard-2", "labels": {"encamp-pool": "small"}}
+    cluster = {"name": "encamp", "location": "us-central1", "initialNodeCount": 1, "removeDefaultNodePool": True}
+    wanted = {
+        "gcp:container/cluster:Cluster": cluster | {"deletionProtection": False},
+        "gcp:container/nodePool:NodePool": {
+            "name": "small",
+            **place,
+            "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 3, "locationPolicy": "ANY"},
+            "nodeConfig": node,
+        },
+        "gcp:serviceaccount/account:Account": {"accountId": "trainer"},
+    }
+
+    async def declare() -> None:
+        for kind, inputs in wanted.items():
+            resource = Resource(kind, f"urn:pulumi:dev::camp::{kind}::one", "one")
+            checked = await session.check(resource, {}, inputs, seed=b"seed")
+            assert list(checked.failures) == []
+            await session.create(resource, checked.inputs, time_limit=None, preview=False)
+
+    asyncio.run(declare())
+    cloud.close()
+
+
+@pytest.fixture(scope="session")
+def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
+    layout = _layout(tmp_path_factory.mktemp("camp") / "sb")
+    _declare(layout)
+    ports = layout.ports
+    cloud = (
+        _service("storage", (), Probe(ports.storage)),
+        _service("cloud", ("storage",), Probe(ports.front, "/healthz")),
+    )
+    headers = {"authorization": f"Bearer {layout.token}"}
+    base = f"http://127.0.0.1:{ports.front}"
+    with (
+        _running(layout, FakeFront(), *cloud) as cluster,
+        httpx.Client(base_url=base, headers=headers, timeout=20, trust_env=False) as rest,
+    ):
+        yield Camp(cluster, Storage(rest))

@@ -21,6 +21,7 @@ from encamp.sandbox.kubelet.log_server import LogServer
 from encamp.sandbox.kubelet.memory import keep_limits
 from encamp.sandbox.kubelet.metadata import MetadataServer
 from encamp.sandbox.kubelet.nodes import Nodes
+from encamp.sandbox.kubelet.on_demand import OnDemandTool
 from encamp.sandbox.kubelet.pod import PodLife
 from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.server import serve
@@ -149,6 +150,7 @@ class Kubelet:
             host_address=HOST,
             first_backoff_seconds=self._settings.backoff_seconds,
             serve_metadata=metadata.serve_one,
+            gcsfuse=OnDemandTool("gcsfuse"),
         )
 
     async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:

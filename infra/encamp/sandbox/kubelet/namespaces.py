@@ -21,13 +21,15 @@ import encamp
 from encamp.errors import SandboxError
 from encamp.process import LiveProcess, OutputLine, ProcessSpec, start
 from encamp.sandbox.kubelet.addresses import AddressBook
-from encamp.sandbox.kubelet.runtime import ContainerRequest, HostNames, PodRequest, StartError
+from encamp.sandbox.kubelet.fuse import look_for_fuse
+from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, HostNames, PodRequest, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NETWORK = "10.8.0.0/16"
 METADATA = "169.254.169.254"
+_MOST_FILES = 64
 _TLS_PORT, _PROXY_PORT, _METADATA_PORT = 443, 3128, 80
 _LAUNCHER = "encamp.sandbox.kubelet.launcher"
 
@@ -67,7 +69,7 @@ class Namespaces:
             "proxy": (gateway, _PROXY_PORT),
             "metadata": (METADATA, _METADATA_PORT),
         }
-        files = await self._ask(
+        files = await self.ask(
             "node",
             self._folder,
             {
@@ -94,7 +96,7 @@ class Namespaces:
             "gateway": self._addresses.gateway,
         }
         try:
-            files = await self._ask("pod", request.folder, wish, (self._user, self._net))
+            files = await self.ask("pod", request.folder, wish, (self._user, self._net))
         except BaseException:
             self._addresses.give_back(address)
             raise
@@ -134,8 +136,8 @@ class Namespaces:
         if self._bundle.exists():
             shutil.copyfile(self._bundle, etc / "ca-certificates.crt")
 
-    async def _ask(self, verb: str, folder: Path, wish: dict[str, Any], files: tuple[int, ...] = ()) -> list[int]:
-        """Run a verb of the launcher that hands over files."""
+    async def ask(self, verb: str, folder: Path, wish: dict[str, Any], files: tuple[int, ...] = ()) -> list[int]:
+        """Run a verb of the launcher that hands over files. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         errors: list[OutputLine] = []
         with ours:
@@ -173,13 +175,32 @@ class NamespacedPod:
         fresh.write_text(text)
         fresh.replace(file)
 
+    async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
+        """Mount in a mount namespace of the pod's, from which its containers' are made."""
+        if problem := look_for_fuse():
+            raise SandboxError(problem.text, hint=problem.remedy)
+        places = [{"source": one.source, "target": str(one.place), "flags": one.flags} for one in volumes]
+        user = self._files["user"]
+        wish = {"user": user, "places": places}
+        self._files["mnt"], *devices = await self._runtime.ask("mounts", self._request.folder, wish, (user,))
+        return devices
+
+    def unmount(self) -> None:
+        """Let the mount namespace go."""
+        if (mounts := self._files.pop("mnt", None)) is not None:
+            os.close(mounts)
+
     async def run(self, request: ContainerRequest) -> LiveProcess:
         """Run a container in the pod's namespaces and a root of its own."""
+        files = dict(self._files)
+        if request.serves is not None:
+            files.pop("mnt")  # else its file system would never be free of its own server
+            files["serves"] = request.serves
         status, status_end = os.pipe()
         log, log_path = request.termination_log
         mounts = [*request.mounts, {"source": str(log), "target": log_path, "read_only": False}]
         wish = {
-            **self._files,
+            **files,
             "status": status_end,
             "root": self._runtime.root(self._request.folder) | {"mounts": mounts},
             "argv": list(request.argv),
@@ -188,7 +209,7 @@ class NamespacedPod:
         }
         file = self._request.folder / f"{request.name}.json"
         try:
-            spec = launcher("container", file, wish, (status_end, *self._files.values()))
+            spec = launcher("container", file, wish, (status_end, *files.values()))
             process = await start(spec, output=request.output, errors=request.errors)
         except BaseException:
             os.close(status)
@@ -232,7 +253,7 @@ async def _read_to_end(descriptor: int) -> str:
 
 def _received(channel: socket.socket) -> list[int]:
     size = array.array("i").itemsize
-    _, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(16 * size), socket.MSG_CMSG_CLOEXEC)
+    _, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(_MOST_FILES * size), socket.MSG_CMSG_CLOEXEC)
     files = array.array("i")
     for _, _, data in ancillary:
         files.frombytes(data[: len(data) - len(data) % size])

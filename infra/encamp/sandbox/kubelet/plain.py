@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from encamp.errors import EncampError
+from encamp.errors import EncampError, SandboxError
 from encamp.process import LiveProcess, ProcessSpec, start
-from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
+from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, PodRequest, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,6 +113,16 @@ class PlainPod:
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
         """Names are replaced when a container starts, by ports that are known before their pods are."""
+
+    async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
+        """Nothing can be mounted for one pod alone where all share one view of the files."""
+        raise SandboxError(
+            f"mounting {', '.join(one.source for one in volumes)} needs namespaces, which pods do not have here",
+            hint="encamp sandbox doctor says what forbids it",
+        )
+
+    def unmount(self) -> None:
+        """Nothing was mounted."""
 
     async def run(self, request: ContainerRequest) -> LiveProcess:
         """Run the command with everything replaced."""

@@ -12,6 +12,7 @@ import httpx
 
 from encamp.errors import EncampError
 from encamp.sandbox.kubelet import status
+from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
@@ -188,11 +189,14 @@ class PodLife:
         sandbox = await self._prepared(volumes)
         if sandbox is None:
             return
-        metadata = None
+        metadata = buckets = None
         try:
             if sandbox.metadata is not None:
                 metadata = await self._services.serve_metadata(sandbox.metadata, lambda: self.pod)
             context = self._context(sandbox, volumes)
+            buckets = PodBuckets(context, self._services.gcsfuse)
+            if not await buckets.mount():
+                return
             policy = self.pod["spec"].get("restartPolicy", "Always")
             for container in self.inits:
                 await container.run(context, "Never" if policy == "Never" else "OnFailure")
@@ -200,6 +204,8 @@ class PodLife:
                     return
             await asyncio.gather(*(container.run(context, policy) for container in self.containers))
         finally:
+            if buckets is not None:
+                await buckets.close()
             self._services.hosts.remove(self.uid)
             if metadata is not None:
                 metadata.close()

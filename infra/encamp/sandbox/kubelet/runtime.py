@@ -42,6 +42,7 @@ class ContainerRequest:
         name: unique in its pod.
         mounts: ``{source, target, read_only}``, outer ones first.
         termination_log: the file on disk, and the path that the container knows it by.
+        serves: the open /dev/fuse of a file system of the pod's that the command serves; it does not see them.
     """
 
     name: str
@@ -52,6 +53,22 @@ class ContainerRequest:
     termination_log: tuple[Path, str]
     output: Callable[[OutputLine], None]
     errors: Callable[[OutputLine], None]
+    serves: int | None = None
+
+
+@dataclass(frozen=True)
+class FuseVolume:
+    """A file system that a program of ours is to serve to the containers of one pod.
+
+    Attributes:
+        place: the empty folder that stands for it; containers mount from there.
+        source: what tables of mounts call it.
+        flags: of ``ro``, ``noexec``, ``noatime``.
+    """
+
+    place: Path
+    source: str
+    flags: tuple[str, ...] = ()
 
 
 class PodSandbox(Protocol):
@@ -79,6 +96,18 @@ class PodSandbox(Protocol):
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
         """Tell the pod which names have which addresses."""
+        ...
+
+    async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
+        """Mount file systems that containers started from now on see; the open /dev/fuse of each is the caller's.
+
+        Raises:
+            SandboxError: this machine does not let us; says why.
+        """
+        ...
+
+    def unmount(self) -> None:
+        """Let go of all that ``mount`` mounted; it is gone when no container has it any more."""
         ...
 
     async def run(self, request: ContainerRequest) -> LiveProcess:

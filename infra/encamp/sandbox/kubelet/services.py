@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.api import Api
     from encamp.sandbox.kubelet.events import Events
     from encamp.sandbox.kubelet.hosts import Hosts
+    from encamp.sandbox.kubelet.on_demand import OnDemandTool
     from encamp.sandbox.kubelet.runtime import Runtime
 
 
@@ -27,6 +28,7 @@ class Services:
         allocatable: gives what a node offers to pods, by its name.
         host_address: the nodes' own address.
         serve_metadata: serves one pod's own metadata server on a listening socket.
+        gcsfuse: what shows buckets to pods that ask for it.
     """
 
     api: Api
@@ -40,6 +42,7 @@ class Services:
     host_address: str
     first_backoff_seconds: float
     serve_metadata: Callable[[socket.socket, Callable[[], Mapping[str, Any]]], Awaitable[asyncio.Server]]
+    gcsfuse: OnDemandTool
 
     def note(self, pod: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
         """Send an event on a pod."""

@@ -1,4 +1,4 @@
-"""Volumes of a pod as folders on disk: emptyDir, configMap, secret, projected and downwardAPI.
+"""Volumes of a pod as folders on disk: emptyDir, configMap, secret, projected, downwardAPI, and places for buckets.
 
 They are filled once, when the pod starts; the kubelet's later refresh of ConfigMaps and Secrets is not done.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.sandbox.kubelet import environment
 from encamp.sandbox.kubelet.environment import ConfigError, object_data
 from encamp.sandbox.kubelet.expansion import expand
+from encamp.sandbox.kubelet.gcsfuse import check_volume
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -51,6 +52,8 @@ class Volumes:
                 for source in volume[kind].get("sources") or []:
                     (part, body) = next(iter(source.items()))
                     await self._fill(place, part, body, volume[kind].get("defaultMode"))
+            elif kind == "csi":
+                check_volume(self._pod, volume)
             else:
                 await self._fill(place, kind, volume[kind], volume[kind].get("defaultMode"))
 
@@ -99,6 +102,11 @@ class Volumes:
         for mount in container.get("volumeMounts") or []:
             base = self._folder / mount["name"]
             below = mount.get("subPath") or expand(mount.get("subPathExpr") or "", variables)
+            if "csi" in volumes[mount["name"]]:  # what is in it is seen by containers only
+                read_only = bool(mount.get("readOnly"))
+                source = {"source": str(base), "target": mount["mountPath"], "read_only": read_only, "below": below}
+                found.append(source)
+                continue
             source = base / below if below else base
             if not source.resolve().is_relative_to(base.resolve()):
                 raise ConfigError(f"subPath {below} leads out of its volume")

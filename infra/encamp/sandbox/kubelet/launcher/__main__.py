@@ -6,9 +6,13 @@
 ``pod``: ``{channel, user, net, hostname, interface, address, prefix_length, gateway}``. Sends the pod's user,
 network, UTS and IPC namespace.
 
-``container``: ``{user, net, uts, ipc, status, root: {folder, etc, hidden, kept, mounts}, argv, env, cwd}``. Runs the
-command as process 1 of its own process and mount namespaces, passes signals on to it and ends as it ended (128 + n
-for a signal, as container runtimes report it). What goes wrong before the command runs is written to ``status``.
+``mounts``: ``{channel, user, places: [{source, target, flags}]}``. Mounts a FUSE file system on each place, in a mount
+namespace of the pod's, and sends this namespace and the open /dev/fuse of each; nobody serves them yet.
+
+``container``: ``{user, net, uts, ipc, mnt?, status, root: {folder, etc, hidden, kept, mounts}, argv, env, cwd}``.
+Runs the command as process 1 of its own process and mount namespaces, with a root made of what ``mnt`` sees, passes
+signals on to it and ends as it ended (128 + n for a signal, as container runtimes report it). What goes wrong before
+the command runs is written to ``status``.
 """
 
 from __future__ import annotations
@@ -72,6 +76,19 @@ def pod(spec: dict[str, Any]) -> None:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
+def mounts(spec: dict[str, Any]) -> None:
+    """Make the file systems that the containers of a pod share and others serve."""
+    kernel.setns(spec["user"], kernel.CLONE_NEWUSER)
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    flags = {"ro": kernel.MS_RDONLY, "noexec": kernel.MS_NOEXEC, "noatime": kernel.MS_NOATIME}
+    devices = [
+        kernel.mount_fuse(place["source"], place["target"], sum(flags[one] for one in set(place["flags"])))
+        for place in spec["places"]
+    ]
+    _hand_over(spec["channel"], [os.open("/proc/self/ns/mnt", os.O_RDONLY), *devices])
+
+
 def container(spec: dict[str, Any]) -> None:
     """Run a container's command and end as it ends."""
     supervisor = os.getppid()
@@ -83,6 +100,9 @@ def container(spec: dict[str, Any]) -> None:
     ):
         kernel.setns(spec[kind], flag)
         os.close(spec[kind])
+    if "mnt" in spec:
+        kernel.setns(spec["mnt"], kernel.CLONE_NEWNS)
+        os.close(spec["mnt"])
     kernel.die_with_parent(supervisor)
     kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWPID)
     alive, alive_end = os.pipe()  # in a new process namespace the parent's number cannot be asked for
@@ -147,7 +167,8 @@ def main() -> None:
     """Do what the command line says; a failure is one line on standard error and exit code 1."""
     verb, file = sys.argv[1:]
     try:
-        {"node": node, "pod": pod, "container": container}[verb](json.loads(Path(file).read_text(encoding="utf-8")))
+        verbs = {"node": node, "pod": pod, "mounts": mounts, "container": container}
+        verbs[verb](json.loads(Path(file).read_text(encoding="utf-8")))
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         sys.exit(f"{error.strerror}{place}")

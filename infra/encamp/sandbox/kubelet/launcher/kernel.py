@@ -21,6 +21,7 @@ MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_UNBINDABLE = 0x20000
 MS_PRIVATE = 0x40000
+MS_NOATIME = 0x400
 _MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
@@ -54,6 +55,18 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, data: str 
     arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     options = ctypes.c_char_p(arguments[3])
     _check(_libc.mount(arguments[0], arguments[1], arguments[2], ctypes.c_ulong(flags), options), f"mount on {target}")
+
+
+def mount_fuse(source: str, target: str, flags: int) -> int:
+    """Mount a FUSE file system that is still to be served; returns the open /dev/fuse that its server answers on.
+
+    The device has to be opened in the user namespace that the mount belongs to. ``allow_other`` lets in everybody of
+    that namespace. Options as GKE's driver sets them (gcs-fuse-csi-driver, pkg/csi_mounter). Raises OSError.
+    """
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other"
+    mount(source, target, "fuse", flags | MS_NOSUID | MS_NODEV, options)
+    return device
 
 
 def make_read_only(target: str) -> None:

@@ -11,6 +11,7 @@ that lacks it is then replaced by one of the container's own, whose entries are 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import Any
 
@@ -64,7 +65,7 @@ class Root:
             if not os.path.exists(self._at(kept)):
                 self.bind(kept, kept, read_only=True)
         for mount in spec["mounts"]:
-            self.bind(mount["source"], mount["target"], read_only=mount["read_only"])
+            self.bind(_source(mount), mount["target"], read_only=mount["read_only"])
         kernel.pivot_root(self._folder)
 
     def bind(self, source: str, target: str, *, read_only: bool) -> None:
@@ -185,6 +186,22 @@ class Root:
             os.makedirs(kept)
             _bind_read_only(path, kept)
         return True
+
+
+def _source(mount: dict[str, Any]) -> str:
+    """What to mount; ``below`` is a folder of a file system that only containers see, made where it is missing.
+
+    A link in there may lead anywhere and would name a file of the host, so none is followed.
+    """
+    source: str = mount["source"]
+    if below := mount.get("below"):
+        base = os.path.realpath(source)
+        source = os.path.join(base, os.path.normpath(below))
+        if not mount["read_only"]:
+            os.makedirs(source, exist_ok=True)
+        if os.path.realpath(source) != source or not source.startswith(f"{base}/"):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), below)
+    return source
 
 
 def _bind_read_only(source: str, place: str) -> None:
