@@ -29,33 +29,56 @@ BUCKET = "sandbox-encamp-artifacts"
 RUN_SECONDS = 300
 
 
+class Command:
+    """A started ``encamp``; what it says goes to a file, so that waiting for words has an end."""
+
+    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], output: Path) -> None:
+        self._output = output
+        with output.open("w") as stream:
+            self.process = subprocess.Popen(
+                [*ENCAMP, *arguments], cwd=REPOSITORY, env=environment, stdout=stream, stderr=subprocess.STDOUT
+            )
+
+    def said(self) -> str:
+        return self._output.read_text()
+
+    def until(self, text: str, *, seconds: float = 90) -> str:
+        """What it has said when ``text`` is among it."""
+        end = time.monotonic() + seconds
+        while text not in (said := self.said()):
+            assert self.process.poll() is None, f"it ended without saying {text!r}:\n{said}"
+            assert time.monotonic() < end, f"not said within {seconds} s: {text!r}\n{said}"
+            time.sleep(0.1)
+        return said
+
+    def ends(self, code: int, *, seconds: float = RUN_SECONDS) -> str:
+        """All that it said, once it has ended with ``code``."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"not ended within {seconds} s:\n{self.said()}") from None
+        assert self.process.returncode == code, self.said()
+        return self.said()
+
+
 @dataclass
 class Camp:
     """A running sandbox as users meet it."""
 
     layout: Layout
     environment: dict[str, str]
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    outputs: Path
+    started: list[Command] = field(default_factory=list)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start ``encamp``; what it says comes through one pipe."""
-        process = subprocess.Popen(
-            [*ENCAMP, *arguments],
-            cwd=REPOSITORY,
-            env=self.environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        self.started.append(process)
-        return process
+    def start(self, *arguments: str) -> Command:
+        """Start ``encamp``."""
+        command = Command(arguments, self.environment, self.outputs / f"{len(self.started)}.log")
+        self.started.append(command)
+        return command
 
     def encamp(self, *arguments: str, code: int = 0) -> str:
         """Run ``encamp`` to its end, which must be ``code``."""
-        process = self.start(*arguments)
-        said, _ = process.communicate(timeout=RUN_SECONDS)
-        assert process.returncode == code, said
-        return said
+        return self.start(*arguments).ends(code)
 
     def pulumi(self, *arguments: str, code: int = 0) -> str:
         """Run the engine by hand in the repository."""
@@ -113,18 +136,19 @@ def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     for name in ("PULUMI_BACKEND_URL", "ENCAMP_RECORD_URL", "ENCAMP_STATE_DIR"):
         environment.pop(name, None)
     subprocess.run([*ENCAMP, "sandbox", "up"], cwd=REPOSITORY, env=environment, check=True, timeout=RUN_SECONDS)
+    started: list[Command] = []
     try:
         layout = Layout.open(root)
-        camp = Camp(layout, {**environment, **variables(layout)})
+        camp = Camp(layout, {**environment, **variables(layout)}, tmp_path_factory.mktemp("said"), started)
         with pytest.MonkeyPatch.context() as patch:
             for name, value in camp.environment.items():
                 patch.setenv(name, value)
             camp.encamp("environment", "up")
             yield camp
     finally:
-        for process in camp.started:
-            process.kill()
-            process.wait()
+        for command in started:
+            command.process.kill()
+            command.process.wait()
         subprocess.run([*ENCAMP, "sandbox", "down"], cwd=REPOSITORY, env=environment, check=True, timeout=60)
 
 
@@ -154,21 +178,3 @@ def job(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
-
-
-def wait_for(process: subprocess.Popen[str], text: str, *, seconds: float = 90) -> list[str]:
-    """The lines that a process says until one holds ``text``."""
-    assert process.stdout is not None
-    said: list[str] = []
-    end = time.monotonic() + seconds
-    for line in process.stdout:
-        said.append(line)
-        if text in line:
-            return said
-        assert time.monotonic() < end, f"not said within {seconds} s: {text}\n{''.join(said)}"
-    raise AssertionError(f"it ended without saying {text!r}:\n{''.join(said)}")
-
-
-@pytest.fixture
-def until_said() -> Callable[..., list[str]]:
-    return wait_for

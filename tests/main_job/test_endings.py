@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,21 +50,19 @@ def test_a_replica_that_fails_for_good_fails_the_job_and_says_why(camp: Camp, jo
     camp.assert_nothing_left()
 
 
-def test_an_interrupt_cancels_and_a_second_one_changes_nothing(
-    camp: Camp, job: Callable[..., str], until_said: Callable[..., list[str]]
-) -> None:
-    process = camp.start("run", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "interrupted")
-    until_said(process, "the job is RUNNING")
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode == 5, said
-    assert "going on" in said or "goes on" in said
+def test_an_interrupt_cancels_and_a_second_one_changes_nothing(camp: Camp, job: Callable[..., str]) -> None:
+    command = camp.start("run", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "interrupted")
+    for replica in REPLICAS:
+        command.until(f"{replica} | ")
+    command.until("the job is RUNNING")
+    command.process.send_signal(signal.SIGINT)
+    command.until("cancelling")
+    command.process.send_signal(signal.SIGINT)
+    assert "tearing down goes on" in command.ends(5, seconds=120)
     receipt = camp.receipt("interrupted")
     assert receipt["outcome"]["state"] == "CANCELLED"
     for replica in REPLICAS:
-        assert "will sleep" in camp.read("interrupted", f"logs/{replica}.log")
+        assert "encamp: Running task" in camp.read("interrupted", f"logs/{replica}.log")
     camp.assert_nothing_left()
 
 
@@ -85,16 +82,13 @@ def test_a_job_id_is_used_once(camp: Camp, job: Callable[..., str]) -> None:
     assert "never used again" in said
 
 
-def test_pods_that_no_pool_can_host_are_explained_within_seconds(
-    camp: Camp, job: Callable[..., str], until_said: Callable[..., list[str]]
-) -> None:
-    process = camp.start("run", job("chief-0=sleep"), "--job-id", "no_pool")
-    until_said(process, "the job is RUNNING")
+def test_pods_that_no_pool_can_host_are_explained_within_seconds(camp: Camp, job: Callable[..., str]) -> None:
+    command = camp.start("run", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "no_pool")
+    command.until("the job is RUNNING")
     container = Container(GoogleClient())
     (pool,) = (found["name"] for found in container.node_pools(CLUSTER))
     container.delete_node_pool(CLUSTER, pool)
-    said = until_said(process, "is missing in the cluster", seconds=30)
-    assert pool in said[-1]
+    command.until(f"node pool {pool} is missing in the cluster", seconds=40)
     pending = camp.tool(
         "kubectl", "get", "pods", "-n", "encamp-jobs", "--field-selector=status.phase=Pending", "-o", "json"
     )
@@ -105,7 +99,6 @@ def test_pods_that_no_pool_can_host_are_explained_within_seconds(
         if condition["type"] == "PodScheduled" and condition["status"] == "False"
     ]
     assert messages
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
-    assert process.returncode == 5
+    command.process.send_signal(signal.SIGINT)
+    command.ends(5, seconds=120)
     camp.assert_nothing_left()

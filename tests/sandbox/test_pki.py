@@ -23,7 +23,9 @@ from encamp.sandbox.pki import issue_certificates
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     made = Layout.create(tmp_path_factory.mktemp("sandbox"))
     issue_certificates(made)
-    write_access(made, {"kubectl": Path("/nowhere/kubectl")}, path="")
+    tool = tmp_path_factory.mktemp("tool") / "kubectl"
+    tool.write_text("")
+    write_access(made, {"kubectl": tool}, path="")
     return made
 
 

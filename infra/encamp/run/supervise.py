@@ -202,10 +202,11 @@ class Supervisor:
         return f"it ran longer than maxRunningTime ({self._limits.max_running_seconds:g} s)"
 
     def _explain(self, pods: list[dict[str, Any]]) -> None:
-        if self._running_since is not None or self._clock() - self._explained < _EXPLAIN_SECONDS:
+        if self._clock() - self._explained < _EXPLAIN_SECONDS:
             return
         pending = [pod for pod in pods if pod.get("status", {}).get("phase") == "Pending"]
         if not pending:
+            self._waiting = []
             return
         self._explained = self._clock()
         events = self._cluster.list("events", self._namespace, fields="involvedObject.kind=Pod")
