@@ -25,6 +25,7 @@ from encamp.run.teardown import Teardown
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
@@ -69,6 +70,12 @@ def run_job(request: JobRequest, context: Context) -> RunResult:
         return _Driver(request, context, environment, records=records, intent=intent).run()
     finally:
         records.close()
+
+
+def _without(warnings: Sequence[str], show: Callable[[str], None]) -> Callable[[str], None]:
+    """A ``show`` that leaves out the plan's warnings, which the program repeats and the command has shown."""
+    known = {f"warning: {warning}" for warning in warnings}
+    return lambda line: None if line in known else show(line)
 
 
 def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
@@ -118,7 +125,7 @@ class _Driver:
         self._streams = LogStreams(self._cluster, intent.namespace, self._folder / "logs", context.log)
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
-        self._engine = JobEngine(self._folder, context.show, self._keep)
+        self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
         self._interrupts = Interrupts(context.show, self._engine.interrupt)
         self._supervisor = self._watching()
 
