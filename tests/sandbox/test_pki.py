@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from google.oauth2 import service_account
 
-from encamp.sandbox.access import AUTH_PLUGIN, LANGUAGE_HOST, write_access
+from encamp.sandbox.access import AUTH_PLUGIN, COMMAND, LANGUAGE_HOST, write_access
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 
@@ -163,3 +163,8 @@ def test_our_language_host_gives_way_to_an_official_one(tmp_path: Path) -> None:
 def test_links_to_tools_are_replaced(layout: Layout) -> None:
     write_access(layout, {"kubectl": Path("/elsewhere/kubectl")}, path="")
     assert (layout.bin / "kubectl").readlink() == Path("/elsewhere/kubectl")
+
+
+def test_the_command_comes_with_the_sandboxs_programs(layout: Layout) -> None:
+    said = subprocess.check_output([str(layout.bin / COMMAND), "--version"], env={"PATH": "/usr/bin:/bin"}, text=True)
+    assert said.startswith("encamp, version ")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AUTH_PLUGIN = "gke-gcloud-auth-plugin"
 LANGUAGE_HOST = "pulumi-language-python"
+COMMAND = "encamp"
 #: As google-auth and the API server see the person at this machine.
 _ACCOUNT = "encamp-admin"
 _EXECUTABLE = 0o700
@@ -135,17 +136,22 @@ def _write_executables(layout: Layout, tools: dict[str, Path], path: str) -> Non
     if shutil.which(LANGUAGE_HOST, path=path):
         host.unlink(missing_ok=True)
     else:
-        package = shlex.quote(str(Path(__file__).resolve().parents[2]))
-        python = shlex.quote(sys.executable)
-        _write_script(
-            host,
-            "#!/bin/sh\n"
-            f"{ROOT_VARIABLE}={shlex.quote(str(layout.root))}; export {ROOT_VARIABLE}\n"
-            f'PYTHONPATH={package}"${{PYTHONPATH:+:$PYTHONPATH}}"; export PYTHONPATH\n'
-            f'exec {python} -m encamp.sandbox.language_host "$@"\n',
-        )
+        _write_script(host, _python(layout, "-m encamp.sandbox.language_host"))
+    # A shell that has the sandbox's variables has the command too, whatever environment it was installed in.
+    _write_script(layout.bin / COMMAND, _python(layout, "-c 'from encamp.cli.main import main; main()'"))
     for name, binary in tools.items():
         _place(binary, layout.bin / name)
+
+
+def _python(layout: Layout, what: str) -> str:
+    """A script that runs this very package with this very interpreter."""
+    package = shlex.quote(str(Path(__file__).resolve().parents[2]))
+    return (
+        "#!/bin/sh\n"
+        f"{ROOT_VARIABLE}={shlex.quote(str(layout.root))}; export {ROOT_VARIABLE}\n"
+        f'PYTHONPATH={package}"${{PYTHONPATH:+:$PYTHONPATH}}"; export PYTHONPATH\n'
+        f'exec {shlex.quote(sys.executable)} {what} "$@"\n'
+    )
 
 
 def _place(binary: Path, target: Path) -> None:
