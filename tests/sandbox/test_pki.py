@@ -25,6 +25,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     issue_certificates(made)
     tool = tmp_path_factory.mktemp("tool") / "kubectl"
     tool.write_text("")
+    tool.chmod(0o700)
     write_access(made, {"kubectl": tool}, path="")
     return made
 
@@ -160,9 +161,11 @@ def test_our_language_host_gives_way_to_an_official_one(tmp_path: Path) -> None:
     assert not (layout.bin / LANGUAGE_HOST).exists()
 
 
-def test_links_to_tools_are_replaced(layout: Layout) -> None:
-    write_access(layout, {"kubectl": Path("/elsewhere/kubectl")}, path="")
-    assert (layout.bin / "kubectl").readlink() == Path("/elsewhere/kubectl")
+def test_another_version_of_a_tool_replaces_the_one_that_is_there(layout: Layout, tmp_path: Path) -> None:
+    newer = tmp_path / "kubectl"
+    newer.write_text("newer")
+    write_access(layout, {"kubectl": newer}, path="")
+    assert (layout.bin / "kubectl").read_text() == "newer"
 
 
 def test_the_command_comes_with_the_sandboxs_programs(layout: Layout) -> None:
