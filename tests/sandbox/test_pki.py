@@ -5,8 +5,7 @@ import json
 import os
 import ssl
 import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -17,6 +16,9 @@ from google.oauth2 import service_account
 from encamp.sandbox.access import AUTH_PLUGIN, COMMAND, LANGUAGE_HOST, write_access
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
