@@ -140,16 +140,20 @@ def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     try:
         layout = Layout.open(root)
         camp = Camp(layout, {**environment, **variables(layout)}, tmp_path_factory.mktemp("said"), started)
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in camp.environment.items():
-                patch.setenv(name, value)
-            camp.encamp("environment", "up")
-            yield camp
+        camp.encamp("environment", "up")
+        yield camp
     finally:
         for command in started:
             command.process.kill()
             command.process.wait()
         subprocess.run([*ENCAMP, "sandbox", "down"], cwd=REPOSITORY, env=environment, check=True, timeout=60)
+
+
+@pytest.fixture(autouse=True)
+def _inside(camp: Camp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test itself asks the sandbox's cloud."""
+    for name, value in variables(camp.layout).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
