@@ -28,7 +28,7 @@ check: setup ## style, types, import contracts, and the tests that need nothing
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not sandbox and not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not sandbox and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up
