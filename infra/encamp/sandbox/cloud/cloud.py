@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from encamp.sandbox.cloud.access import Access
 from encamp.sandbox.cloud.admin_api import AdminApi
 from encamp.sandbox.cloud.container_api import ContainerApi
-from encamp.sandbox.cloud.database import Database
+from encamp.sandbox.cloud.database import open_database
 from encamp.sandbox.cloud.faults import Faults
 from encamp.sandbox.cloud.front import Front
 from encamp.sandbox.cloud.identity_api import IdentityApi
@@ -21,6 +21,7 @@ from encamp.sandbox.cloud.tokens import KeyFile, Tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from encamp.sandbox.database import Database
     from encamp.sandbox.layout import Layout
 
 
@@ -38,7 +39,7 @@ class Cloud:
     @classmethod
     def open(cls, path: Path, project: str) -> Cloud:
         """Open the file, or make it."""
-        database = Database(path)
+        database = open_database(path)
         store, policies = CloudStore(database), Policies(database)
         return cls(project, database, store, policies, Faults(database), Access(project, store, policies))
 

@@ -16,7 +16,7 @@ from encamp.sandbox.cloud.errors import GoogleError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.sandbox.cloud.database import Database
+    from encamp.sandbox.database import Database
 
 _OPERATIONS = ("create", "read", "update", "delete", "*")
 

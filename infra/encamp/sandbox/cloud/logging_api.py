@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.cloud.access import Access
     from encamp.sandbox.cloud.calls import Call
-    from encamp.sandbox.cloud.database import Database
+    from encamp.sandbox.database import Database
 
 _KEPT = 100_000
 

@@ -17,7 +17,7 @@ from encamp.sandbox.cloud.errors import GoogleError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from encamp.sandbox.cloud.database import Database
+    from encamp.sandbox.database import Database
 
 _CONDITION_FIELDS = ("title", "description", "expression")
 

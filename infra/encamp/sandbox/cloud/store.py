@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from encamp.sandbox.cloud.database import Database
+    from encamp.sandbox.database import Database
 
 
 @dataclass(frozen=True)

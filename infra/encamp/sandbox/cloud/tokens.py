@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-    from encamp.sandbox.cloud.database import Database
+    from encamp.sandbox.database import Database
 
 LIFETIME_SECONDS = 3600
 _SKEW_SECONDS = 60

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from encamp.sandbox.storage.buckets import Buckets
 from encamp.sandbox.storage.compose import compose, move, rewrite
-from encamp.sandbox.storage.database import Database
+from encamp.sandbox.storage.database import open_database
 from encamp.sandbox.storage.errors import StorageError, invalid
 from encamp.sandbox.storage.listing import ListRequest, list_objects, page_size, read_token, write_token
 from encamp.sandbox.storage.model import Conditions, caller_base, object_resource
@@ -53,7 +53,7 @@ class StorageServer:
     def __init__(self, root: Path, token: str) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._token = token
-        self._database = Database(root / "storage.sqlite3")
+        self._database = open_database(root / "storage.sqlite3")
         self.buckets = Buckets(self._database)
         self.objects = Objects(self._database, root)
         self.sessions = Sessions(self._database, self.objects)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from encamp.sandbox.storage.database import Database
+    from encamp.sandbox.database import Database
 
 _READ_ONLY = ("kind", "id", "name", "selfLink", "metageneration", "etag", "timeCreated", "updated", "generation")
 

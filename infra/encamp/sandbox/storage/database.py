@@ -2,17 +2,15 @@
 
 A row is written only after the bytes that it names lie on disk, and bytes are removed only after no row
 names them; so a kill at any moment leaves at worst bytes that nobody names, which ``ObjectStore.sweep`` removes.
-Write-ahead logging with ``synchronous=NORMAL`` survives the death of the process (not of the machine).
 """
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from encamp.sandbox.database import Database
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _SCHEMA = """
@@ -37,36 +35,6 @@ INSERT OR IGNORE INTO clock VALUES (1, 0);
 """
 
 
-class Database:
-    """A connection, and transactions on it. For use by one thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-        self._connection.row_factory = sqlite3.Row
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.executescript(_SCHEMA)
-        path.chmod(0o600)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, with the write lock taken at once."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._connection
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
-
-    def one(self, query: str, *values: object) -> sqlite3.Row | None:
-        """The first row of a query, or None."""
-        return self._connection.execute(query, values).fetchone()
-
-    def all(self, query: str, *values: object) -> list[sqlite3.Row]:
-        """Every row of a query."""
-        return self._connection.execute(query, values).fetchall()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+def open_database(path: Path) -> Database:
+    """The file with all of its tables."""
+    return Database(path, _SCHEMA)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from encamp.sandbox.storage.database import Database
+    from encamp.sandbox.database import Database
 
 _MAX_PAGE = 1000
 _BATCH = 500

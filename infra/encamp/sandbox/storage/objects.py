@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from encamp.sandbox.storage.database import Database
+    from encamp.sandbox.database import Database
     from encamp.sandbox.storage.digests import Digests
     from encamp.sandbox.storage.model import Conditions
 

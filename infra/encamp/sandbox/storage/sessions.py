@@ -22,7 +22,7 @@ from encamp.sandbox.storage.objects import Content
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-    from encamp.sandbox.storage.database import Database
+    from encamp.sandbox.database import Database
     from encamp.sandbox.storage.objects import Objects
 
 _WEEK_SECONDS = 7 * 24 * 3600
