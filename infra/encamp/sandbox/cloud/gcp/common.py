@@ -23,7 +23,7 @@ DELETION_POLICY: Final = choice_rule(
     "deletion policy",
     "deletionPolicy",
     ("DELETE", "PREVENT", "ABANDON"),
-    "registry.terraform.io/providers/hashicorp/google (deletion_policy)",
+    "github.com/hashicorp/terraform-provider-google website/docs/r (deletion_policy)",
 )
 
 

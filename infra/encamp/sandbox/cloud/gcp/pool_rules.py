@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _TOOLKIT = "github.com/GoogleCloudPlatform/cluster-toolkit modules/compute/gke-node-pool/main.tf (preconditions)"
 _REFERENCE = "cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools"
 _QUEUED = "cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"
-_PROVIDER = "registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_node_pool"
 _TPU = "cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"
 _MAX_RUN = "cloud.google.com/compute/docs/instances/limit-vm-runtime"
 _LONGEST_RUN_SECONDS = 120 * 24 * 3600

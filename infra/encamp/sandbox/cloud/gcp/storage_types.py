@@ -148,7 +148,9 @@ BUCKET: Final = ResourceType(
     labels="labels",
 )  # fmt: skip
 
-_PROVIDER = "registry.terraform.io/providers/hashicorp/google/latest/docs/resources/storage_bucket_object"
+_PROVIDER = (
+    "github.com/hashicorp/terraform-provider-google/blob/main/website/docs/r/storage_bucket_object.html.markdown"
+)
 _OBJECTS = "cloud.google.com/storage/docs/json_api/v1/objects"
 _METADATA = (
     "cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "contentType", "storageClass",
