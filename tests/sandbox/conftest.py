@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -76,12 +75,7 @@ def engine_layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = Layout.create(tmp_path_factory.mktemp("sandbox") / "sb")
     issue_certificates(layout)
     tools = installed()
-    write_access(layout, {"kubectl": tools["kubectl"]}, path="")
-    # A language host that lies beside the engine's own file, and not beside a link to it, is used without a warning.
-    try:
-        (layout.bin / "pulumi").hardlink_to(tools["pulumi"])
-    except OSError:
-        shutil.copy(tools["pulumi"], layout.bin / "pulumi")
+    write_access(layout, {name: tools[name] for name in ("kubectl", "pulumi")}, path="")
     return layout
 
 
