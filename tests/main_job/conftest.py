@@ -175,7 +175,7 @@ def job(tmp_path: Path) -> Callable[..., str]:
                 "args": [f"--act={act}" for act in acts],
                 **training_input,
             },
-            "encamp": {"packagePath": "trainer", "managedJobDir": True},
+            "encamp": {"packagePath": "trainer", "storage": {"kind": "ENVIRONMENT"}},
         }
         path = tmp_path / "job.yaml"
         path.write_text(yaml.safe_dump(content))

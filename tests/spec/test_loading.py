@@ -156,7 +156,7 @@ def test_all_three_forms_of_a_file_are_one_job(tmp_path: Path) -> None:
     indented = "".join(f"  {line}\n" for line in fields.splitlines())
     forms = [fields, f"trainingInput:\n{indented}", f"jobId: ''\ntrainingInput:\n{indented}".replace("jobId: ''\n", "")]
     jobs = []
-    for index, text in enumerate([*forms, f"{fields}encamp: {{managedJobDir: false}}\n"]):
+    for index, text in enumerate([*forms, f"{fields}encamp: {{imageStreaming: false}}\n"]):
         path = tmp_path / f"{index}.yaml"
         path.write_text(text, encoding="utf-8")
         jobs.append(load_job(path).job)

@@ -1,7 +1,7 @@
 """What was decided from a job file before anything exists: plain, frozen, comparable data.
 
 Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's.
-Sizes are GiB, durations seconds, money nowhere.
+Sizes are GiB, durations seconds, money US dollars by list price.
 """
 
 from __future__ import annotations
@@ -104,6 +104,10 @@ class NodePoolPlan:
         taint: key, value and effect.
         tpu_hosts: hosts of one TPU slice, None without TPUs. A slice of one host takes no placement policy: GKE refuses
             a topology there; one of several hosts needs a compact one.
+        provisioning: how its machines are got: ON_DEMAND, SPOT, FLEX_START, QUEUED or RESERVATION.
+        reservation: name of the reservation, with RESERVATION only.
+        image_streaming: whether containers start while their image is being read.
+        zone: the one zone of its nodes, None where any zone of the region will do.
     """
 
     name: str
@@ -119,6 +123,10 @@ class NodePoolPlan:
     labels: Mapping[str, str]
     taint: tuple[str, str, str]
     tpu_hosts: int | None = None
+    provisioning: str = "ON_DEMAND"
+    reservation: str | None = None
+    image_streaming: bool = False
+    zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +176,8 @@ class StoragePlan:
         job_dir: the job dir, or None where the job has none.
         scratch_bucket: made for the job, gone with it.
         package: the packed local trainer, if any.
+        results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
+        results_days: after how many days what the job leaves may be deleted, None where it is kept.
     """
 
     bucket: str
@@ -175,6 +185,8 @@ class StoragePlan:
     job_dir: str | None
     scratch_bucket: str
     package: LocalPackagePlan | None
+    results_bucket: str | None = None
+    results_days: int | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,23 @@ class LimitsPlan:
 
 
 @dataclass(frozen=True)
+class CostPlan:
+    """What the job's machines cost by list prices, in US dollars.
+
+    Attributes:
+        hourly: all replicas running, per hour; None where a price is not known.
+        worst_case: every replica on its machine until the deadline, None as above.
+        unpriced: machines and accelerators whose price the catalog does not know.
+        budget: what the job may cost at most, None where nobody said.
+    """
+
+    hourly: float | None
+    worst_case: float | None
+    unpriced: tuple[str, ...] = ()
+    budget: float | None = None
+
+
+@dataclass(frozen=True)
 class ClusterPlan:
     """The TF_CONFIG cluster: task type to ``host:port`` of each index, the same on every replica."""
 
@@ -221,6 +250,8 @@ class JobPlan:
         namespace: Kubernetes namespace of the environment's jobs.
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
+        requirements: what pip installs before the trainer where the image lacks it.
+        cost: what it costs at most.
     """
 
     job_id: str
@@ -241,6 +272,8 @@ class JobPlan:
     python_version: str | None = None
     stand_in_region: str | None = None
     warnings: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    cost: CostPlan | None = None
 
     @property
     def cluster_region(self) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.model import LocalPackagePlan, StoragePlan
 from encamp.plan.names import scratch_bucket
+from encamp.spec.encamp import StorageKind
 
 if TYPE_CHECKING:
     from encamp.plan.package import LocalPackage
@@ -24,7 +25,7 @@ def storage(
     """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it."""
     scratch = scratch_bucket(environment.project, environment.name, job_id)
     job_dir = job.training_input.job_dir
-    if job.encamp.managed_job_dir:
+    if job.encamp.storage is not None and job.encamp.storage.kind is StorageKind.ENVIRONMENT:
         job_dir = f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}output"
     return StoragePlan(
         bucket=environment.artifacts_bucket,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from encamp.spec.fields import Flag, Text, Written
+from encamp.spec.encamp import EncampSpec
+from encamp.spec.fields import Text, Written
 from encamp.spec.training import TrainingInputSpec
 
 #: Fields of a Job that the service writes; a described job that is run again still has them.
@@ -19,15 +20,6 @@ OUTPUT_ONLY = (
     "job_position",
     "etag",
 )
-
-
-class EncampSpec(Written):
-    """What AI Platform had no field for. Old files have no such block."""
-
-    package_path: Text | None = None
-    """Folder of the trainer package, relative to the job file; it is packed and uploaded with the job."""
-    managed_job_dir: Flag = False
-    """True: the job dir is a folder of the job's own in the environment's artifacts bucket."""
 
 
 class TrainingJobSpec(Written):

@@ -97,10 +97,10 @@ def check_encamp(case: Case) -> None:
             )
         elif not path.name.isidentifier():
             case.problem(None, ("encamp", "package_path"), f"{path.name!r} is no name that Python can import")
-    if block.managed_job_dir and case.input.job_dir is not None:
+    if block.storage is not None and case.input.job_dir is not None:
         case.problem(
-            None,
-            ("encamp", "managed_job_dir"),
+            "E01",
+            ("encamp", "storage"),
             "there is a jobDir already; a job has one job dir",
-            "remove jobDir, or managedJobDir",
+            "remove jobDir, or encamp.storage",
         )

@@ -1,0 +1,200 @@
+"""encamp's own block of a job file: what AI Platform Training had no field for.
+
+Old files have no such block. Rules of it are E01-E12, in ``rules/``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from encamp.spec.fields import Double, Flag, Int64, Text, Written
+
+
+class GpuType(StrEnum):
+    """GPUs that Google Cloud offers today, in Compute Engine's names in capitals."""
+
+    NVIDIA_TESLA_P4 = "NVIDIA_TESLA_P4"
+    NVIDIA_TESLA_T4 = "NVIDIA_TESLA_T4"
+    NVIDIA_TESLA_P100 = "NVIDIA_TESLA_P100"
+    NVIDIA_TESLA_V100 = "NVIDIA_TESLA_V100"
+    NVIDIA_L4 = "NVIDIA_L4"
+    NVIDIA_TESLA_A100 = "NVIDIA_TESLA_A100"
+    NVIDIA_A100_80GB = "NVIDIA_A100_80GB"
+    NVIDIA_H100_80GB = "NVIDIA_H100_80GB"
+    NVIDIA_H100_MEGA_80GB = "NVIDIA_H100_MEGA_80GB"
+    NVIDIA_H200_141GB = "NVIDIA_H200_141GB"
+    NVIDIA_B200 = "NVIDIA_B200"
+    NVIDIA_GB200 = "NVIDIA_GB200"
+
+
+class TpuVersion(StrEnum):
+    """Generations of Cloud TPU that GKE offers."""
+
+    V3 = "v3"
+    V4 = "v4"
+    V5E = "v5e"
+    V5P = "v5p"
+    V6E = "v6e"
+    TPU7X = "7x"
+
+
+class BootDisk(StrEnum):
+    """Kinds of boot disk of today's machines."""
+
+    PD_STANDARD = "pd-standard"
+    PD_BALANCED = "pd-balanced"
+    PD_SSD = "pd-ssd"
+    HYPERDISK_BALANCED = "hyperdisk-balanced"
+
+
+class Provisioning(StrEnum):
+    """How machines are got, and for what price."""
+
+    ON_DEMAND = "ON_DEMAND"
+    SPOT = "SPOT"
+    FLEX_START = "FLEX_START"
+    QUEUED = "QUEUED"
+    RESERVATION = "RESERVATION"
+
+
+class IdentityMode(StrEnum):
+    """What stands for the replicas in IAM."""
+
+    SERVICE_ACCOUNT = "SERVICE_ACCOUNT"
+    DIRECT = "DIRECT"
+
+
+class Substitutions(StrEnum):
+    """Whether something else may stand for a machine that Google no longer offers."""
+
+    ALLOWED = "allowed"
+    NEVER = "never"
+
+
+class StorageKind(StrEnum):
+    """Whose bucket the job dir lies in."""
+
+    ENVIRONMENT = "ENVIRONMENT"
+    OWN_BUCKET = "OWN_BUCKET"
+    GIVEN_BUCKET = "GIVEN_BUCKET"
+
+
+class GpuSpec(Written):
+    """GPUs of each machine of a role."""
+
+    type: GpuType | None = None
+    """Kind of GPU."""
+    count: Int64 | None = None
+    """How many on each machine; 1 when absent."""
+
+
+class TpuSpec(Written):
+    """The TPU slice of a role: its shape, or how many chips it has."""
+
+    version: TpuVersion | None = None
+    """Generation of the TPU."""
+    topology: Text | None = None
+    """Shape of the slice in chips, such as ``2x4`` or ``2x2x2``; excludes chips."""
+    chips: Int64 | None = None
+    """How many chips the slice has in all; excludes topology."""
+
+
+class BootDiskSpec(Written):
+    """Boot disk of each machine of a role."""
+
+    type: BootDisk | None = None
+    """``pd-ssd`` when absent, ``hyperdisk-balanced`` on machines that take nothing else."""
+    size_gb: Int64 | None = None
+    """Size in GB; 100 when absent."""
+
+
+class MachineSpec(Written):
+    """The machine of a role as Google Cloud offers it today; wins over AI Platform's type and accelerator."""
+
+    machine_type: Text | None = None
+    """Compute Engine machine type; the smallest that has the accelerator when absent."""
+    gpu: GpuSpec | None = None
+    """GPUs of each machine."""
+    tpu: TpuSpec | None = None
+    """The TPU slice whose hosts are the replicas of the role."""
+    boot_disk: BootDiskSpec | None = None
+    """Boot disk; wins over diskConfig."""
+
+
+class MachinesSpec(Written):
+    """Today's machines, by role. Needs scaleTier CUSTOM."""
+
+    master: MachineSpec | None = None
+    """Machine of the master; masterType may then be left out."""
+    worker: MachineSpec | None = None
+    """Machines of the workers; workerType may then be left out."""
+    parameter_server: MachineSpec | None = None
+    """Machines of the parameter servers; parameterServerType may then be left out."""
+    evaluator: MachineSpec | None = None
+    """Machines of the evaluators; evaluatorType may then be left out."""
+
+
+class BudgetSpec(Written):
+    """What the job may cost at most."""
+
+    usd: Double | None = None
+    """US dollars by list prices. A job whose worst case is dearer is refused; without a maxRunningTime the running time
+    is cut to what the budget pays for."""
+
+
+class RetentionSpec(Written):
+    """How long what a job leaves is kept."""
+
+    results_days: Int64 | None = None
+    """After so many days results, logs and receipt are deleted; kept when absent."""
+
+
+class IdentitySpec(Written):
+    """Who the replicas are."""
+
+    mode: IdentityMode | None = None
+    """``SERVICE_ACCOUNT`` (default): a Google service account of the job's own, or trainingInput.serviceAccount.
+    ``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, with no Google account to make."""
+
+
+class StorageSpec(Written):
+    """Where the job dir lies, where trainingInput.jobDir does not say it."""
+
+    kind: StorageKind | None = None
+    """``ENVIRONMENT``: a folder of the job's own in the environment's artifacts bucket. ``OWN_BUCKET``: a bucket made
+    for this job, which stays with its results. ``GIVEN_BUCKET``: a folder below a prefix of a bucket that exists."""
+    bucket: Text | None = None
+    """Name of the given bucket; GIVEN_BUCKET only."""
+    prefix: Text | None = None
+    """Folder of the given bucket below which the job's own folder lies; GIVEN_BUCKET only."""
+
+
+class EncampSpec(Written):
+    """What AI Platform Training had no field for."""
+
+    package_path: Text | None = None
+    """Folder of the trainer package, relative to the job file; it is packed and uploaded with the job."""
+    packages: list[Text] | None = None
+    """Packages on this machine (wheels, source archives), relative to the job file; uploaded and installed before the
+    trainer."""
+    requirements: list[Text] | None = None
+    """What pip installs before the trainer where the image lacks it, such as ``pandas>=2``."""
+    machines: MachinesSpec | None = None
+    """Today's machines, GPUs and TPUs, by role."""
+    provisioning: Provisioning | None = None
+    """How machines are got: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is room, at most 7 days), ``QUEUED``
+    (all at once, when there is room), ``RESERVATION``."""
+    reservation: Text | None = None
+    """Name of the reservation; RESERVATION only."""
+    image_streaming: Flag = False
+    """True: containers start while their image is still being read (GKE image streaming)."""
+    budget: BudgetSpec | None = None
+    """What the job may cost at most."""
+    retention: RetentionSpec | None = None
+    """How long what the job leaves is kept."""
+    identity: IdentitySpec | None = None
+    """Who the replicas are."""
+    substitutions: Substitutions | None = None
+    """``allowed`` (default): what Google no longer offers is replaced, with a warning. ``never``: it is refused."""
+    storage: StorageSpec | None = None
+    """Where the job dir lies."""
