@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan import catalog
 from encamp.plan.allocatable import GPU_RESOURCE, TPU_RESOURCE, allocatable, capacity, replica_request
 from encamp.plan.model import Accelerator
+from encamp.spec import data_files
 
-DATA = Path(catalog.__file__).parent / "data"
+DATA = Path(data_files.__file__).parent / "data"
 MACHINES = json.loads((DATA / "machines.json").read_bytes())
 TPU_MACHINES = [
     name

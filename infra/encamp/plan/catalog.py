@@ -1,24 +1,19 @@
 """Machines, accelerators and regions that Google Cloud offers today, and what AI Platform's names become of them.
 
-All facts are data in ``plan/data/*.json``, one entry a line, each with its source; correct them there. A file is read
-when it is first asked for.
+All facts are data, see :mod:`encamp.spec.data_files`; they stand in ``spec`` because rules of job files need them too.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
 from encamp.plan.model import Accelerator
+from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,6 @@ class TierGroup:
     accelerator: Accelerator | None
 
 
-@cache
-def _data(name: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_bytes())
-    return data
-
-
 def _accelerator(entry: Mapping[str, Any] | None) -> Accelerator | None:
     return None if entry is None else Accelerator(entry["type"], entry["count"])
 
@@ -89,12 +78,12 @@ def machine(name: str) -> Machine:
     Raises:
         PlanError: the catalog has no such machine, or no figures of it.
     """
-    entry = _data("machines").get(name)
+    entry = data_file("machines").get(name)
     if entry is not None:
         built_in = entry["gpu"]
         accelerator = Accelerator(gpu(built_in["type"]).gke, built_in["count"]) if built_in else None
         return Machine(name, entry["vcpu"], entry["memoryGb"], accelerator)
-    for kind in _data("tpus").values():
+    for kind in data_file("tpus").values():
         host = kind["machines"].get(name)
         if host is not None and host["vcpu"] is not None:
             return Machine(name, host["vcpu"], host["memoryGb"], Accelerator(host["gke"], host["chips"]))
@@ -107,7 +96,7 @@ def gpu(name: str) -> Gpu:
     Raises:
         PlanError: the catalog has no such GPU.
     """
-    entry = _data("gpus").get(name)
+    entry = data_file("gpus").get(name)
     if entry is None:
         raise PlanError(f"the catalog has no GPU {name!r}")
     substitute = entry.get("substitute")
@@ -125,7 +114,7 @@ def gpu(name: str) -> Gpu:
 
 def tpu_slice(kind: str, topology: str) -> TpuSlice:
     """A TPU slice by its generation (``v3``) and topology (``2x2``)."""
-    generation = _data("tpus")[kind]
+    generation = data_file("tpus")[kind]
     entry = generation["topologies"][topology]
     host = generation["machines"][entry["machineType"]]
     accelerator = Accelerator(host["gke"], host["chips"])
@@ -134,13 +123,13 @@ def tpu_slice(kind: str, topology: str) -> TpuSlice:
 
 def ai_platform_tpu(name: str) -> tuple[TpuSlice, bool]:
     """What stands for an AI Platform TPU of 8 cores today, and whether the same generation is still offered."""
-    entry = _data("ai_platform_tpus")[name]
+    entry = data_file("ai_platform_tpus")[name]
     return tpu_slice(entry["kind"], entry["topology"]), entry["offered"]
 
 
 def scale_tier(name: str) -> Mapping[str, TierGroup]:
     """The roles (``master``, ``worker``, ``ps``) of a scale tier other than CUSTOM."""
-    entry = _data("tiers")["scaleTiers"][name]
+    entry = data_file("tiers")["scaleTiers"][name]
     return {
         role: TierGroup(entry[role]["machineType"], entry[role]["count"], _accelerator(entry[role]["accelerator"]))
         for role in ("master", "worker", "ps")
@@ -150,11 +139,11 @@ def scale_tier(name: str) -> Mapping[str, TierGroup]:
 
 def legacy_machine_type(name: str) -> tuple[str | None, Accelerator | None] | None:
     """Compute Engine machine type and accelerator (AI Platform's name) of a legacy type; None for any other name."""
-    entry = _data("tiers")["legacyMachineTypes"].get(name)
+    entry = data_file("tiers")["legacyMachineTypes"].get(name)
     return None if entry is None else (entry["machineType"], _accelerator(entry["accelerator"]))
 
 
 def built_in_accelerator(name: str) -> Accelerator | None:
     """The accelerator that is part of a Compute Engine machine type, in AI Platform's name."""
-    entry = _data("machines").get(name)
+    entry = data_file("machines").get(name)
     return _accelerator(entry["gpu"]) if entry is not None else None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from encamp.errors import PlanError
+from encamp.spec.data_files import data_file
 
 
 @dataclass(frozen=True)
@@ -26,12 +23,6 @@ class RuntimeImage:
     python: str
 
 
-@cache
-def _table() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "runtimes.json").read_bytes())
-    return data
-
-
 def runtime_image(runtime_version: str, python_version: str, *, gpu: bool) -> RuntimeImage:
     """The image that stands for a runtime version.
 
@@ -43,7 +34,8 @@ def runtime_image(runtime_version: str, python_version: str, *, gpu: bool) -> Ru
     Raises:
         PlanError: there is no image of this version.
     """
-    entry = _table()["versions"].get(runtime_version)
+    table = data_file("runtimes")
+    entry = table["versions"].get(runtime_version)
     if entry is None:
         raise PlanError(
             f"no image is known for runtime version {runtime_version}",
@@ -54,7 +46,7 @@ def runtime_image(runtime_version: str, python_version: str, *, gpu: bool) -> Ru
     accelerated = "-gpu" if gpu else ""
     suffix = "" if python2 else entry["python3Suffix"]
     return RuntimeImage(
-        image=f"{_table()['image']}:{entry['tag']}{accelerated}{suffix}",
+        image=f"{table['image']}:{entry['tag']}{accelerated}{suffix}",
         interpreter="python2" if python2 else "python3",
         python=entry["python2" if python2 else "python3"],
     )

@@ -1,15 +1,16 @@
 """What AI Platform Training accepted: machine types, accelerator counts, regions and runtime versions, as data.
 
-What today's cloud offers is ``encamp.plan.catalog``; a job file is judged by what AI Platform took.
+A job file is judged by what AI Platform took; today's machines, which ``encamp.machines`` names, are in
+:mod:`encamp.spec.machines_today`.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ class AiPlatform:
 
     Attributes:
         legacy_types: legacy machine type names, ``cloud_tpu`` among them.
-        compute_engine_types: Compute Engine type to ``confirmed``, ``unverified`` or ``never`` accepted.
+        compute_engine_types: accepted Compute Engine type to ``confirmed`` or ``unverified``.
         gpu_counts: machine type to accelerator type to the counts that may be attached.
         built_in_gpus: machine type to the accelerator type and count that it carries.
         accelerator_regions: accelerator type to its regions, confirmed and not.
@@ -49,10 +50,7 @@ class AiPlatform:
 
     def accepted_types(self) -> list[str]:
         """Every machine type name that a type field took."""
-        return [
-            *self.legacy_types,
-            *(name for name, accepted in self.compute_engine_types.items() if accepted != "never"),
-        ]
+        return [*self.legacy_types, *self.compute_engine_types]
 
     def category(self, machine_type: str) -> str | None:
         """``legacy``, ``Compute Engine`` or ``TPU``; None for a name that was never accepted."""
@@ -60,21 +58,20 @@ class AiPlatform:
             return "TPU"
         if machine_type in self.legacy_types:
             return "legacy"
-        if self.compute_engine_types.get(machine_type, "never") != "never":
-            return "Compute Engine"
-        return None
+        return "Compute Engine" if machine_type in self.compute_engine_types else None
 
 
 @cache
 def ai_platform() -> AiPlatform:
     """The tables, read once."""
-    data: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "ai_platform.json").read_bytes())
-    built_in = data["builtInGpus"]["machineTypes"]
+    data = data_file("ai_platform")
+    accepted = data["computeEngineMachineTypes"]["names"]
+    built_in = {name: data_file("machines")[name]["gpu"] for name in accepted}
     return AiPlatform(
-        legacy_types=frozenset(data["legacyMachineTypes"]["names"]),
-        compute_engine_types=data["computeEngineMachineTypes"]["names"],
+        legacy_types=frozenset(data_file("tiers")["legacyMachineTypes"]),
+        compute_engine_types=accepted,
         gpu_counts=data["gpuCounts"]["machineTypes"],
-        built_in_gpus={name: (gpu["type"], gpu["count"]) for name, gpu in built_in.items()},
+        built_in_gpus={name: (gpu["type"], gpu["count"]) for name, gpu in built_in.items() if gpu is not None},
         regions=tuple(data["regions"]["names"]),
         accelerator_regions={
             name: frozenset([*places["confirmed"], *places["unverified"]])

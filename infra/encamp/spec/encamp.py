@@ -154,7 +154,7 @@ class IdentitySpec(Written):
 
     mode: IdentityMode | None = None
     """``SERVICE_ACCOUNT`` (default): a Google service account of the job's own, or trainingInput.serviceAccount.
-    ``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, with no Google account to make."""
+    ``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, without a Google account."""
 
 
 class StorageSpec(Written):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
+from encamp.spec.data_files import data_file
 from encamp.spec.paths import nearest
 from encamp.spec.rules.case import INPUT, ROLES
 from encamp.spec.training import AcceleratorType
@@ -83,7 +84,7 @@ def check_categories(case: Case) -> None:
 def _unknown_type(case: Case, role: RoleFields, machine_type: str) -> None:
     tables = ai_platform()
     close = nearest(machine_type, sorted(tables.accepted_types()))
-    known = machine_type in tables.compute_engine_types
+    known = machine_type in data_file("machines")
     what = "was never a machine type of AI Platform Training" if known else "is no machine type"
     case.problem("V05", (INPUT, role.type_field), f"{machine_type[:60]!r} {what}", f"write {close}" if close else None)
 
