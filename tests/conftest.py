@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -12,9 +13,12 @@ import requests
 
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.rest import GoogleClient
+from encamp.sandbox.environment import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tests.camp import Camp
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,17 +33,46 @@ def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite-goldens"))
 
 
-def _servers() -> Any:
-    """The servers' module; tests are files, not packages, so it is loaded by its path."""
-    if "encamp_test_servers" not in sys.modules:
-        path = Path(__file__).parent / "cloud" / "servers.py"
-        spec = importlib.util.spec_from_file_location("encamp_test_servers", path)
+def _module(name: str, file: str) -> Any:
+    """A module of the tests; they are files, not packages, so it is loaded by its path."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules["encamp_test_servers"] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
-    return sys.modules["encamp_test_servers"]
+    return sys.modules[name]
+
+
+def _servers() -> Any:
+    return _module("encamp_test_servers", "cloud/servers.py")
+
+
+def _camps() -> Any:
+    return _module("encamp_test_camp", "camp.py")
+
+
+@pytest.fixture(scope="session")
+def shared_camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
+    """The one sandbox of this test process, with its environment up; for fixtures that live longer than a test."""
+    with _camps().opened_camp(tmp_path_factory.mktemp("camp") / "sb", tmp_path_factory.mktemp("said")) as camp:
+        yield camp
+
+
+@pytest.fixture
+def camp(shared_camp: Camp, monkeypatch: pytest.MonkeyPatch) -> Camp:
+    """The shared sandbox; the test itself asks its cloud too."""
+    for name, value in variables(shared_camp.layout).items():
+        monkeypatch.setenv(name, value)
+    return shared_camp
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., str]:
+    """Writes a job file of one master and two workers that act as told; gives its path."""
+    write: Callable[..., str] = functools.partial(_camps().write_job, tmp_path)
+    return write
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from encamp.cloud.rest import GoogleClient
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.main_job.conftest import Camp
+    from tests.camp import Camp
 
 pytestmark = pytest.mark.sandbox
 

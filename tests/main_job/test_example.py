@@ -16,7 +16,7 @@ from encamp.sandbox.environment import trainer_variables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.main_job.conftest import Camp
+    from tests.camp import Camp
 
 pytestmark = pytest.mark.sandbox
 

@@ -1,7 +1,8 @@
-"""One sandbox with its environment up, for all tests of whole jobs; and ``encamp`` as a user types it."""
+"""A running sandbox with its environment up, and ``encamp`` as a user types it; for every test of whole jobs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,20 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
+from encamp.plan.names import short_name
 from encamp.sandbox.environment import variables
 from encamp.sandbox.layout import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[1]
 ENCAMP = [sys.executable, "-c", "from encamp.cli.main import main; main()"]
-BUCKET = "sandbox-encamp-artifacts"
+ACTOR = Path(__file__).parent / "main_job" / "trainer"
+PROJECT = "sandbox-encamp"
+ENVIRONMENT = "sandbox"
+BUCKET = f"{PROJECT}-artifacts"
+COMMITTED = {path.name.split(".")[1] for path in (REPOSITORY / "stacks").glob("Pulumi.*.yaml")}
+#: What Kubernetes itself puts into every namespace.
+CLUSTERS_OWN = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 RUN_SECONDS = 300
 
 
@@ -110,23 +117,52 @@ class Camp:
         found: dict[str, Any] = json.loads(self.read(job_id, "receipt.json"))
         return found
 
-    def assert_nothing_left(self) -> None:
-        """What the cloud, the cluster and the engine list is the environment's alone."""
-        storage = self.storage()
-        assert [bucket["name"] for bucket in storage.buckets("sandbox-encamp")] == [BUCKET]
-        for kind in ("jobsets", "jobs", "pods", "configmaps", "services"):
-            names = self.tool("kubectl", "get", kind, "-n", "encamp-jobs", "-o", "name").split()
-            assert [name for name in names if name != "configmap/kube-root-ca.crt"] == []
-        stacks = {
-            stack["name"]: stack.get("resourceCount") or 0 for stack in json.loads(self.pulumi("stack", "ls", "--json"))
+    def assert_nothing_left(self, job_id: str = "") -> None:
+        """What the cloud, the cluster and the engine list is the environment's alone.
+
+        With a job's id only what bears that job's name counts, so that other jobs may run beside it.
+        """
+        name = short_name(PROJECT, ENVIRONMENT, job_id) if job_id else ""
+        kinds = "jobsets,jobs,pods,configmaps,services,serviceaccounts"
+        objects = self.tool("kubectl", "get", kinds, "-n", "encamp-jobs", "-o", "name").split()
+        found = {
+            "buckets": [bucket["name"] for bucket in self.storage().buckets(PROJECT) if bucket["name"] != BUCKET],
+            "objects": [found for found in objects if found not in CLUSTERS_OWN],
+            "stacks": [
+                stack["name"]
+                for stack in json.loads(self.pulumi("stack", "ls", "--json"))
+                if stack["name"] != ENVIRONMENT and (stack["name"] not in COMMITTED or stack.get("resourceCount"))
+            ],
         }
-        assert {name for name, count in stacks.items() if count} == {"sandbox"}
-        assert set(stacks) == {"sandbox", "digits"}
+        assert [f"{kind}: {one}" for kind, names in found.items() for one in names if name in one] == []
 
 
-@pytest.fixture(scope="session")
-def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
-    root = tmp_path_factory.mktemp("camp") / "sb"
+def write_job(folder: Path, *acts: str, **training_input: Any) -> str:
+    """Write a job file of one master and two workers that act as told; gives its path."""
+    shutil.copytree(ACTOR, folder / "trainer", dirs_exist_ok=True)
+    content = {
+        "trainingInput": {
+            "scaleTier": "CUSTOM",
+            "region": "us-central1",
+            "masterType": "n1-standard-4",
+            "workerType": "n1-standard-4",
+            "workerCount": 2,
+            "runtimeVersion": "2.11",
+            "pythonVersion": "3.7",
+            "pythonModule": "trainer.task",
+            "args": [f"--act={act}" for act in acts],
+            **training_input,
+        },
+        "encamp": {"packagePath": "trainer", "storage": {"kind": "ENVIRONMENT"}},
+    }
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@contextlib.contextmanager
+def opened_camp(root: Path, outputs: Path) -> Iterator[Camp]:
+    """A sandbox in folder ``root`` with its environment up, taken down at the end; ``outputs`` takes what is said."""
     environment = {
         **os.environ,
         "ENCAMP_SANDBOX_DIR": str(root),
@@ -139,7 +175,7 @@ def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     started: list[Command] = []
     try:
         layout = Layout.open(root)
-        camp = Camp(layout, {**environment, **variables(layout)}, tmp_path_factory.mktemp("said"), started)
+        camp = Camp(layout, {**environment, **variables(layout)}, outputs, started)
         camp.encamp("environment", "up")
         yield camp
     finally:
@@ -147,38 +183,3 @@ def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
             command.process.kill()
             command.process.wait()
         subprocess.run([*ENCAMP, "sandbox", "down"], cwd=REPOSITORY, env=environment, check=True, timeout=60)
-
-
-@pytest.fixture(autouse=True)
-def _inside(camp: Camp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test itself asks the sandbox's cloud."""
-    for name, value in variables(camp.layout).items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def job(tmp_path: Path) -> Callable[..., str]:
-    """Writes a job file of one master and two workers that act as told; gives its path."""
-
-    def write(*acts: str, **training_input: Any) -> str:
-        shutil.copytree(Path(__file__).with_name("trainer"), tmp_path / "trainer", dirs_exist_ok=True)
-        content = {
-            "trainingInput": {
-                "scaleTier": "CUSTOM",
-                "region": "us-central1",
-                "masterType": "n1-standard-4",
-                "workerType": "n1-standard-4",
-                "workerCount": 2,
-                "runtimeVersion": "2.11",
-                "pythonVersion": "3.7",
-                "pythonModule": "trainer.task",
-                "args": [f"--act={act}" for act in acts],
-                **training_input,
-            },
-            "encamp": {"packagePath": "trainer", "storage": {"kind": "ENVIRONMENT"}},
-        }
-        path = tmp_path / "job.yaml"
-        path.write_text(yaml.safe_dump(content))
-        return str(path)
-
-    return write
