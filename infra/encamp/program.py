@@ -22,7 +22,6 @@ from encamp.resources import repository
 
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
-    from encamp.plan.package import LocalPackage
     from encamp.spec.environment import EnvironmentSpec
 
 
@@ -68,8 +67,8 @@ def _environment(config: pulumi.Config) -> None:
 
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
+    from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.plan.package_files import local_package  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
 
@@ -84,8 +83,7 @@ def _job(config: pulumi.Config) -> None:
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
-    package = local_package(found)
-    plan = plan_job(found.job, environment, package=package)
+    plan = plan_job(found.job, environment, packages=local_packages(found))
     for warning in plan.warnings:
         pulumi.log.warn(warning)
     _refuse_ended(plan)
@@ -97,7 +95,6 @@ def _job(config: pulumi.Config) -> None:
         cluster=outputs.require_output("cluster"),
         kubeconfig=outputs.require_output("kubeconfig"),
         deadline=config.get("deadline") or str(int(time.time()) + plan.limits.deadline_seconds),
-        package=_stored(package, checkout) if package else None,
     )
     for name, value in job.outputs.items():
         pulumi.export(name, value)
@@ -132,14 +129,3 @@ def _refuse_ended(plan: JobPlan) -> None:
             where="encamp:job.jobId",
             hint="give the job another id: jobId in the stack's config or in the job file",
         )
-
-
-def _stored(package: LocalPackage, checkout: Path) -> Path:
-    """The packed trainer as a file for the engine, at a place that its content decides."""
-    path = checkout / ".encamp" / "packages" / package.sha256 / package.file_name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{time.monotonic_ns()}")
-        partial.write_bytes(package.content)
-        partial.replace(path)
-    return path

@@ -18,8 +18,8 @@ from pulumi.runtime.sync_await import _sync_await
 from encamp.components.environment import Environment
 from encamp.components.training_job import TrainingJob
 from encamp.plan.environment import plan_environment
+from encamp.packaging.local import local_packages
 from encamp.plan.job import plan_job
-from encamp.plan.package_files import local_package
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack
 
@@ -54,16 +54,15 @@ def declare(stack: str) -> None:
         return
     found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
     environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
-    plan = plan_job(found.job, environment, package=local_package(found))
-    package = Path("trainer.whl")
-    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE, package=package)
+    plan = plan_job(found.job, environment, packages=local_packages(found))
+    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE)
 
 
 def main(stack: str) -> None:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
     _sync_await(runtime_stack.run_pulumi_func(lambda: declare(stack)))
-    sys.stdout.write(json.dumps(recorder.resources, default=lambda asset: asset.path))
+    sys.stdout.write(json.dumps(recorder.resources, default=lambda asset: Path(asset.path).name))
 
 
 if __name__ == "__main__":

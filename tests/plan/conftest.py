@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.packaging.wheel import pack
 from encamp.plan.job import plan_job
-from encamp.plan.package import LocalPackage, pack
+from encamp.plan.model import LocalPackage
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
@@ -26,7 +28,8 @@ def environment() -> EnvironmentSpec:
 
 @pytest.fixture
 def package() -> LocalPackage:
-    return pack("trainer", {"__init__.py": b"", "task.py": b"print('trained')\n"})
+    name, content = pack("trainer", {"__init__.py": b"", "task.py": b"print('trained')\n"})
+    return LocalPackage(name, hashlib.sha256(content).hexdigest(), Path(name))
 
 
 @pytest.fixture
@@ -44,6 +47,6 @@ def plan_input(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
         if "masterConfig" in fields and "imageUri" in fields["masterConfig"]:
             given = {"region": "us-central1"}
         job = parse_job({"jobId": job_id, "trainingInput": given | fields}, source="test").job
-        return plan_job(job, environment, package=None)
+        return plan_job(job, environment)
 
     return build

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.plan.package import pack
+from encamp.packaging.wheel import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,8 +71,8 @@ class Cloud(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def replica(tmp_path: Path) -> Iterator[Path]:
     """A folder like /encamp, its script pointed at servers on loopback."""
-    package = pack("trainer", {"__init__.py": b"", "task.py": TASK})
-    Cloud.objects = {f"/b/scratch/o/packages%2F1%2F{package.file_name}": package.content}
+    name, content = pack("trainer", {"__init__.py": b"", "task.py": TASK})
+    Cloud.objects = {f"/b/scratch/o/packages%2F1%2F{name}": content}
     Cloud.refusals = 0
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -83,7 +83,7 @@ def replica(tmp_path: Path) -> Iterator[Path]:
             (position,) = [index for index, line in enumerate(lines) if line.startswith(start)]
             lines[position] = f"{start}{value}\n"
         (tmp_path / "bootstrap.py").write_text("".join(lines), encoding="utf-8")
-        settings(tmp_path, [f"gs://scratch/packages/1/{package.file_name}"])
+        settings(tmp_path, [f"gs://scratch/packages/1/{name}"])
         yield tmp_path
         server.shutdown()
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from encamp.spec.job_file import JobFile, examine_job, load_job
 from encamp.spec.loading import load_document
 
 if TYPE_CHECKING:
-    from encamp.plan.package import LocalPackage
+    from encamp.plan.model import LocalPackage
     from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job import TrainingJobSpec
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -42,7 +43,7 @@ def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> 
         return {"problems.json": _json([asdict(problem) for problem in problems])}
     job = load_job(path).named(None if path.parent.name != case else _job_id(path, case)).job
     try:
-        plan = plan_job(job, environment, package=package if job.encamp.package_path else None)
+        plan = plan_job(job, environment, packages=_packages(job, package))
     except PlanError as error:
         return {"plan-error.txt": f"{error}\n"}
     found = {"plan.json": _json(job_document(plan)), "manifests.yaml": _manifests(render_manifests(plan))}
@@ -50,6 +51,12 @@ def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> 
     if said or plan.warnings:
         found["warnings.json"] = _json({"file": said, "plan": list(plan.warnings)})
     return found
+
+
+def _packages(job: TrainingJobSpec, trainer: LocalPackage) -> list[LocalPackage]:
+    """The packages that a job names on this machine, as if they were there; the trainer comes last."""
+    named = [replace(trainer, file_name=Path(path).name) for path in job.encamp.packages or ()]
+    return [*named, *([trainer] if job.encamp.package_path else [])]
 
 
 def _job_id(path: Path, case: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Plan = Callable[..., JobPlan]
 
 IMAGE = {"imageUri": "gcr.io/p/i"}
-KEYS = {"jobId", "name", "region", "replicas", "nodePools", "identity", "storage", "limits"}
+KEYS = {"jobId", "name", "region", "replicas", "nodePools", "identity", "storage", "limits", "cost"}
 REPLICA_KEYS = {
     "name",
     "role",
@@ -43,9 +43,9 @@ def test_the_document_has_exactly_its_keys(plan_input: Plan) -> None:
     assert document.keys() == KEYS
     assert document["replicas"][0].keys() == REPLICA_KEYS
     assert document["nodePools"][0].keys() == POOL_KEYS
-    assert document["identity"].keys() == {"serviceAccount", "roles"}
-    assert document["storage"].keys() == {"bucket", "jobDir"}
-    assert document["limits"].keys() == {"maxRunningTimeSeconds", "maxRestarts"}
+    assert document["identity"].keys() == {"mode", "serviceAccount", "kubernetesServiceAccount", "grants", "roles"}
+    assert document["storage"].keys() == {"bucket", "jobDir", "resultsBucket", "resultsDays"}
+    assert document["limits"].keys() == {"maxRunningTimeSeconds", "maxRestarts", "deadlineSeconds"}
 
 
 def test_beyond_64_replicas_the_cluster_stands_once(plan_input: Plan) -> None:
@@ -203,7 +203,7 @@ def test_a_region_elsewhere_is_refused_by_a_real_environment() -> None:
     spec: EnvironmentSpec = parse_environment(data, project="my-project", source="x")
     job = parse_job({"jobId": "a", "trainingInput": {"region": "us-central1", "masterConfig": IMAGE}}, source="x").job
     with pytest.raises(PlanError, match="us-east1"):
-        plan_job(job, spec, package=None)
+        plan_job(job, spec)
 
 
 def test_too_many_replicas_are_refused_before_they_are_counted_out(plan_input: Plan) -> None:

@@ -53,9 +53,9 @@ def plan_of(file: Path, environment: str, job_id: str | None) -> JobPlan:
         PlanError: no plan can be made of it.
         UsageError: file, environment or id are not there or not usable.
     """
+    from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.plan.package_files import local_package  # noqa: PLC0415
     from encamp.spec.job_file import load_job  # noqa: PLC0415
 
     job_file = load_job(file).named(job_id)
-    return plan_job(job_file.job, environment_named(environment), package=local_package(job_file))
+    return plan_job(job_file.job, environment_named(environment), packages=local_packages(job_file))

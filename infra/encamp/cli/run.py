@@ -30,8 +30,8 @@ def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs
     """
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp run --help` needs none of it
     from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.plan.package_files import local_package  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
     from encamp.spec.job_file import load_job  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     found = load_job(file).named(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
-    plan = plan_job(found.job, target, package=local_package(found))
+    plan = plan_job(found.job, target, packages=local_packages(found))
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
     job = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,4 +1,4 @@
-"""A job's scratch bucket and the trainer package in it. Both go with the job."""
+"""A job's buckets and the packages of this machine. All of it goes with the job but a bucket made for its results."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import kept_deadline
+from encamp.plan.model import JOB_LABEL, RESULTS_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from encamp.plan.model import JobPlan
+    from encamp.plan.model import JobPlan, LocalPackagePlan
+
+_DAY_SECONDS = 86_400
 
 
 class JobStorage(pulumi.ComponentResource):
-    """The scratch bucket, emptied when it is destroyed, and the packed local trainer if the job has one.
-
-    Args:
-        package: the packed trainer's file, None where the job names its packages by URI.
-    """
+    """The scratch bucket, emptied when it is destroyed, and what is uploaded for the job."""
 
     def __init__(
         self,
         name: str,
         plan: JobPlan,
         labels: Mapping[str, str],
-        package: Path | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobStorage", name, {}, opts)
+        self._scratch_name = plan.storage.scratch_bucket
         self.scratch = gcp.storage.Bucket(
             "scratch",
             name=plan.storage.scratch_bucket,
@@ -44,22 +42,18 @@ class JobStorage(pulumi.ComponentResource):
             labels=labels,
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("labels")),
         )
-        self.package: gcp.storage.BucketObject | None = None
-        if plan.storage.package is not None and package is not None:
-            self.package = gcp.storage.BucketObject(
-                "package",
-                bucket=self.scratch.name,
-                name=plan.storage.package.object_name,
-                source=pulumi.FileAsset(str(package)),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-        folder = _managed_folder(plan)
-        if folder is not None:
+        self.results = self._results(plan) if plan.storage.results_bucket is not None else None
+        made = {plan.storage.scratch_bucket: self.scratch, plan.storage.results_bucket: self.results}
+        #: The buckets that the job makes, by name.
+        self.own = {name: bucket for name, bucket in made.items() if name is not None and bucket is not None}
+        self.packages = [self._upload(index, package) for index, package in enumerate(plan.storage.packages)]
+        if plan.storage.folder is not None:
             # Clients that look for the folder above a file, as TensorFlow does, would climb to where the job may not
             # read. The mark goes with the job, what the job writes below it stays.
+            bucket, folder = plan.storage.folder
             gcp.storage.BucketObject(
                 "job-dir",
-                bucket=plan.storage.bucket,
+                bucket=bucket,
                 name=folder,
                 content="\n",
                 content_type="application/x-directory",
@@ -67,10 +61,33 @@ class JobStorage(pulumi.ComponentResource):
             )
         self.register_outputs({})
 
+    def _results(self, plan: JobPlan) -> gcp.storage.Bucket:
+        """A bucket of the job's own that stays with what is in it when everything else goes.
 
-def _managed_folder(plan: JobPlan) -> str | None:
-    """The object that marks the job dir as a folder, where the job dir lies below the job's own prefix."""
-    below = f"gs://{plan.storage.bucket}/"
-    if plan.storage.job_dir is None or not plan.storage.job_dir.startswith(below + plan.storage.prefix):
-        return None
-    return plan.storage.job_dir.removeprefix(below).rstrip("/") + "/"
+        It carries neither the job's label nor a deadline: what does is taken down. Its lifecycle rule is for those who
+        never reap; ages count from an object's creation, so the time that the job itself may take comes on top.
+        """
+        days = plan.storage.results_days
+        age = None if days is None else days + -(-plan.limits.deadline_seconds // _DAY_SECONDS)
+        labels = {key: value for key, value in plan.labels.items() if key != JOB_LABEL}
+        return gcp.storage.Bucket(
+            "results",
+            name=str(plan.storage.results_bucket),
+            location=plan.region.upper(),
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            lifecycle_rules=None if age is None else [{"action": {"type": "Delete"}, "condition": {"age": age}}],
+            labels={**labels, RESULTS_LABEL: plan.name},
+            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+        )
+
+    def _upload(self, index: int, package: LocalPackagePlan) -> gcp.storage.BucketObject:
+        """An archive in its bucket; the bucket of somebody else is only named."""
+        own = package.bucket == self._scratch_name
+        return gcp.storage.BucketObject(
+            f"package-{index}",
+            bucket=self.scratch.name if own else package.bucket,
+            name=package.object_name,
+            source=pulumi.FileAsset(str(package.path)),
+            opts=pulumi.ResourceOptions(parent=self),
+        )

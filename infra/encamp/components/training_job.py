@@ -15,8 +15,6 @@ from encamp.plan.manifests import render_manifests
 from encamp.plan.model import DEADLINE_LABEL
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from encamp.plan.model import JobPlan
 
 
@@ -27,7 +25,6 @@ class TrainingJob(pulumi.ComponentResource):
         cluster: name of the environment's cluster.
         kubeconfig: of the same cluster.
         deadline: seconds since the epoch after which the job's resources may be reaped.
-        package: the packed local trainer, if the plan has one.
 
     Attributes:
         outputs: what the driver and the reaper read of the stack: with plain ``pulumi up`` they are the intent.
@@ -41,24 +38,20 @@ class TrainingJob(pulumi.ComponentResource):
         cluster: pulumi.Input[str],
         kubeconfig: pulumi.Input[str],
         deadline: str,
-        package: Path | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:TrainingJob", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         labels = {**plan.labels, DEADLINE_LABEL: deadline}
-        storage = JobStorage("storage", plan, labels, package, opts=child)
-        access = JobAccess("access", plan, storage.scratch, opts=child)
+        storage = JobStorage("storage", plan, labels, opts=child)
+        access = JobAccess("access", plan, storage.own, opts=child)
         pools = JobNodePools("node-pools", plan, cluster, labels, opts=child)
-        after: list[pulumi.Resource] = [*access.bindings, *pools.pools]
-        if storage.package is not None:
-            after.append(storage.package)
         JobWorkload(
             "workload",
             render_manifests(plan),
             provider=k8s.Provider("cluster", kubeconfig=kubeconfig, opts=child),
             deadline=deadline,
-            after=after,
+            after=[*access.bindings, *pools.pools, *storage.packages],
             opts=child,
         )
         self.outputs: dict[str, pulumi.Input[object]] = {

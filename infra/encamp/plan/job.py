@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
@@ -17,9 +18,10 @@ from encamp.plan.containers import (
     task_type,
     training_input_data,
 )
+from encamp.plan.cost import cost, cut_warning, within_budget
 from encamp.plan.identity import identity
 from encamp.plan.images import python_warning
-from encamp.plan.limits import limits
+from encamp.plan.limits import limits, node_run_duration_seconds
 from encamp.plan.model import (
     ENVIRONMENT_LABEL,
     JOB_LABEL,
@@ -28,41 +30,44 @@ from encamp.plan.model import (
     ReplicaGroupPlan,
 )
 from encamp.plan.names import short_name
+from encamp.plan.packages import distinct_names
 from encamp.plan.pools import node_pools
 from encamp.plan.replicas import roles
-from encamp.plan.storage import storage
+from encamp.plan.storage import storage, storage_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.plan.package import LocalPackage
+    from encamp.plan.model import CostPlan, LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
 
-def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, package: LocalPackage | None) -> JobPlan:
+def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
     """Decide everything about a job.
 
     Args:
         job: a job that keeps every rule and has an id.
         environment: where it runs.
-        package: its packed local trainer, where it names a folder.
+        packages: its archives on this machine, in the order of installation.
 
     Raises:
         PlanError: the job is valid, but cannot run here.
     """
-    job_id = _check(job, environment, package)
+    job_id = _check(job, environment, packages)
     training_input = job.training_input
     name = short_name(environment.project, environment.name, job_id)
-    placed = storage(job, job_id, environment, package)
+    placed = storage(job, job_id, environment, packages)
     requests, warnings = roles(training_input)
     containers = [container(training_input, request, placed.job_dir) for request in requests]
     bounds = limits(training_input.scheduling)
     labels = job_labels(environment, name)
     pools, hosts = node_pools(name, requests, training_input.scheduling, bounds, labels)
+    pools, bounds, costs, cut = _paid(job, pools, bounds)
     data = training_input_data(training_input, placed.job_dir)
-    uris = (*(training_input.package_uris or ()), *((placed.package.uri,) if placed.package else ()))
+    uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
+    distinct_names(uris)
     variables = environment_variables(job, environment.project, compact_json(data))
     groups = _groups(job, requests=requests, containers=containers, pools=hosts, variables=variables, uris=uris)
     return JobPlan(
@@ -75,16 +80,38 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, package: Loc
         groups=groups,
         cluster=cluster(name, groups),
         node_pools=pools,
-        identity=identity(name, environment.project, training_input, placed),
+        identity=identity(name, environment.project, job, placed),
         storage=placed,
         limits=bounds,
         labels=labels,
         training_input=data,
         runtime_version=training_input.runtime_version,
         python_version=training_input.python_version,
+        requirements=tuple(job.encamp.requirements or ()),
         stand_in_region=environment.region if training_input.region != environment.region else None,
-        warnings=(*warnings, *_warnings(job, environment, containers)),
+        cost=costs,
+        warnings=(
+            *warnings,
+            *_warnings(job, environment, containers),
+            *storage_warnings(job, environment, placed),
+            *cut,
+        ),
     )
+
+
+def _paid(
+    job: TrainingJobSpec, pools: tuple[NodePoolPlan, ...], bounds: LimitsPlan
+) -> tuple[tuple[NodePoolPlan, ...], LimitsPlan, CostPlan, list[str]]:
+    """Pools and limits as the job's budget allows them, what they cost, and what was cut."""
+    budget = job.encamp.budget.usd if job.encamp.budget else None
+    scheduling = job.training_input.scheduling
+    fixed = scheduling is not None and scheduling.max_running_time is not None
+    asked = cost(pools, bounds, budget)
+    paid = within_budget(asked, bounds, fixed=fixed)
+    if paid == bounds:
+        return pools, bounds, asked, []
+    shorter = tuple(replace(pool, max_run_duration_seconds=node_run_duration_seconds(paid)) for pool in pools)
+    return shorter, paid, cost(shorter, paid, budget), [cut_warning(asked, paid)]
 
 
 def job_labels(environment: EnvironmentSpec, name: str) -> Mapping[str, str]:
@@ -97,7 +124,7 @@ def environment_labels(environment: EnvironmentSpec) -> Mapping[str, str]:
     return {OWNER_LABEL: environment.owner, ENVIRONMENT_LABEL: environment.name}
 
 
-def _check(job: TrainingJobSpec, environment: EnvironmentSpec, package: LocalPackage | None) -> str:
+def _check(job: TrainingJobSpec, environment: EnvironmentSpec, packages: Sequence[LocalPackage]) -> str:
     """The job's id, if this version can run the job in this environment."""
     if job.job_id is None:
         raise PlanError("the job has no id", where="jobId", hint="name it by --job-id")
@@ -114,8 +141,9 @@ def _check(job: TrainingJobSpec, environment: EnvironmentSpec, package: LocalPac
             where="trainingInput.region",
             hint="choose an environment of that region by --environment, or change the region",
         )
-    if (job.encamp.package_path is None) != (package is None):
-        raise PlanError("the local trainer package was not packed", where="encamp.packagePath")
+    block = job.encamp
+    if len(packages) != len(block.packages or ()) + (block.package_path is not None):
+        raise PlanError("the local packages were not packed", where="encamp.packagePath")
     return job.job_id
 
 

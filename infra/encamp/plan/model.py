@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from pathlib import Path
 
 
 #: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
@@ -143,27 +144,38 @@ class IdentityPlan:
     """Who the replicas are.
 
     Attributes:
-        service_account: e-mail of the Google service account.
-        account_id: its id where the job makes it, None where a given one is used.
-        kubernetes_service_account: name of the Kubernetes account that stands for it.
-        grants: what it may do.
+        service_account: e-mail of the Google service account, None where the Kubernetes account itself is the
+            member of every grant (Workload Identity Federation, direct).
+        account_id: its id where the job makes it, None where a given one is used, or none.
+        kubernetes_service_account: name of the Kubernetes account of the replicas.
+        grants: what they may do.
     """
 
-    service_account: str
+    service_account: str | None
     account_id: str | None
     kubernetes_service_account: str
     grants: tuple[Grant, ...]
 
 
 @dataclass(frozen=True)
+class LocalPackage:
+    """An archive on this machine that pip installs: its name, its digest (hexadecimal SHA-256) and where it lies."""
+
+    file_name: str
+    sha256: str
+    path: Path
+
+
+@dataclass(frozen=True)
 class LocalPackagePlan:
-    """A trainer packed from a local folder, uploaded with the job: its object, its digest and where the bytes are."""
+    """An archive of this machine, uploaded with the job: its object, its digest and where the bytes are."""
 
     uri: str
     bucket: str
     object_name: str
     sha256: str
     file_name: str
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -175,18 +187,21 @@ class StoragePlan:
         prefix: ``jobs/<jobId>/``.
         job_dir: the job dir, or None where the job has none.
         scratch_bucket: made for the job, gone with it.
-        package: the packed local trainer, if any.
+        packages: what is uploaded from this machine, in the order of installation.
         results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
+        folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
+            where it may, or where the folder is not encamp's to make.
     """
 
     bucket: str
     prefix: str
     job_dir: str | None
     scratch_bucket: str
-    package: LocalPackagePlan | None
+    packages: tuple[LocalPackagePlan, ...] = ()
     results_bucket: str | None = None
     results_days: int | None = None
+    folder: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -304,6 +319,8 @@ class EnvironmentPlan:
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).
 OWNER_LABEL = "encamp-owner"
+#: Label of a bucket that stays with a job's results, instead of the job's: what carries that one is taken down.
+RESULTS_LABEL = "encamp-results"
 JOB_LABEL = "encamp-job"
 ENVIRONMENT_LABEL = "encamp-environment"
 DEADLINE_LABEL = "encamp-deadline"

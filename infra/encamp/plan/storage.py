@@ -1,15 +1,18 @@
-"""Where a job's data lies: results below a prefix that outlives it, the rest in a bucket that goes with it."""
+"""Where a job's data lies: results below a prefix or in a bucket that outlives it, the rest in a bucket that goes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from encamp.plan.model import LocalPackagePlan, StoragePlan
-from encamp.plan.names import scratch_bucket
+from encamp.plan.names import results_bucket, scratch_bucket
 from encamp.spec.encamp import StorageKind
 
 if TYPE_CHECKING:
-    from encamp.plan.package import LocalPackage
+    from collections.abc import Sequence
+
+    from encamp.plan.model import LocalPackage
+    from encamp.spec.encamp import StorageSpec
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
@@ -20,22 +23,86 @@ def job_prefix(job_id: str) -> str:
 
 
 def storage(
-    job: TrainingJobSpec, job_id: str, environment: EnvironmentSpec, package: LocalPackage | None
+    job: TrainingJobSpec, job_id: str, environment: EnvironmentSpec, packages: Sequence[LocalPackage]
 ) -> StoragePlan:
     """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it."""
     scratch = scratch_bucket(environment.project, environment.name, job_id)
-    job_dir = job.training_input.job_dir
-    if job.encamp.storage is not None and job.encamp.storage.kind is StorageKind.ENVIRONMENT:
-        job_dir = f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}output"
+    wanted = job.encamp.storage
+    own = None
+    if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
+        own = results_bucket(environment.project, environment.name, job_id)
+    job_dir = _job_dir(wanted, job_id, environment, own) or job.training_input.job_dir
     return StoragePlan(
         bucket=environment.artifacts_bucket,
         prefix=job_prefix(job_id),
         job_dir=job_dir,
         scratch_bucket=scratch,
-        package=_local(package, scratch) if package is not None else None,
+        packages=tuple(_local(package, scratch) for package in packages),
+        results_bucket=own,
+        results_days=_results_days(job, environment, own),
+        folder=_folder(job, job_dir, f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}"),
     )
+
+
+def storage_warnings(job: TrainingJobSpec, environment: EnvironmentSpec, placed: StoragePlan) -> list[str]:
+    """What a user who asked for a retention should know about how far it reaches."""
+    asked = job.encamp.retention.results_days if job.encamp.retention else None
+    if asked is None:
+        return []
+    found: list[str] = []
+    most = environment.artifacts_retention_days
+    if most is not None and most < asked:
+        found.append(
+            f"the environment {environment.name} deletes after {most} days what lies in its bucket; "
+            f"resultsDays {asked} makes that no longer"
+        )
+    if placed.job_dir is not None and not encamp_owns(placed):
+        found.append(
+            f"resultsDays does not reach {placed.job_dir}: that bucket is not encamp's to delete from; "
+            "only logs and receipt go"
+        )
+    return found
+
+
+def encamp_owns(placed: StoragePlan) -> bool:
+    """Whether the job dir lies in the artifacts bucket's part of this job, or in a bucket made for the job."""
+    own = (f"gs://{placed.bucket}/{placed.prefix}", f"gs://{placed.results_bucket}/")
+    return placed.job_dir is not None and placed.job_dir.startswith(own)
+
+
+def _job_dir(wanted: StorageSpec | None, job_id: str, environment: EnvironmentSpec, own: str | None) -> str | None:
+    """The job dir that ``encamp.storage`` asks for, None where the job file names one itself or none at all."""
+    if wanted is None or wanted.kind is None:
+        return None
+    if wanted.kind is StorageKind.ENVIRONMENT:
+        return f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}output"
+    if own is not None:
+        return f"gs://{own}/output"
+    folder = f"{wanted.prefix}/" if wanted.prefix else ""
+    return f"gs://{wanted.bucket}/{folder}{job_id}"
+
+
+def _folder(job: TrainingJobSpec, job_dir: str | None, own: str) -> tuple[str, str] | None:
+    """The object that marks the job dir as a folder, where the job's account is limited to the folder."""
+    wanted = job.encamp.storage.kind if job.encamp.storage else None
+    given = wanted is StorageKind.GIVEN_BUCKET and job.training_input.service_account is None
+    if job_dir is None or not (given or job_dir.startswith(own)):
+        return None
+    bucket, _, name = job_dir.removeprefix("gs://").partition("/")
+    return bucket, name.rstrip("/") + "/"
+
+
+def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str | None) -> int | None:
+    """The shorter of what the job asks for and what its environment grants; None where both keep for ever.
+
+    The environment's rule is its artifacts bucket's; a bucket of the job's own is emptied only where the job says so.
+    """
+    asked = job.encamp.retention.results_days if job.encamp.retention else None
+    if own is not None:
+        return asked
+    return min((days for days in (asked, environment.artifacts_retention_days) if days is not None), default=None)
 
 
 def _local(package: LocalPackage, bucket: str) -> LocalPackagePlan:
     name = f"packages/{package.sha256}/{package.file_name}"
-    return LocalPackagePlan(f"gs://{bucket}/{name}", bucket, name, package.sha256, package.file_name)
+    return LocalPackagePlan(f"gs://{bucket}/{name}", bucket, name, package.sha256, package.file_name, package.path)

@@ -1,4 +1,4 @@
-"""A local trainer folder as a wheel: the same files give the same bytes, on any machine and on any day."""
+"""A package as a wheel: the same files give the same bytes, on any machine and on any day."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import hashlib
 import io
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
@@ -16,24 +15,16 @@ if TYPE_CHECKING:
 
 #: Version of every packed trainer; its content, not its version, tells one from another.
 VERSION = "0.0.0"
-#: Largest package, in bytes of its files.
+#: Largest trainer, in bytes of its files.
 MAXIMUM_BYTES = 64 * 1024 * 1024
+PACKAGE_PATH = "encamp.packagePath"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_MODE = 0o644 << 16
+_MODE = 0o644
 
 
-@dataclass(frozen=True)
-class LocalPackage:
-    """A packed trainer: its wheel's name, bytes and digest (hexadecimal SHA-256)."""
-
-    file_name: str
-    content: bytes
-    sha256: str
-
-
-def pack(name: str, files: Mapping[str, bytes]) -> LocalPackage:
-    """A pure wheel of one package.
+def pack(name: str, files: Mapping[str, bytes]) -> tuple[str, bytes]:
+    """A pure wheel of one package: its file name and content.
 
     Args:
         name: name of the package, such as ``trainer``.
@@ -45,15 +36,14 @@ def pack(name: str, files: Mapping[str, bytes]) -> LocalPackage:
     if "__init__.py" not in files:
         raise PlanError(
             f"{name} has no __init__.py, so it is no Python package",
-            where="encamp.packagePath",
+            where=PACKAGE_PATH,
             hint=f"create {name}/__init__.py; it may be empty",
         )
     size = sum(len(content) for content in files.values())
     if size > MAXIMUM_BYTES:
         message = f"{name} has {size} bytes; at most {MAXIMUM_BYTES}"
-        raise PlanError(message, where="encamp.packagePath", hint="keep data in a bucket")
-    content = _wheel(name, files)
-    return LocalPackage(f"{name}-{VERSION}-py3-none-any.whl", content, hashlib.sha256(content).hexdigest())
+        raise PlanError(message, where=PACKAGE_PATH, hint="keep data in a bucket")
+    return f"{name}-{VERSION}-py3-none-any.whl", _wheel(name, files)
 
 
 def _wheel(name: str, files: Mapping[str, bytes]) -> bytes:
@@ -65,11 +55,16 @@ def _wheel(name: str, files: Mapping[str, bytes]) -> bytes:
     record = f"{info}/RECORD"
     lines = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in members.items()]
     members[record] = "".join([*lines, f"{record},,\n"]).encode()
+    return stored_zip({path: (content, _MODE) for path, content in members.items()})
+
+
+def stored_zip(members: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """A zip of files (path to content and mode) that depends on nothing else: no time, no compressor's version."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for path, content in members.items():
+        for path, (content, mode) in members.items():
             entry = zipfile.ZipInfo(path, _EPOCH)
-            entry.external_attr = _MODE
+            entry.external_attr = mode << 16
             entry.create_system = 3
             archive.writestr(entry, content)
     return buffer.getvalue()
