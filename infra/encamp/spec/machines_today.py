@@ -1,4 +1,4 @@
-"""What Google Cloud offers today, as rules of ``encamp.machines`` ask for it: machines, GPUs, TPU slices, disks, regions.
+"""What Google Cloud offers today, as rules of ``encamp.machines`` ask for it.
 
 Facts are data (:mod:`encamp.spec.data_files`); here stand the questions. Nothing raises: what is not offered is None or
 empty, and the rule says so.

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
 
 from encamp.errors import Problem
+from encamp.spec.data_files import data_file
 from encamp.spec.paths import dotted, nearest
 
 if TYPE_CHECKING:
@@ -55,6 +57,25 @@ RULE_OF_FIELD: Mapping[str | int, str] = {
     "max_parallel_trials": "H11",
     "max_failed_trials": "H11",
     "hyperparameters": "V21",
+}
+#: The same for the encamp block.
+RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
+    "machines": "E02",
+    "gpu": "E03",
+    "tpu": "E05",
+    "version": "E03",
+    "count": "E04",
+    "machine_type": "E15",
+    "boot_disk": "E15",
+    "provisioning": "E07",
+    "reservation": "E07",
+    "budget": "E09",
+    "retention": "E10",
+    "storage": "E11",
+    "package_path": "E12",
+    "packages": "E12",
+    "requirements": "E13",
+    "identity": "E14",
 }
 _KINDS = {
     "model_type": "must be a mapping of fields",
@@ -184,7 +205,11 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
         allowed = _QUOTED.findall(detail["ctx"]["expected"])
         close = nearest(str(detail["input"]), allowed)
         message = f"{_shown(detail['input'])} is not one of {', '.join(allowed)}"
-        reading.report(spelled, message, rule=rule, hint=f"write {close}" if close else None)
+        hint = f"write {close}" if close else None
+        if full[-2:] == ("accelerator_config", "type") and str(detail["input"]) in data_file("gpus"):
+            role = str(full[1]).removesuffix("_config")
+            hint = f"write it as encamp.machines.{to_camel(role)}.gpu.type"
+        reading.report(spelled, message, rule=rule, hint=hint)
         return
     message = _KINDS.get(detail["type"], detail["msg"])
     written = reading.document.written.get(spelled)
@@ -193,7 +218,8 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
 
 
 def _rule(path: DataPath) -> str | None:
-    return next((RULE_OF_FIELD[part] for part in reversed(path) if part in RULE_OF_FIELD), None)
+    table = RULE_OF_ENCAMP_FIELD if path[:1] == ("encamp",) else RULE_OF_FIELD
+    return next((table[part] for part in reversed(path) if part in table), None)
 
 
 def _kind(value: Any, written: str | None) -> str:

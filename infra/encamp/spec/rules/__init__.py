@@ -1,4 +1,6 @@
-"""The rules between and inside fields, V01-V23 and H01-H11 of AI Platform's job model, each by its id.
+"""The rules between and inside fields: V01-V23 and H01-H11 of AI Platform's job model, E01-E15 of the encamp block.
+
+What each says, in words for people, is in :mod:`encamp.spec.rules.registry`.
 
 A rule looks at a job that pydantic has read and reports to a :class:`~encamp.spec.rules.case.Case`. Rules never raise
 and never see a value of the wrong type; what was broken before is left alone, so that one mistake is one message.
@@ -8,14 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.spec.rules import containers, envelope, machines, numbers, places, tuning
+from encamp.spec.rules import (
+    containers,
+    envelope,
+    local_packages,
+    machines,
+    machines_today,
+    numbers,
+    options,
+    places,
+    tuning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from encamp.spec.rules.case import Case
 
-#: Every rule of the TrainingInput, in the order of the ids.
+#: Every rule of a training, in the order of the ids.
 RULES: tuple[Callable[[Case], None], ...] = (
     machines.check_master,
     machines.check_roles,
@@ -23,6 +35,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     machines.check_accelerators,
     machines.check_tpu,
     containers.check_runtime,
+    containers.check_images,
     containers.check_python,
     containers.check_packages,
     containers.check_commands,
@@ -36,6 +49,15 @@ RULES: tuple[Callable[[Case], None], ...] = (
     places.check_service_account,
     places.check_region,
     tuning.check_tuning,
+    machines_today.check_machines,
+    options.check_provisioning,
+    options.check_flexible_time,
+    options.check_budget,
+    options.check_retention,
+    options.check_storage,
+    options.check_identity,
+    local_packages.check_local_packages,
+    local_packages.check_requirements,
 )
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import Problem
 from encamp.spec.job import TrainingJobSpec
+from encamp.spec.machines_today import stands
 from encamp.spec.paths import dotted
 from encamp.spec.training import ReplicaConfig, ScaleTier, TrainingInputSpec
 
 if TYPE_CHECKING:
+    from encamp.spec.encamp import MachineSpec
     from encamp.spec.loading import DataPath
     from encamp.spec.reading import Reading
 
@@ -23,14 +25,21 @@ class RoleFields:
     type_field: str
     count_field: str | None
     config_field: str
+    machine_field: str
 
 
 #: The roles in the order of the fields.
 ROLES = (
-    RoleFields("master", "master_type", None, "master_config"),
-    RoleFields("worker", "worker_type", "worker_count", "worker_config"),
-    RoleFields("parameter server", "parameter_server_type", "parameter_server_count", "parameter_server_config"),
-    RoleFields("evaluator", "evaluator_type", "evaluator_count", "evaluator_config"),
+    RoleFields("master", "master_type", None, "master_config", "master"),
+    RoleFields("worker", "worker_type", "worker_count", "worker_config", "worker"),
+    RoleFields(
+        "parameter server",
+        "parameter_server_type",
+        "parameter_server_count",
+        "parameter_server_config",
+        "parameter_server",
+    ),
+    RoleFields("evaluator", "evaluator_type", "evaluator_count", "evaluator_config", "evaluator"),
 )
 INPUT = "training_input"
 
@@ -75,6 +84,16 @@ class Case:
     def config(self, role: RoleFields) -> ReplicaConfig:
         """The options of a role, empty ones where the file has none."""
         return getattr(self.input, role.config_field) or ReplicaConfig()
+
+    def machine(self, role: RoleFields) -> MachineSpec | None:
+        """What the encamp block says of a role's machine."""
+        machines = self.job.encamp.machines
+        found: MachineSpec | None = getattr(machines, role.machine_field) if machines is not None else None
+        return found
+
+    def replaces_type(self, role: RoleFields) -> bool:
+        """Whether the encamp block names a role's machine, so that its type may be missing."""
+        return stands(self.machine(role)) or self.broken("encamp", "machines", role.machine_field)
 
     @property
     def master_image(self) -> str | None:

@@ -9,6 +9,7 @@ from encamp.spec.ai_platform import CLOUD_TPU, ai_platform, version_key
 from encamp.spec.paths import nearest
 from encamp.spec.rules.case import INPUT, ROLES
 from encamp.spec.rules.places import gcs_path_problem
+from encamp.spec.training import ScaleTier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,15 @@ def check_runtime(case: Case) -> None:
     if case.input.use_chief_in_tf_config:
         message = "has no effect with runtimeVersion; 2.1 and newer say chief anyway"
         case.warn(None, (INPUT, "use_chief_in_tf_config"), message)
+
+
+def check_images(case: Case) -> None:
+    """V08: an image is a name without blanks."""
+    for role in ROLES:
+        image = case.config(role).image_uri
+        if image is not None and (not image or image != "".join(image.split())):
+            path = (INPUT, role.config_field, "image_uri")
+            case.problem("V08", path, f"{image[:120]!r} is no image", "such as gcr.io/my-project/trainer:1")
 
 
 def _closest(version: str, known: Mapping[str, object]) -> str:
@@ -89,7 +99,8 @@ def check_packages(case: Case) -> None:
         )
     if case.master_image is not None or case.master_image_broken:
         return
-    local = case.job.encamp.package_path is not None or case.broken("encamp")
+    block = case.job.encamp
+    local = block.package_path is not None or block.packages or case.broken("encamp")
     if not uris and not local:
         hint = "name a gs:// package, or a local folder by encamp.packagePath"
         case.problem("V10", path, "is missing: without a custom image a job needs at least one package", hint)
@@ -118,7 +129,8 @@ def check_tpu_version(case: Case) -> None:
     for role in ROLES:
         config = case.config(role)
         path = (INPUT, role.config_field, "tpu_tf_version")
-        is_tpu = case.machine_type(role) == CLOUD_TPU and role.name == "worker"
+        of_tier = case.tier is ScaleTier.BASIC_TPU
+        is_tpu = role.name == "worker" and (of_tier or case.machine_type(role) == CLOUD_TPU)
         custom_image = config.image_uri is not None or case.master_image is not None
         if config.tpu_tf_version is not None and not (is_tpu and custom_image):
             message = "is allowed for a TPU worker with a custom image only"

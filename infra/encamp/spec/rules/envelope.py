@@ -1,9 +1,8 @@
-"""Rules of the Job around the TrainingInput: V01, V23, and encamp's own block."""
+"""Rules of the Job around the TrainingInput: V01 and V23."""
 
 from __future__ import annotations
 
 import unicodedata
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from encamp.spec.job import OUTPUT_ONLY
@@ -22,7 +21,6 @@ def check_envelope(case: Case) -> None:
     check_job_id(case)
     check_kind(case)
     check_labels(case)
-    check_encamp(case)
 
 
 def check_job_id(case: Case) -> None:
@@ -82,25 +80,3 @@ def _is_label(text: str) -> bool:
     return len(text) <= _LONGEST_LABEL and all(
         character in "_-" or unicodedata.category(character) in {"Ll", "Lo", "Nd"} for character in text
     )
-
-
-def check_encamp(case: Case) -> None:
-    """The block of encamp: the package folder stays below the job file's, one job dir only."""
-    block = case.job.encamp
-    if block.package_path is not None:
-        path = PurePosixPath(block.package_path)
-        if path.is_absolute() or ".." in path.parts or not path.name or "\\" in block.package_path:
-            case.problem(
-                None,
-                ("encamp", "package_path"),
-                f"{block.package_path!r} must be a folder below the job file's own, such as `trainer`",
-            )
-        elif not path.name.isidentifier():
-            case.problem(None, ("encamp", "package_path"), f"{path.name!r} is no name that Python can import")
-    if block.storage is not None and case.input.job_dir is not None:
-        case.problem(
-            "E01",
-            ("encamp", "storage"),
-            "there is a jobDir already; a job has one job dir",
-            "remove jobDir, or encamp.storage",
-        )

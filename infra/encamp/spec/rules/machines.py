@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic.alias_generators import to_camel
+
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
-from encamp.spec.data_files import data_file
+from encamp.spec.machines_today import machine_types
 from encamp.spec.paths import nearest
 from encamp.spec.rules.case import INPUT, ROLES
 from encamp.spec.training import AcceleratorType
@@ -18,8 +20,10 @@ _WORKER = ROLES[1]
 
 
 def check_master(case: Case) -> None:
-    """V02: CUSTOM needs masterType."""
-    if case.custom and case.input.master_type is None and not case.broken(INPUT, "scale_tier"):
+    """V02: CUSTOM needs masterType, or a machine in encamp.machines.master."""
+    if not case.custom or case.broken(INPUT, "scale_tier") or case.replaces_type(_MASTER):
+        return
+    if case.input.master_type is None:
         case.problem("V02", (INPUT, "master_type"), "is missing: scaleTier CUSTOM needs it", "such as n1-standard-4")
 
 
@@ -32,12 +36,9 @@ def check_roles(case: Case) -> None:
         if not case.custom:
             _not_custom(case, role, count)
         elif count > 0 and role.count_field is not None and case.machine_type(role) is None:
-            case.problem(
-                "V04",
-                (INPUT, role.type_field),
-                f"is missing: {case.name(INPUT, role.count_field)} is {count}",
-                "n1-standard-4",
-            )
+            if not case.replaces_type(role):
+                message = f"is missing: {case.name(INPUT, role.count_field)} is {count}"
+                case.problem("V04", (INPUT, role.type_field), message, "such as n1-standard-4")
         elif count == 0 and case.machine_type(role) is not None and not _count_broken(case, role):
             case.warn("V04", (INPUT, role.type_field), f"has no effect: there are no {role.name}s")
 
@@ -84,9 +85,14 @@ def check_categories(case: Case) -> None:
 def _unknown_type(case: Case, role: RoleFields, machine_type: str) -> None:
     tables = ai_platform()
     close = nearest(machine_type, sorted(tables.accepted_types()))
-    known = machine_type in data_file("machines")
-    what = "was never a machine type of AI Platform Training" if known else "is no machine type"
-    case.problem("V05", (INPUT, role.type_field), f"{machine_type[:60]!r} {what}", f"write {close}" if close else None)
+    hint = f"write {close}" if close else None
+    what = "is no machine type"
+    if machine_type in machine_types():
+        what = "was never a machine type of AI Platform Training"
+        hint = f"write it as encamp.machines.{to_camel(role.machine_field)}.machineType" + (
+            f", or {hint}" if hint else ""
+        )
+    case.problem("V05", (INPUT, role.type_field), f"{machine_type[:60]!r} {what}", hint)
 
 
 def check_accelerators(case: Case) -> None:
@@ -102,7 +108,10 @@ def check_accelerators(case: Case) -> None:
             message = f"is allowed with Compute Engine machine types only; {machine_type} is a legacy one"
             case.problem("V06", path, message, "choose a type such as n1-standard-8, or a legacy type with GPUs")
         elif machine_type is None:
-            if not case.broken(INPUT, role.type_field) and (case.count(role) > 0 or role is not _MASTER):
+            if case.replaces_type(role):
+                message = f"has no effect: encamp.machines.{to_camel(role.machine_field)} says what the machine is"
+                case.warn("V06", path, message)
+            elif not case.broken(INPUT, role.type_field) and (case.count(role) > 0 or role is not _MASTER):
                 message = f"needs a Compute Engine machine type, and {case.name(INPUT, role.type_field)} is missing"
                 case.problem("V06", path, message)
         elif category is not None:

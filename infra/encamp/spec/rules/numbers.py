@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from encamp.spec.machines_today import disk_sizes_gb
 from encamp.spec.rules.case import INPUT, ROLES
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ DURATION = re.compile(r"[0-9]+(\.[0-9]{1,9})?s")
 _LONGEST_SECONDS = 315_576_000_000
 _SHORTEST_WAIT = 1800
 _LARGEST_PRIORITY = 1000
-_DISK_GB = (10, 65_536)
 
 
 def check_durations(case: Case) -> None:
@@ -54,7 +54,7 @@ def check_priority(case: Case) -> None:
 
 def check_disks(case: Case) -> None:
     """Boot disks have a size that Compute Engine makes."""
-    smallest, largest = _DISK_GB
+    smallest, largest = disk_sizes_gb()
     for role in ROLES:
         disk = case.config(role).disk_config
         if (

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from encamp.spec.ai_platform import ai_platform
+from encamp.spec.machines_today import regions
 from encamp.spec.paths import nearest
 from encamp.spec.rules.case import INPUT, ROLES
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _KEY = re.compile(r"projects/[^/\s]+/locations/(?P<location>[^/\s]+)/keyRings/[^/\s]+/cryptoKeys/[^/\s]+")
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+#: A bucket's name.
+BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _EMAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 _LONGEST_OBJECT = 1024
 
@@ -59,7 +61,7 @@ def gcs_path_problem(path: str) -> str | None:
     if not path.startswith("gs://"):
         return "must begin with gs://"
     bucket, _, name = path.removeprefix("gs://").partition("/")
-    if not _BUCKET.fullmatch(bucket):
+    if not BUCKET.fullmatch(bucket):
         return (
             f"the bucket {bucket[:80]!r} must be 3 to 63 lowercase letters, digits, ., _ and -, "
             "with a letter or digit at each end"
@@ -91,10 +93,12 @@ def check_service_account(case: Case) -> None:
 
 
 def check_region(case: Case) -> None:
-    """V22: a region that AI Platform Training had, and the accelerators in it."""
+    """V22: a region that AI Platform Training had, or one of today's machines; and the accelerators in it."""
     region = case.input.region
     path = (INPUT, "region")
-    known = ai_platform().regions
+    known = set(ai_platform().regions)
+    if case.job.encamp.machines is not None or case.broken("encamp"):
+        known |= regions()
     if region is None:
         case.problem("V22", path, "is missing: a job runs in a region", "such as us-central1")
         return
