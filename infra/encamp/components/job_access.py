@@ -1,21 +1,28 @@
-"""Who a job's replicas are: a Google service account, what it may do, and the Kubernetes account that stands for it."""
+"""Who a job's replicas are: a Google service account that the Kubernetes account stands for, or that account itself."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.plan.identity import workload_principal
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from encamp.plan.model import Grant, JobPlan
 
 
 class JobAccess(pulumi.ComponentResource):
     """The job's identity and its grants.
 
+    Args:
+        own: the buckets that the job makes, by name.
+
     Attributes:
-        email: the service account's e-mail, known once it exists.
         bindings: every grant; a replica that starts before them is refused by the services it calls.
     """
 
@@ -23,30 +30,42 @@ class JobAccess(pulumi.ComponentResource):
         self,
         name: str,
         plan: JobPlan,
-        scratch: gcp.storage.Bucket,
+        own: Mapping[str, gcp.storage.Bucket],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobAccess", name, {}, opts)
-        self.email: pulumi.Output[str] = self._account(plan)
-        member = pulumi.Output.concat("serviceAccount:", self.email)
-        self.bindings: list[pulumi.Resource] = [
-            self._grant(plan, grant, member, scratch) for grant in plan.identity.grants
-        ]
-        self.bindings.append(
-            gcp.serviceaccount.IAMMember(
-                "workload-identity",
-                service_account_id=pulumi.Output.concat("projects/", plan.project, "/serviceAccounts/", self.email),
-                role="roles/iam.workloadIdentityUser",
-                member=(
-                    f"serviceAccount:{plan.project}.svc.id.goog"
-                    f"[{plan.namespace}/{plan.identity.kubernetes_service_account}]"
-                ),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-        )
+        self._own = own
+        email = self._account(plan)
+        member = self._principal(plan) if email is None else pulumi.Output.concat("serviceAccount:", email)
+        self.bindings: list[pulumi.Resource] = [self._grant(plan, grant, member) for grant in plan.identity.grants]
+        if email is not None:
+            self.bindings.append(self._stands_for(plan, email))
         self.register_outputs({})
 
-    def _account(self, plan: JobPlan) -> pulumi.Output[str]:
+    def _stands_for(self, plan: JobPlan, email: pulumi.Output[str]) -> pulumi.Resource:
+        """Lets the Kubernetes account act as the Google one."""
+        return gcp.serviceaccount.IAMMember(
+            "workload-identity",
+            service_account_id=pulumi.Output.concat("projects/", plan.project, "/serviceAccounts/", email),
+            role="roles/iam.workloadIdentityUser",
+            member=(
+                f"serviceAccount:{plan.project}.svc.id.goog"
+                f"[{plan.namespace}/{plan.identity.kubernetes_service_account}]"
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _principal(self, plan: JobPlan) -> pulumi.Output[str]:
+        """The Kubernetes account as a member; its pool is named by the project's number, which only the cloud knows."""
+        found = gcp.organizations.get_project_output(
+            project_id=plan.project, opts=pulumi.InvokeOutputOptions(parent=self)
+        )
+        return found.number.apply(lambda number: workload_principal(plan, number))
+
+    def _account(self, plan: JobPlan) -> pulumi.Output[str] | None:
+        """The Google account's e-mail, known once it exists; None where the job has none."""
+        if plan.identity.service_account is None:
+            return None
         if plan.identity.account_id is None:
             return pulumi.Output.from_input(plan.identity.service_account)
         account = gcp.serviceaccount.Account(
@@ -60,17 +79,16 @@ class JobAccess(pulumi.ComponentResource):
         )
         return account.email
 
-    def _grant(
-        self, plan: JobPlan, grant: Grant, member: pulumi.Output[str], scratch: gcp.storage.Bucket
-    ) -> pulumi.Resource:
+    def _grant(self, plan: JobPlan, grant: Grant, member: pulumi.Output[str]) -> pulumi.Resource:
         child = pulumi.ResourceOptions(parent=self)
         short = grant.role.rpartition("/")[2]
         if grant.bucket is None:
             return gcp.projects.IAMMember(short, project=plan.project, role=grant.role, member=member, opts=child)
-        own = grant.bucket == plan.storage.scratch_bucket
+        use = {plan.storage.scratch_bucket: "scratch", plan.storage.results_bucket: "results"}
+        made = self._own.get(grant.bucket)
         return gcp.storage.BucketIAMMember(
-            f"{short}-{'scratch' if own else grant.bucket}",
-            bucket=scratch.name if own else grant.bucket,
+            f"{short}-{use.get(grant.bucket, grant.bucket)}",
+            bucket=made.name if made is not None else grant.bucket,
             role=grant.role,
             member=member,
             condition=_below(grant) if grant.prefix else None,
@@ -84,6 +102,8 @@ def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
     Listing is a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
     ``objectListPrefix``).
     """
-    start = f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}"
-    listed = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{grant.prefix}")'
-    return {"title": "below-the-job", "expression": f'resource.name.startsWith("{start}") || {listed}'}
+    # Strings of the Common Expression Language are written as JSON's are.
+    start = json.dumps(f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}")
+    asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
+    expression = f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(grant.prefix)})"
+    return {"title": "below-the-job", "expression": expression}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cluster import cluster_spec, replicas
 from encamp.plan.containers import compact_json
+from encamp.plan.cost import PRICES_OF
 
 if TYPE_CHECKING:
     from encamp.plan.model import Accelerator, JobPlan, ReplicaPlan
@@ -41,15 +42,35 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             for pool in plan.node_pools
         ],
         "identity": {
+            "mode": "DIRECT" if plan.identity.service_account is None else "SERVICE_ACCOUNT",
             "serviceAccount": plan.identity.service_account,
+            "kubernetesServiceAccount": plan.identity.kubernetes_service_account,
+            "grants": [
+                {"role": grant.role, "bucket": grant.bucket, "prefix": grant.prefix} for grant in plan.identity.grants
+            ],
             "roles": sorted({grant.role for grant in plan.identity.grants}),
         },
-        "storage": {"bucket": plan.storage.bucket, "jobDir": plan.storage.job_dir},
+        "storage": {
+            "bucket": plan.storage.bucket,
+            "jobDir": plan.storage.job_dir,
+            "resultsBucket": plan.storage.results_bucket,
+            "resultsDays": plan.storage.results_days,
+        },
         "limits": {
             "maxRunningTimeSeconds": plan.limits.max_running_time_seconds,
             "maxRestarts": plan.limits.max_restarts,
+            "deadlineSeconds": plan.limits.deadline_seconds,
         },
     }
+    if plan.cost is not None:
+        document["cost"] = {
+            "currency": "USD",
+            "basis": PRICES_OF,
+            "hourly": plan.cost.hourly,
+            "worstCase": plan.cost.worst_case,
+            "unpriced": list(plan.cost.unpriced),
+            "budget": plan.cost.budget,
+        }
     if not written_out:
         document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
     return document

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.model import Grant, IdentityPlan, StoragePlan
 from encamp.plan.names import service_account_email
+from encamp.spec.encamp import IdentityMode, StorageKind
 
 if TYPE_CHECKING:
-    from encamp.spec.training import TrainingInputSpec
+    from encamp.plan.model import JobPlan
+    from encamp.spec.job import TrainingJobSpec
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 OBJECT_USER = "roles/storage.objectUser"
@@ -17,32 +19,56 @@ OBJECT_VIEWER = "roles/storage.objectViewer"
 PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter", "roles/artifactregistry.reader")
 
 
-def identity(name: str, project: str, training_input: TrainingInputSpec, storage: StoragePlan) -> IdentityPlan:
+def identity(name: str, project: str, job: TrainingJobSpec, storage: StoragePlan) -> IdentityPlan:
     """The job's account.
 
-    A job makes an account of its own. A given one keeps what its owner gave it and gets the job's own data only:
-    roles on the project or on the user's buckets are its owner's to give.
+    A job makes an account of its own, or in mode DIRECT needs none. A given one keeps what its owner gave it and gets
+    the job's own data only: roles on the project or on the user's buckets are its owner's to give.
     """
     own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix), Grant(OBJECT_ADMIN, storage.scratch_bucket)]
-    given = training_input.service_account
+    if storage.results_bucket is not None:
+        own.append(Grant(OBJECT_USER, storage.results_bucket))
+    given = job.training_input.service_account
     if given is not None:
         return IdentityPlan(given, None, name, tuple(own))
-    grants = [*own, *_user_grants(training_input, storage), *(Grant(role) for role in PROJECT_ROLES)]
-    return IdentityPlan(service_account_email(name, project), name, name, tuple(grants))
+    grants = (*own, *_user_grants(job, storage), *(Grant(role) for role in PROJECT_ROLES))
+    if job.encamp.identity is not None and job.encamp.identity.mode is IdentityMode.DIRECT:
+        return IdentityPlan(None, None, name, grants)
+    return IdentityPlan(service_account_email(name, project), name, name, grants)
 
 
-def _user_grants(training_input: TrainingInputSpec, storage: StoragePlan) -> list[Grant]:
-    """Writing to the bucket of a job dir of the user's own, reading from the buckets of the packages."""
+def workload_principal(plan: JobPlan, project_number: str) -> str:
+    """The job's Kubernetes account as a member of IAM bindings.
+
+    Source: cloud.google.com/iam/docs/principal-identifiers, "All Google Kubernetes Engine Pods that use a specific
+    service account".
+    """
+    pool = f"projects/{project_number}/locations/global/workloadIdentityPools/{plan.project}.svc.id.goog"
+    subject = f"ns/{plan.namespace}/sa/{plan.identity.kubernetes_service_account}"
+    return f"principal://iam.googleapis.com/{pool}/subject/{subject}"
+
+
+def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
+    """Writing to a job dir in a bucket of the user's own, reading from the buckets of the packages.
+
+    A job dir that the user names is the user's choice of a place, and code may keep more beside it; a folder that
+    encamp chose, and anything in the artifacts bucket, is limited to itself.
+    """
+    job_dir = _bucket(storage.job_dir)
+    chosen = job.encamp.storage is not None and job.encamp.storage.kind is StorageKind.GIVEN_BUCKET
     grants: list[Grant] = []
-    job_dir = _bucket(training_input.job_dir)
-    if job_dir is not None and job_dir != storage.bucket:
-        grants.append(Grant(OBJECT_USER, job_dir))
-    packages = {_bucket(uri) for uri in training_input.package_uris or ()} - {None, job_dir, storage.scratch_bucket}
-    grants.extend(Grant(OBJECT_VIEWER, bucket) for bucket in sorted(str(bucket) for bucket in packages))
-    if job_dir == storage.bucket and training_input.job_dir is not None:
-        prefix = training_input.job_dir.removeprefix("gs://").partition("/")[2].rstrip("/")
-        grants.append(Grant(OBJECT_USER, job_dir, f"{prefix}/" if prefix else ""))
-    return grants
+    if job_dir is not None and (chosen or job.training_input.job_dir is not None):
+        limited = chosen or job_dir == storage.bucket
+        grants.append(Grant(OBJECT_USER, job_dir, _below(storage) if limited else ""))
+    readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
+    packages = {str(_bucket(uri)) for uri in job.training_input.package_uris or ()} - readable
+    return [*grants, *(Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages))]
+
+
+def _below(storage: StoragePlan) -> str:
+    """The job dir's part of its bucket as a prefix of objects, empty for the whole bucket."""
+    folder = str(storage.job_dir).removeprefix("gs://").partition("/")[2].rstrip("/")
+    return f"{folder}/" if folder else ""
 
 
 def _bucket(path: str | None) -> str | None:

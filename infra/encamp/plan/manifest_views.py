@@ -39,12 +39,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class AccountView:
-    """The Kubernetes service account."""
+    """The Kubernetes service account, and the Google one that it stands for; None where it stands for itself."""
 
     name: str
     namespace: str
     labels: Mapping[str, str]
-    google_service_account: str
+    google_service_account: str | None
 
 
 @dataclass(frozen=True)

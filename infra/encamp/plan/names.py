@@ -51,12 +51,22 @@ def pool_name(name: str, shape: str) -> str:
 
 
 def scratch_bucket(project: str, environment: str, job_id: str) -> str:
-    """The name of the job's own bucket. Bucket names are shared by the whole world, so it carries 16 hex digits."""
+    """The name of the bucket that goes with the job."""
+    return _bucket(project, environment, job_id, "scratch")
+
+
+def results_bucket(project: str, environment: str, job_id: str) -> str:
+    """The name of the bucket of a job's own that stays with its results."""
+    return _bucket(project, environment, job_id, "results")
+
+
+def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
+    """A bucket of a job. Bucket names are shared by the whole world, so it carries 16 hex digits."""
     name = short_name(project, environment, job_id)
     digest = _digest(project, environment, job_id)
     if _REFUSED_IN_BUCKETS.search(name):
         name = f"job-{digest[:_HASH]}"
-    return _checked(f"{name}-scratch-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
+    return _checked(f"{name}-{use}-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
 
 
 def service_account_email(account_id: str, project: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.cluster import tf_config
 from encamp.plan.containers import compact_json
+from encamp.plan.cost import cost_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +29,10 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         _titled("Replicas", _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan))),
         *(_titled(f"Container of {_whose(plan, group)}", _container(plan, group)) for group in _distinct(plan)),
         _titled("Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "SPOT"), _pools(plan))),
-        _titled("Identity", [plan.identity.service_account, *(_grant(grant) for grant in plan.identity.grants)]),
+        _titled("Identity", [_who(plan), *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
         _titled("Limits", _limits(plan)),
+        *([_titled("Cost", cost_text(plan.cost))] if plan.cost is not None else []),
     ]
     if full:
         configs = [
@@ -122,13 +124,23 @@ def _grant(grant: Grant) -> str:
     return f"{grant.role} on {place}"
 
 
+def _who(plan: JobPlan) -> str:
+    account = plan.identity.kubernetes_service_account
+    return plan.identity.service_account or f"Kubernetes account {plan.namespace}/{account} itself (DIRECT)"
+
+
 def _storage(plan: JobPlan) -> list[str]:
     storage = plan.storage
-    return [
+    lines = [
         f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
         f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
         f"scratch  gs://{storage.scratch_bucket} (goes with the job)",
     ]
+    if storage.results_bucket is not None:
+        lines.insert(1, f"own      gs://{storage.results_bucket} (made for the job, stays with its results)")
+    if storage.results_days is not None:
+        lines.append(f"deleted  {storage.results_days} days after the job's end, by `encamp reap`")
+    return lines
 
 
 def _limits(plan: JobPlan) -> list[str]:
