@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.catalog import has_built_in, hourly_price
 from encamp.plan.model import CostPlan
+from encamp.plan.prices import has_built_in, hourly_price
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
