@@ -36,7 +36,7 @@ def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
 def _module(name: str, file: str) -> Any:
     """A module of the tests; they are files, not packages, so it is loaded by its path."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / file)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -51,6 +51,12 @@ def _servers() -> Any:
 
 def _camps() -> Any:
     return _module("encamp_test_camp", "camp.py")
+
+
+@pytest.fixture(scope="session")
+def load_module() -> Callable[[str, str], Any]:
+    """Loads a module of the tests: its name, and its file below ``tests/``."""
+    return _module
 
 
 @pytest.fixture(scope="session")
