@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError, permission_denied
+from encamp.sandbox.cloud.identity_api import project_number
 from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
 from encamp.sandbox.cloud.roles import ROLES, role_problem
 
@@ -36,7 +37,7 @@ _MEMBER = re.compile(
 )
 _WORKLOAD = re.compile(r"serviceAccount:(?P<pool>[a-z0-9:.-]+\.svc\.id\.goog)\[")
 _POOL = re.compile(
-    r"principal(?:Set)?://iam\.googleapis\.com/projects/\d+/locations/global/workloadIdentityPools/(?P<pool>[^/]+)/"
+    r"principal(?:Set)?://iam\.googleapis\.com/projects/(?P<number>\d+)/locations/global/workloadIdentityPools/(?P<pool>[^/]+)/"
 )
 
 
@@ -129,7 +130,9 @@ class Access:
                 (cluster.body["inputs"].get("workloadIdentityConfig") or {}).get("workloadPool")
                 for cluster in self.store.all_of("cluster")
             }
-            return None if pool["pool"] in known else f"Identity Pool does not exist ({pool['pool']})."
+            number = pool.groupdict().get("number")
+            exists = pool["pool"] in known and number in (None, project_number(self.project))
+            return None if exists else f"Identity Pool does not exist ({pool['pool']})."
         email = member.removeprefix("serviceAccount:")
         ours = email.endswith(f"@{self.project}.iam.gserviceaccount.com")
         if member.startswith("serviceAccount:") and ours:

@@ -1,5 +1,7 @@
 """What only the sandbox's own processes and tests ask of the cloud, under ``/encamp/v1``; administrators only.
 
+- ``POST workloadTokens`` ``{"namespace": …, "serviceAccount": …}``: the kubelet's metadata server asks for the token of
+  a Kubernetes service account without a Google one, as GKE's exchanges it at the Security Token Service.
 - ``PUT nodePools/<full name>/size`` ``{"currentNodeCount": n}``: the autoscaler tells how many nodes there are.
 - ``GET | POST | DELETE faults``: faults to come, in the form of ``faults.Fault``.
 - ``GET resources?kind=&parent=``: what exists, every kind (``GET faults`` and this are for tests and for people).
@@ -16,6 +18,7 @@ from encamp.sandbox.cloud.container_api import set_node_count
 from encamp.sandbox.cloud.container_shapes import node_pool
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.faults import Fault
+from encamp.sandbox.cloud.identity_api import rfc3339, workload_principal
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -23,14 +26,17 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.calls import Call
     from encamp.sandbox.cloud.faults import Faults
     from encamp.sandbox.cloud.store import CloudResource, CloudStore
+    from encamp.sandbox.cloud.tokens import Tokens
 
 
 class AdminApi:
     """Serves ``/encamp/v1``."""
 
-    def __init__(self, store: CloudStore, faults: Faults) -> None:
+    def __init__(self, project: str, store: CloudStore, faults: Faults, tokens: Tokens) -> None:
+        self._project = project
         self._store = store
         self._faults = faults
+        self._tokens = tokens
 
     async def __call__(self, call: Call) -> Response:
         """Answer one call."""
@@ -41,6 +47,11 @@ class AdminApi:
                 body = await call.json()
                 changed = set_node_count(self._store, "/".join(name), body.get("currentNodeCount"))
                 return JSONResponse(node_pool(changed))
+            case ("POST", "v1", "workloadTokens"):
+                body = await call.json()
+                principal = workload_principal(self._project, str(body["namespace"]), str(body["serviceAccount"]))
+                token, expires = self._tokens.issue(principal)
+                return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
             case ("GET", "v1", "faults"):
                 return JSONResponse({"faults": [fault.json() for fault in self._faults.armed()]})
             case ("POST", "v1", "faults"):

@@ -65,6 +65,6 @@ def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
         "iamcredentials": identity.credentials,
         "cloudresourcemanager": identity.projects,
         "logging": LoggingApi(cloud.database, cloud.access),
-        "encamp": AdminApi(cloud.store, cloud.faults),
+        "encamp": AdminApi(cloud.project, cloud.store, cloud.faults, tokens),
     }
     return Front(cloud.project, tokens, services), storage

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from encamp.sandbox.cloud.calls import Call
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.identity_api import project_number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -113,7 +114,7 @@ class Front:
             return
         place = call.plain.index("projects") + 1
         project = call.plain[place] if place < len(call.plain) else ""
-        if project and project not in (self._project, "-", "_"):
+        if project and project not in (self._project, project_number(self._project), "-", "_"):
             message = f"The sandbox serves the project {self._project} only, not {project}."
             raise GoogleError(403, message, reason="forbidden")
 

@@ -84,15 +84,15 @@ class IdentityApi:
                     self._access.require(call.principal, "iam.serviceAccounts.getAccessToken", resource=resource)
                 lifetime = _seconds((await call.json()).get("lifetime"))
                 token, expires = self._tokens.issue(account.body["facts"]["email"], lifetime)
-                moment = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                return JSONResponse({"accessToken": token, "expireTime": moment})
+                return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
         raise no_such_method(call)
 
     async def projects(self, call: Call) -> Response:
         """Answer a call of the Resource Manager API."""
         match call.plain:
-            case ("v1" | "v3" as version, "projects", project):
-                name = f"projects/{project}"
+            case ("v1" | "v3" as version, "projects", _):
+                # A project goes by its id or its number.
+                name = f"projects/{self._access.project}"
                 if call.verb:
                     return await self._policy(call, name, "resourcemanager.projects")
                 if call.method == "GET":
@@ -154,6 +154,20 @@ def project_number(project: str) -> str:
     from hashlib import sha256  # noqa: PLC0415 - beside its only use
 
     return str(100_000_000_000 + int(sha256(project.encode()).hexdigest(), 16) % 900_000_000_000)
+
+
+def workload_principal(project: str, namespace: str, account: str) -> str:
+    """A Kubernetes service account of the project's workload pool as a member of IAM bindings.
+
+    Source: cloud.google.com/iam/docs/principal-identifiers.
+    """
+    pool = f"projects/{project_number(project)}/locations/global/workloadIdentityPools/{project}.svc.id.goog"
+    return f"principal://iam.googleapis.com/{pool}/subject/ns/{namespace}/sa/{account}"
+
+
+def rfc3339(seconds: float) -> str:
+    """A time since the epoch as the APIs write it, in whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _seconds(lifetime: object) -> float:

@@ -39,7 +39,7 @@ _PARTS_OF_A_JWT = 3
 
 @dataclass(frozen=True)
 class Principal:
-    """Who calls: an administrator of the sandbox, or a service account by its e-mail."""
+    """Who calls: an administrator of the sandbox, a service account by its e-mail, or a federated ``principal://``."""
 
     email: str
     admin: bool
@@ -47,7 +47,7 @@ class Principal:
     @property
     def member(self) -> str:
         """The caller as a member of an IAM binding."""
-        return f"serviceAccount:{self.email}"
+        return self.email if self.email.startswith("principal://") else f"serviceAccount:{self.email}"
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,14 @@ class Front:
         answer.raise_for_status()
         return answer.json()
 
+    async def workload_token(self, namespace: str, account: str) -> dict[str, Any]:
+        """A token of a Kubernetes service account itself: ``{accessToken, expireTime}``. Raises httpx.HTTPError."""
+        answer = await self._client.post(
+            "/encamp/v1/workloadTokens", json={"namespace": namespace, "serviceAccount": account}
+        )
+        answer.raise_for_status()
+        return answer.json()
+
     async def write_logs(self, entries: Sequence[dict[str, Any]]) -> None:
         """Write log entries to Cloud Logging. Raises httpx.HTTPError."""
         answer = await self._client.post("/logging/v2/entries:write", json={"entries": list(entries)})

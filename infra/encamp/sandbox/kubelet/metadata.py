@@ -1,7 +1,8 @@
 """GKE's metadata server, as pods with Workload Identity see it at metadata.google.internal.
 
 It knows the pod by its address, the pod's Kubernetes ServiceAccount by the pod, and the Google service account by
-the annotation ``iam.gke.io/gcp-service-account``. Source: cloud.google.com/compute/docs/metadata/querying-metadata
+the annotation ``iam.gke.io/gcp-service-account``; without one the pod is the Kubernetes account itself, a federated
+principal that goes by the name of the workload pool. Source: cloud.google.com/compute/docs/metadata/querying-metadata
 and cloud.google.com/kubernetes-engine/docs/concepts/workload-identity.
 """
 
@@ -129,7 +130,7 @@ class MetadataServer:
             return _missing(parts[0])
         if parts[1:] == ["token"]:
             wanted = [scope for scope in request.query.get("scopes", "").split(",") if scope]
-            return await self._token(email, wanted)
+            return await self._token(pod, email, wanted)
         if parts[1:] == [] and recursive:
             return _json(_account(email))
         texts: dict[tuple[str, ...], str] = {
@@ -141,19 +142,29 @@ class MetadataServer:
         text = texts.get(tuple(parts[1:]))
         return _missing("/".join(parts)) if text is None else _text(text)
 
-    async def _token(self, email: str, scopes: list[str]) -> Answer:
-        token = await self._front.access_token(email, scopes or _SCOPES)
+    async def _token(self, pod: Mapping[str, Any], email: str, scopes: list[str]) -> Answer:
+        if email == self._pool:
+            token = await self._front.workload_token(*_kubernetes_account(pod))
+        else:
+            token = await self._front.access_token(email, scopes or _SCOPES)
         left = datetime.fromisoformat(token["expireTime"]) - datetime.now(UTC)
         seconds = max(int(left.total_seconds()), 0)
         return _json({"access_token": token["accessToken"], "expires_in": seconds, "token_type": "Bearer"})
 
     async def _email(self, pod: Mapping[str, Any]) -> str:
         """The Google service account of a pod; the workload pool's own identity where its account names none."""
-        namespace = pod["metadata"]["namespace"]
-        name = pod["spec"].get("serviceAccountName") or "default"
+        namespace, name = _kubernetes_account(pod)
         found = await self._api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
         annotated = (found["metadata"].get("annotations") or {}).get(_ANNOTATION)
-        return annotated or f"{self._front.project}.svc.id.goog"
+        return annotated or self._pool
+
+    @property
+    def _pool(self) -> str:
+        return f"{self._front.project}.svc.id.goog"
+
+
+def _kubernetes_account(pod: Mapping[str, Any]) -> tuple[str, str]:
+    return pod["metadata"]["namespace"], pod["spec"].get("serviceAccountName") or "default"
 
 
 def _account(email: str) -> dict[str, Any]:
