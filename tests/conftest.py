@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,34 @@ if TYPE_CHECKING:
     from tests.camp import Camp
 
 
+# The tests' own gRPC servers run in threads while other tests start processes; what is started execs at once.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-goldens", action="store_true", help="write tests/golden/ anew from what the code does now"
     )
+
+
+#: What takes longest begins first, so that two workers end together. A worker runs one sandbox a time for it.
+_ORDER = ("strategies", "sandbox/kubelet", "main_job", "sandbox/kubernetes", "sandbox/test_lifecycle.py", "sandbox")
+#: Rooms whose files share a control plane of their own; elsewhere a file is what a worker takes.
+_WHOLE_ROOMS = ("sandbox/kubelet", "sandbox/kubernetes")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests, and say to ``--dist loadgroup`` which of them go to one worker."""
+    places = {item: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
+
+    def rank(item: pytest.Item) -> int:
+        return next((at for at, room in enumerate(_ORDER) if places[item].startswith(room)), len(_ORDER))
+
+    items.sort(key=rank)
+    for item in items:
+        room = next((room for room in _WHOLE_ROOMS if places[item].startswith(room)), places[item])
+        item.add_marker(pytest.mark.xdist_group(room))
 
 
 @pytest.fixture

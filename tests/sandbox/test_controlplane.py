@@ -100,7 +100,6 @@ def namespace(api: httpx.Client) -> Iterator[str]:
     api.delete(f"/api/v1/namespaces/{name}").raise_for_status()
     for pod in _pods(api, name):
         api.request("DELETE", f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}?gracePeriodSeconds=0")
-    _until(lambda: api.get(f"/api/v1/namespaces/{name}").status_code == 404)
 
 
 def _until(holds: Callable[[], bool]) -> None:
