@@ -1,19 +1,30 @@
-"""What the verbs that read a job file share: the file, its id, its package and its environment."""
+"""What the verbs that read a job share: its file, flags over it, its id, its packages and its environment."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from encamp.cli.job_flags import URIS_PATH, flag_names
+from encamp.errors import UsageError
 from encamp.resources import repository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.errors import Problem
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job import TrainingJobSpec
+    from encamp.spec.job_file import JobFile
+    from encamp.spec.loading import DataPath, Document
+    from encamp.spec.overrides import Overrides
 
-FILE = click.argument("file", metavar="JOB.yaml", type=click.Path(path_type=Path))
 ENVIRONMENT = click.option(
     "--environment",
     metavar="NAME",
@@ -33,6 +44,139 @@ FORMAT = click.option(
     help="Text for people or JSON for programs.",
 )
 
+_TRAINER, _PACKAGES = ("encamp", "packagePath"), ("encamp", "packages")
+_SPELLINGS = {_TRAINER: ("packagePath", "package_path"), _PACKAGES: ("packages",)}
+
+
+@dataclass(frozen=True)
+class JobInput:
+    """A job as a command was given it.
+
+    Attributes:
+        file: its file, None where flags alone describe it.
+        values: fields that flags gave; local packages are absolute paths.
+        working: folder that the command was called in.
+    """
+
+    file: Path | None
+    values: Mapping[DataPath, Any]
+    working: Path
+
+    @classmethod
+    def made(cls, file: Path | None, config: Path | None, values: Mapping[DataPath, Any], working: Path) -> JobInput:
+        """The input of a command.
+
+        Raises:
+            UsageError: there is neither file nor flag, or the file is named twice.
+        """
+        if file is not None and config is not None:
+            raise UsageError("names a second file", where="--config", hint=f"leave {file} or --config out")
+        if file is None and config is None and not values:
+            raise UsageError(
+                "no job is named",
+                where="JOB.yaml",
+                hint="name a job file, or describe the job by flags such as --package-path and --module-name",
+            )
+        given = dict(values)
+        if _TRAINER in given:
+            given[_TRAINER] = os.path.abspath(working / given[_TRAINER])  # noqa: PTH100 - links stay as they are
+        if _PACKAGES in given:
+            listed = [part.strip() for part in given[_PACKAGES].split(",") if part.strip()]
+            given[URIS_PATH] = [part for part in listed if part.startswith("gs://")] or None
+            local = [os.path.abspath(working / part) for part in listed if not part.startswith("gs://")]  # noqa: PTH100
+            given[_PACKAGES] = local or None
+        return cls(file or config, given, working)
+
+    @property
+    def source(self) -> str:
+        """What messages call it."""
+        from encamp.spec.overrides import COMMAND_LINE  # noqa: PLC0415 - help pages need no models
+
+        return str(self.file) if self.file is not None else COMMAND_LINE
+
+    def examine(self) -> tuple[TrainingJobSpec, list[Problem], list[Problem]]:
+        """The job as far as it can be read, every problem and every warning.
+
+        Raises:
+            UsageError: there is no such file.
+            SpecError: the file is no YAML and no JSON.
+        """
+        from encamp.spec.overrides import examine_overridden  # noqa: PLC0415
+
+        document, overrides, _ = self._merged()
+        return examine_overridden(document, overrides)
+
+    def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
+        """The job, with an id: the given one, else the file's own, else one made of the file or of the trainer.
+
+        Raises:
+            SpecError: everything that is wrong with the job.
+            UsageError: there is no such file, or the id has not the form of one.
+        """
+        from encamp.spec.job_id import job_id_from  # noqa: PLC0415
+        from encamp.spec.overrides import read_overridden  # noqa: PLC0415
+
+        document, overrides, folder = self._merged()
+        found = read_overridden(document, overrides, folder=folder)
+        if self.file is not None:
+            # The id is made of the file's place, wherever flags found packages.
+            named = dataclasses.replace(found, folder=self.file.resolve().parent).named(job_id, suffix=suffix)
+            return dataclasses.replace(named, folder=folder)
+        trainer = self.values.get(_TRAINER)
+        module: str | None = self.values.get(("trainingInput", "pythonModule"))
+        stem = Path(trainer).name if trainer is not None else (module or "job").partition(".")[0]
+        return found.named(job_id if job_id is not None else job_id_from(stem, suffix=suffix))
+
+    def _merged(self) -> tuple[Document | None, Overrides, Path]:
+        """File, flags, and the folder that the local packages of both are relative to."""
+        from encamp.spec.loading import load_document  # noqa: PLC0415
+        from encamp.spec.overrides import Overrides  # noqa: PLC0415
+
+        document = load_document(self.file) if self.file is not None else None
+        beside = self.file.resolve().parent if self.file is not None else self.working
+        local = [path for path in (self.values.get(_TRAINER), *(self.values.get(_PACKAGES) or ())) if path is not None]
+        if not local:
+            return document, Overrides(self.values, flag_names()), beside
+        kept = _local_fields(document, self.values)
+        folder = _common(self.working, [Path(path).parent for path in local] + ([beside] if kept else []))
+        values = dict(self.values)
+        if values.get(_TRAINER) is not None:
+            values[_TRAINER] = os.path.relpath(values[_TRAINER], folder)
+        if values.get(_PACKAGES) is not None:
+            values[_PACKAGES] = [os.path.relpath(path, folder) for path in values[_PACKAGES]]
+        if document is not None and kept:
+            block = {**document.data["encamp"], **{key: _moved(value, beside, folder) for key, value in kept.items()}}
+            document = dataclasses.replace(document, data={**document.data, "encamp": block})
+        return document, Overrides(values, flag_names()), folder
+
+
+def _local_fields(document: Document | None, values: Mapping[DataPath, Any]) -> dict[str, Any]:
+    """The fields of a file that name local packages and that no flag replaces, as spelled."""
+    block = document.data.get("encamp") if document is not None else None
+    if not isinstance(block, dict):
+        return {}
+    return {
+        key: block[key] for path, keys in _SPELLINGS.items() if path not in values for key in keys if block.get(key)
+    }
+
+
+def _common(working: Path, folders: list[Path]) -> Path:
+    """The nearest folder above all; the working directory where it is one."""
+    if all(folder.is_relative_to(working) for folder in folders):
+        return working
+    return Path(os.path.commonpath(folders))
+
+
+def _moved(value: Any, beside: Path, folder: Path) -> Any:
+    """A file's local package relative to another folder; what rules refuse stays as it is."""
+    if isinstance(value, list):
+        return [_moved(part, beside, folder) for part in value]
+    if not isinstance(value, str) or PurePosixPath(value).is_absolute() or ".." in PurePosixPath(value).parts:
+        return value
+    if not (beside / value).resolve().is_relative_to(beside):
+        raise UsageError(f"{value!r} leads out of the job file's folder by a link", where="encamp")
+    return (beside.relative_to(folder) / value).as_posix()
+
 
 def environment_named(name: str) -> EnvironmentSpec:
     """The environment of a stack config: in the checkout, else in the working directory's project.
@@ -45,17 +189,16 @@ def environment_named(name: str) -> EnvironmentSpec:
     return load_environment(name, repository() or Path.cwd())
 
 
-def plan_of(file: Path, environment: str, job_id: str | None) -> JobPlan:
-    """The plan of a job file.
+def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
+    """The plan of a job.
 
     Raises:
-        SpecError: the file is wrong.
+        SpecError: the job is wrong.
         PlanError: no plan can be made of it.
-        UsageError: file, environment or id are not there or not usable.
+        UsageError: file, environment or id are not there or not usable, or the trainer cannot be built.
     """
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.spec.job_file import load_job  # noqa: PLC0415
 
-    job_file = load_job(file).named(job_id)
-    return plan_job(job_file.job, environment_named(environment), packages=local_packages(job_file))
+    found = job.load(job_id)
+    return plan_job(found.job, environment_named(environment), packages=local_packages(found))

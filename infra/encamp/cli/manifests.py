@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FILE, JOB_ID, plan_of
+from encamp.cli.job_flags import JobCommand
+from encamp.cli.job_input import ENVIRONMENT, JOB_ID, plan_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from encamp.cli.job_input import JobInput
 
 
-@click.command(name="manifests")
-@FILE
+@click.command(name="manifests", cls=JobCommand)
 @ENVIRONMENT
 @JOB_ID
-def command(file: Path, environment: str, job_id: str | None) -> None:
+def command(job: JobInput, environment: str, job_id: str | None) -> None:
     """Print the Kubernetes objects of a job as YAML, in the order in which they are created."""
     from encamp.plan.manifests import render_manifests  # noqa: PLC0415 - help pages need no templates
 
-    click.echo(render_manifests(plan_of(file, environment, job_id)).to_yaml(), nl=False)
+    click.echo(render_manifests(plan_of(job, environment, job_id)).to_yaml(), nl=False)

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FILE, FORMAT, JOB_ID, plan_of
+from encamp.cli.job_flags import JobCommand
+from encamp.cli.job_input import ENVIRONMENT, FORMAT, JOB_ID, plan_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from encamp.cli.job_input import JobInput
 
 
-@click.command(name="plan")
-@FILE
+@click.command(name="plan", cls=JobCommand)
 @ENVIRONMENT
 @JOB_ID
 @FORMAT
 @click.option("--full", is_flag=True, help="Write out TF_CONFIG of every replica, however many there are.")
-def command(file: Path, environment: str, job_id: str | None, output: str, full: bool) -> None:
+def command(job: JobInput, environment: str, job_id: str | None, output: str, full: bool) -> None:
     """Show what a job file becomes: replicas, machines, commands, identity, storage and limits."""
-    plan = plan_of(file, environment, job_id)
+    plan = plan_of(job, environment, job_id)
     if output == "json":
         from encamp.plan.document import job_document  # noqa: PLC0415
 

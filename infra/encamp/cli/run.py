@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FILE, JOB_ID
+from encamp.cli.job_flags import JobCommand
+from encamp.cli.job_input import ENVIRONMENT, JOB_ID
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from encamp.cli.job_input import JobInput
     from encamp.run.ending import RunResult
     from encamp.spec.environment import EnvironmentSpec
 
 
-@click.command()
-@FILE
+@click.command(cls=JobCommand)
 @JOB_ID
 @ENVIRONMENT
 @click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
-def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs: bool) -> None:
+def command(job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool) -> None:
     """Run JOB.yaml: bring up, train, keep the results, tear down.
 
     Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
@@ -33,17 +32,16 @@ def command(file: Path, job_id: str | None, environment: str, *, keep_local_logs
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
-    from encamp.spec.job_file import load_job  # noqa: PLC0415
 
     lines = Lines()
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
-    found = load_job(file).named(job_id, suffix=stamp)
+    found = job.load(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
     plan = plan_job(found.job, target, packages=local_packages(found))
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
-    job = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    request = JobRequest(plan, job, environment, job_folder=found.folder, keep_logs=keep_local_logs)
+    data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    request = JobRequest(plan, data, environment, job_folder=found.folder, keep_logs=keep_local_logs)
     result = run_job(request, lines.context())
     _report(result)
     sys.exit(result.exit_code)

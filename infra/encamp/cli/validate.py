@@ -9,44 +9,42 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import FILE, FORMAT
+from encamp.cli.job_flags import JobCommand
+from encamp.cli.job_input import FORMAT
 from encamp.errors import ExitCode, Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from encamp.cli.job_input import JobInput
 
 
-@click.command(name="validate")
-@FILE
+@click.command(name="validate", cls=JobCommand)
 @FORMAT
-def command(file: Path, output: str) -> None:
+def command(job: JobInput, output: str) -> None:
     """List every problem of a job file, each with its line, what is allowed and the nearest right spelling.
 
     Exit code 0: the file is valid. 2: it is not.
     """
-    problems, warnings = _examine(file)
+    problems, warnings = _examine(job)
     if output == "json":
         document = {"valid": not problems, "problems": _data(problems), "warnings": _data(warnings)}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        _print(str(file), problems, warnings)
+        _print(job.source, problems, warnings)
     if problems:
         sys.exit(ExitCode.BAD_INPUT)
 
 
-def _examine(file: Path) -> tuple[Sequence[Problem], Sequence[Problem]]:
+def _examine(given: JobInput) -> tuple[Sequence[Problem], Sequence[Problem]]:
     from encamp.plan.replicas import roles  # noqa: PLC0415 - help pages need no models
-    from encamp.spec.job_file import examine_job  # noqa: PLC0415
-    from encamp.spec.loading import load_document  # noqa: PLC0415
 
     try:
-        document = load_document(file)
+        job, problems, warnings = given.examine()
     except SpecError as error:
         return error.problems, ()
-    job, problems, warnings = examine_job(document)
     if not problems:
-        warnings += [Problem("trainingInput", None, None, message) for message in roles(job.training_input)[1]]
+        warnings += [Problem("trainingInput", None, None, message) for message in roles(job)[1]]
     return problems, warnings
 
 

@@ -61,7 +61,8 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
         limited = chosen or job_dir == storage.bucket
         grants.append(Grant(OBJECT_USER, job_dir, _below(storage) if limited else ""))
     readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
-    packages = {str(_bucket(uri)) for uri in job.training_input.package_uris or ()} - readable
+    uris = (*(job.training_input.package_uris or ()), *(local.uri for local in storage.packages))
+    packages = {str(_bucket(uri)) for uri in uris} - readable
     return [*grants, *(Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages))]
 
 

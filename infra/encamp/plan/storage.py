@@ -37,7 +37,7 @@ def storage(
         prefix=job_prefix(job_id),
         job_dir=job_dir,
         scratch_bucket=scratch,
-        packages=tuple(_local(package, scratch) for package in packages),
+        packages=tuple(_local(package, job_id, scratch, job.encamp.staging_bucket) for package in packages),
         results_bucket=own,
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}"),
@@ -103,6 +103,10 @@ def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str |
     return min((days for days in (asked, environment.artifacts_retention_days) if days is not None), default=None)
 
 
-def _local(package: LocalPackage, bucket: str) -> LocalPackagePlan:
-    name = f"packages/{package.sha256}/{package.file_name}"
+def _local(package: LocalPackage, job_id: str, scratch: str, staging: str | None) -> LocalPackagePlan:
+    """Where a package of this machine is uploaded to; in a staging bucket by the old client's own scheme."""
+    bucket, folder = scratch, "packages"
+    if staging is not None:
+        bucket, folder = staging.removeprefix("gs://").rstrip("/"), job_id
+    name = f"{folder}/{package.sha256}/{package.file_name}"
     return LocalPackagePlan(f"gs://{bucket}/{name}", bucket, name, package.sha256, package.file_name, package.path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from encamp.spec.fields import Double, Flag, Int64, Text, Written
+from encamp.spec.fields import Double, Flag, Int64, Text, Written, absent
 
 
 class GpuType(StrEnum):
@@ -84,7 +84,7 @@ class GpuSpec(Written):
 
     type: GpuType | None = None
     """Kind of GPU."""
-    count: Int64 | None = None
+    count: Int64 | None = absent(1)
     """How many on each machine; 1 when absent."""
 
 
@@ -104,7 +104,7 @@ class BootDiskSpec(Written):
 
     type: BootDisk | None = None
     """``pd-ssd`` when absent, ``hyperdisk-balanced`` on machines that take nothing else."""
-    size_gb: Int64 | None = None
+    size_gb: Int64 | None = absent(100)
     """Size in GB; 100 when absent."""
 
 
@@ -152,7 +152,7 @@ class RetentionSpec(Written):
 class IdentitySpec(Written):
     """Who the replicas are."""
 
-    mode: IdentityMode | None = None
+    mode: IdentityMode | None = absent("SERVICE_ACCOUNT")
     """``SERVICE_ACCOUNT`` (default): a Google service account of the job's own, or trainingInput.serviceAccount.
     ``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, without a Google account."""
 
@@ -179,9 +179,12 @@ class EncampSpec(Written):
     trainer."""
     requirements: list[Text] | None = None
     """What pip installs before the trainer where the image lacks it, such as ``pandas>=2``."""
+    staging_bucket: Text | None = None
+    """Bucket that packages of this machine are uploaded to, such as ``gs://my-bucket``; the job's scratch bucket when
+    absent. They are deleted with the job either way."""
     machines: MachinesSpec | None = None
     """Today's machines, GPUs and TPUs, by role."""
-    provisioning: Provisioning | None = None
+    provisioning: Provisioning | None = absent("ON_DEMAND")
     """How machines are got: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is room, at most 7 days), ``QUEUED``
     (all at once, when there is room), ``RESERVATION``."""
     reservation: Text | None = None
@@ -194,7 +197,7 @@ class EncampSpec(Written):
     """How long what the job leaves is kept."""
     identity: IdentitySpec | None = None
     """Who the replicas are."""
-    substitutions: Substitutions | None = None
+    substitutions: Substitutions | None = absent("allowed")
     """``allowed`` (default): what Google no longer offers is replaced, with a warning. ``never``: it is refused."""
     storage: StorageSpec | None = None
     """Where the job dir lies."""

@@ -103,7 +103,7 @@ def _place(problem: Problem) -> tuple[int, str, str]:
 
 def _read(document: Document, reading: Reading) -> TrainingJobSpec:
     data = document.data
-    if not _is_bare(data):
+    if not is_bare(data):
         return read_model(TrainingJobSpec, data, reading)
     of_job = _names(TrainingJobSpec)
     job = read_model(TrainingJobSpec, {key: value for key, value in data.items() if key in of_job}, reading)
@@ -112,7 +112,7 @@ def _read(document: Document, reading: Reading) -> TrainingJobSpec:
     return job.model_copy(update={INPUT: training_input})
 
 
-def _is_bare(data: Mapping[str, Any]) -> bool:
+def is_bare(data: Mapping[str, Any]) -> bool:
     """Whether the fields of a TrainingInput stand at the top."""
     return not (data.keys() & {"trainingInput", INPUT}) and bool(data.keys() & _names(TrainingInputSpec))
 

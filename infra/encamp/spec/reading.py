@@ -74,6 +74,7 @@ RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
     "storage": "E11",
     "package_path": "E12",
     "packages": "E12",
+    "staging_bucket": "E12",
     "requirements": "E13",
     "identity": "E14",
 }

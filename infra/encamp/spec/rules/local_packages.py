@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from encamp.spec.rules.places import BUCKET
+
 if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
     from encamp.spec.rules.case import Case
@@ -33,6 +35,16 @@ def check_local_packages(case: Case) -> None:
             case.problem("E12", (*at, index), message, "rename one, or drop it")
         else:
             seen[path.name] = text
+    if block.staging_bucket is not None:
+        _staging_bucket(case, block.staging_bucket)
+
+
+def _staging_bucket(case: Case, text: str) -> None:
+    """The old client took the name of a bucket only: it made the folders itself."""
+    scheme, _, bucket = text.partition("gs://")
+    if scheme or not BUCKET.fullmatch(bucket.removesuffix("/")):
+        message = f"{text[:_LONGEST_SHOWN]!r} must be gs:// and the name of a bucket, without a folder"
+        case.problem("E12", ("encamp", "staging_bucket"), message, "such as gs://my-bucket")
 
 
 def _package_path(case: Case, text: str) -> None:
