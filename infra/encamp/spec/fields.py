@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 _INT64 = 2**63
 _LONGEST_INT64 = 20
+
+
+def absent(means: Any) -> Any:
+    """A field that may be missing, and what a missing one means; the schema and the documentation say so."""
+    return Field(default=None, json_schema_extra={"default": means})
 
 
 class Written(BaseModel):
@@ -34,8 +39,11 @@ def _int64(value: Any) -> Any:
     return value
 
 
+#: How the JSON Schema says it: a number, or digits in quotes.
+_INT64_SCHEMA = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^-?[0-9]{1,19}$"}]}
+
 #: A whole number of 64 bits; JSON writers put it in quotes.
-Int64 = Annotated[int, BeforeValidator(_int64)]
+Int64 = Annotated[int, BeforeValidator(_int64), WithJsonSchema(_INT64_SCHEMA)]
 
 
 def _double(value: Any) -> Any:

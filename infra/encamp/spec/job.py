@@ -23,7 +23,7 @@ OUTPUT_ONLY = (
 
 
 class TrainingJobSpec(Written):
-    """A training job. The id may come from elsewhere than the file, see :mod:`encamp.spec.job_id`."""
+    """A training job. Where the file has no id, the command gives one or the file's name does."""
 
     job_id: Text | None = None
     """Unique in the project: a letter, then letters, digits and ``_``, at most 128 characters."""

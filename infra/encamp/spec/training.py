@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from encamp.spec.fields import Flag, Int64, Text, Written
+from encamp.spec.fields import Flag, Int64, Text, Written, absent
 from encamp.spec.tuning import HyperparameterSpec  # noqa: TC001 - pydantic reads it
 
 
@@ -64,9 +64,9 @@ class AcceleratorConfig(Written):
 class DiskConfig(Written):
     """Boot disk of each machine of a role."""
 
-    boot_disk_type: BootDiskType | None = None
+    boot_disk_type: BootDiskType | None = absent("pd-ssd")
     """``pd-ssd`` when absent."""
-    boot_disk_size_gb: Int64 | None = None
+    boot_disk_size_gb: Int64 | None = absent(100)
     """Size in GB; 100 when absent."""
 
 
@@ -90,15 +90,15 @@ class ReplicaConfig(Written):
 class Scheduling(Written):
     """When the job may run and for how long."""
 
-    max_running_time: Text | None = None
+    max_running_time: Text | None = absent("604800s")
     """Longest run, such as ``7200s``; 7 days when absent."""
     max_wait_time: Text | None = None
     """Longest wait before RUNNING, at least ``1800s``; without limit when absent."""
-    priority: Int64 | None = None
+    priority: Int64 | None = absent(0)
     """0 to 1000, larger first among waiting jobs."""
-    resilient_to_worker_restart: Flag | None = None
+    resilient_to_worker_restart: Flag | None = absent(False)
     """True: one worker's restart restarts the whole job."""
-    strategy: Strategy | None = None
+    strategy: Strategy | None = absent("ON_DEMAND")
     """LOW_COST allows machines that may be taken away."""
 
 
@@ -112,7 +112,7 @@ class EncryptionConfig(Written):
 class TrainingInputSpec(Written):
     """What to train, on what, for how long."""
 
-    scale_tier: ScaleTier | None = None
+    scale_tier: ScaleTier | None = absent("BASIC")
     """Ready-made machines, or CUSTOM; BASIC when absent."""
     master_type: Text | None = None
     """Machine type of the master; CUSTOM only."""
@@ -122,11 +122,11 @@ class TrainingInputSpec(Written):
     """Machine type of the parameter servers; CUSTOM only."""
     evaluator_type: Text | None = None
     """Machine type of the evaluators; CUSTOM only."""
-    worker_count: Int64 | None = None
+    worker_count: Int64 | None = absent(0)
     """How many workers; CUSTOM only."""
-    parameter_server_count: Int64 | None = None
+    parameter_server_count: Int64 | None = absent(0)
     """How many parameter servers; CUSTOM only."""
-    evaluator_count: Int64 | None = None
+    evaluator_count: Int64 | None = absent(0)
     """How many evaluators; CUSTOM only."""
     master_config: ReplicaConfig | None = None
     """Options of the master."""
@@ -140,7 +140,7 @@ class TrainingInputSpec(Written):
     """``gs://`` paths of Python packages, installed in this order."""
     python_module: Text | None = None
     """Module that is run once the packages are installed."""
-    args: list[Text] | None = None
+    args: list[Text] | None = absent([])
     """Arguments of the module or of the image's ENTRYPOINT."""
     hyperparameters: HyperparameterSpec | None = None
     """A tuning study over the job."""
@@ -160,9 +160,9 @@ class TrainingInputSpec(Written):
     """``projects/NUMBER/global/networks/NAME`` that the machines are peered with."""
     service_account: Text | None = None
     """E-mail of the account that the replicas run as; one is made for the job when absent."""
-    use_chief_in_tf_config: Flag | None = None
+    use_chief_in_tf_config: Flag | None = absent(False)
     """Call the master ``chief`` in TF_CONFIG; custom containers only."""
-    enable_web_access: Flag | None = None
+    enable_web_access: Flag | None = absent(False)
     """Interactive shells in the replicas."""
     nas_job_spec: dict[str, Any] | None = None
     """Neural architecture search; known, but not supported."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from encamp.spec.fields import Double, Flag, Int64, Text, Written
+from encamp.spec.fields import Double, Flag, Int64, Text, Written, absent
 
 
 class Goal(StrEnum):
@@ -58,28 +58,28 @@ class ParameterSpec(Written):
     """Values of a CATEGORICAL."""
     discrete_values: list[Double] | None = None
     """Values of a DISCRETE, strictly increasing, at most 1000."""
-    scale_type: ParameterScale | None = None
+    scale_type: ParameterScale | None = absent("NONE")
     """Scale of a DOUBLE or INTEGER."""
 
 
 class HyperparameterSpec(Written):
     """A tuning study over the job."""
 
-    goal: Goal | None = None
+    goal: Goal | None = absent("MAXIMIZE")
     """MAXIMIZE (the default) or MINIMIZE."""
     params: list[ParameterSpec] | None = None
     """The tuned parameters, at least one."""
-    max_trials: Int64 | None = None
+    max_trials: Int64 | None = absent(1)
     """Trials attempted in all; 1 when absent."""
-    max_parallel_trials: Int64 | None = None
+    max_parallel_trials: Int64 | None = absent(1)
     """Trials at a time; 1 when absent."""
-    max_failed_trials: Int64 | None = None
+    max_failed_trials: Int64 | None = absent(0)
     """Failed trials that end the study; 0 leaves it to the service."""
-    hyperparameter_metric_tag: Text | None = None
+    hyperparameter_metric_tag: Text | None = absent("training/hptuning/metric")
     """Summary tag of the metric; ``training/hptuning/metric`` when absent."""
-    algorithm: Algorithm | None = None
+    algorithm: Algorithm | None = absent("ALGORITHM_UNSPECIFIED")
     """Search algorithm; Bayesian when absent."""
-    enable_trial_early_stopping: Flag | None = None
+    enable_trial_early_stopping: Flag | None = absent(False)
     """Whether hopeless trials are stopped early."""
     resume_previous_job_id: Text | None = None
     """Id of an earlier tuning job whose study goes on."""

@@ -1,0 +1,174 @@
+"""The fields of a job file as documentation: path, type, choices, default and what the docstring under each says.
+
+Read from the models when somebody asks (``encamp explain``, the schema, the reference), so that plain verbs do not pay.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from itertools import pairwise
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from encamp.spec.fields import Double, Flag, Int64, Text
+from encamp.spec.job import OUTPUT_ONLY, TrainingJobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic.fields import FieldInfo
+
+_WORDS: Mapping[Any, str] = {
+    Text: "string",
+    Int64: "whole number",
+    Double: "number",
+    Flag: "true or false",
+}
+#: What a file may have, but what nobody writes.
+HIDDEN = frozenset([*OUTPUT_ONLY, "prediction_input", "explanation_input"])
+
+
+@dataclass(frozen=True)
+class FieldDoc:
+    """A field of a job file.
+
+    Attributes:
+        path: dotted, in camelCase, without indices.
+        snake_path: the same in snake_case, which files may use too.
+        kind: its type in words.
+        choices: the values of an enum.
+        default: what a missing field means, None where nothing stands for it.
+        meaning: one or a few sentences.
+        section: name of the model below it, None for a value.
+        same_as: path of an earlier section with the same fields, where there is one.
+    """
+
+    path: str
+    snake_path: str
+    kind: str
+    choices: tuple[str, ...]
+    default: Any
+    meaning: str
+    section: str | None = None
+    same_as: str | None = None
+
+    @property
+    def parent(self) -> str:
+        """Path of what holds it; empty at the top."""
+        return self.path.rpartition(".")[0]
+
+
+@cache
+def job_fields() -> Mapping[str, FieldDoc]:
+    """Every field that people write, by its path, in the order of the models."""
+    return {field.path: field for field in _fields(TrainingJobSpec, (), (), {})}
+
+
+def distinct_fields() -> Sequence[FieldDoc]:
+    """Every field once: of sections with the same fields the first is spelled out, the others name it."""
+    fields = job_fields()
+    repeated = tuple(f"{field.path}." for field in fields.values() if field.same_as is not None)
+    return [field for field in fields.values() if not field.path.startswith(repeated)]
+
+
+def _fields(
+    model: type[BaseModel], path: tuple[str, ...], snake: tuple[str, ...], seen: dict[str, str]
+) -> Iterator[FieldDoc]:
+    docs = docstrings(model)
+    for name, info in model.model_fields.items():
+        if name in HIDDEN:
+            continue
+        here = (*path, info.alias or name)
+        below = (*snake, name)
+        inner = inner_model(info)
+        section = inner.__name__ if inner is not None else None
+        yield FieldDoc(
+            path=".".join(here),
+            snake_path=".".join(below),
+            kind=_kind(info),
+            choices=tuple(each.value for each in _enum(info) or ()),
+            default=default(info),
+            meaning=docs[name],
+            section=section,
+            same_as=seen.get(section) if section is not None else None,
+        )
+        if inner is not None:
+            seen.setdefault(inner.__name__, ".".join(here))
+            yield from _fields(inner, here, below, seen)
+
+
+def docstrings(model: type[BaseModel]) -> Mapping[str, str]:
+    """What stands under each field of a model, on one line."""
+    return _docstrings_of(model.__module__)[model.__name__]
+
+
+@cache
+def _docstrings_of(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Class to field to docstring; a module's source is parsed once."""
+    found: dict[str, dict[str, str]] = {}
+    for statement in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(statement, ast.ClassDef):
+            found[statement.name] = dict(_under(statement.body))
+    return found
+
+
+def _under(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                yield name, " ".join(words.split()).replace("``", "`")
+
+
+def default(info: FieldInfo) -> Any:
+    """What a missing field means: what the model says, or its own default."""
+    extra = info.json_schema_extra
+    if isinstance(extra, dict):
+        return extra["default"]
+    return None if isinstance(info.default, BaseModel) else info.default
+
+
+def inner_model(info: FieldInfo) -> type[BaseModel] | None:
+    """The model of what lies below a field."""
+    return next((each for each in _parts(info.annotation) if _is(each, BaseModel)), None)
+
+
+def _enum(info: FieldInfo) -> type[StrEnum] | None:
+    return next((each for each in _parts(info.annotation) if _is(each, StrEnum)), None)
+
+
+def _is(annotation: Any, base: type) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, base)
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """A type without what is optional about it; of a list its elements' type."""
+    if get_origin(annotation) in {Union, UnionType, list}:
+        for part in get_args(annotation):
+            yield from _parts(part)
+    else:
+        yield annotation
+
+
+def _kind(info: FieldInfo) -> str:
+    annotation: Any = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+    return _words(annotation)
+
+
+def _words(annotation: Any) -> str:
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if get_origin(annotation) in {Union, UnionType}:
+        return _words(next(part for part in get_args(annotation) if part is not type(None)))
+    if get_origin(annotation) is list:
+        (item,) = get_args(annotation)
+        return "list of sections" if _is(item, BaseModel) else f"list of {_words(item)}s"
+    if get_origin(annotation) is dict:
+        return "mapping of strings" if get_args(annotation)[1] == Text else "mapping"
+    return "section" if _is(annotation, BaseModel) else "one of"
