@@ -2,7 +2,8 @@
 
 A thing belongs to a job when it carries the job's labels: the job's name, its environment and its owner, each
 compared where the thing has it. What cannot carry labels is found by what it names: a service account by its
-description, a binding by that account. Names alone prove nothing: look-alikes of other owners are left alone.
+description, a binding by that account or by the job's Kubernetes account, which has the job's cloud name. Names alone
+prove nothing else: look-alikes of other owners are left alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from encamp.cloud.resources import Container, ProjectPolicy, ServiceAccounts, bindings_of, remove_member
+from encamp.cloud.resources import (
+    Container,
+    ProjectPolicy,
+    ServiceAccounts,
+    bindings_of,
+    remove_member,
+    workload_subject,
+)
+from encamp.cloud.rest import RestError
 from encamp.cloud.storage import Storage
 
 if TYPE_CHECKING:
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
 
 JOB_LABEL = "encamp-job"
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,7 @@ class JobPlace:
         labels: what every one of them carries; the job's name and owner at least.
         cluster: ``projects/P/locations/L/clusters/C``, or empty where there is none.
         namespace: the job's namespace in the cluster.
-        buckets: buckets of others in whose policies the job's account may have a binding.
+        buckets: buckets that stay, in whose policies the job's account may have a binding.
         account: e-mail of an account that was made for the job, if known; looked for in policies even when the
             account itself is gone.
     """
@@ -73,8 +83,8 @@ def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = N
     found = list(_objects(place, cluster)) if cluster is not None else []
     accounts = list(_accounts(client, place))
     emails = {account["email"] for account in accounts} | ({place.account} if place.account else set())
-    for email in sorted(emails):
-        found += _bindings(client, place, email)
+    for identity in (*sorted(emails), workload_subject(place.project, place.namespace, place.labels[JOB_LABEL])):
+        found += _bindings(client, place, identity)
     found += [*_node_pools(client, place), *_buckets(client, place)]
     for account in accounts:
         delete = partial(ServiceAccounts(client).delete, place.project, account["email"])
@@ -130,17 +140,29 @@ def _accounts(client: GoogleClient, place: JobPlace) -> Iterator[dict[str, Any]]
             yield account
 
 
-def _bindings(client: GoogleClient, place: JobPlace, email: str) -> Iterator[Leftover]:
+def _bindings(client: GoogleClient, place: JobPlace, identity: str) -> Iterator[Leftover]:
     project = ProjectPolicy(client)
-    for binding in bindings_of(project.read(place.project), email):
-        delete = partial(
-            remove_member, partial(project.read, place.project), partial(project.write, place.project), email
-        )
-        yield Leftover("binding", f"{place.project} {binding['role']} {email}", delete)
+    read, write = partial(project.read, place.project), partial(project.write, place.project)
+    for binding in bindings_of(read(), identity):
+        delete = partial(remove_member, read, write, identity)
+        yield Leftover("binding", f"{place.project} {binding['role']} {_shown(identity)}", delete)
     storage = Storage(client)
     for bucket in place.buckets:
-        if storage.bucket(bucket) is None:
-            continue
-        for binding in bindings_of(storage.policy(bucket), email):
-            delete = partial(remove_member, partial(storage.policy, bucket), partial(storage.set_policy, bucket), email)
-            yield Leftover("binding", f"gs://{bucket} {binding['role']} {email}", delete)
+        read, write = partial(storage.policy, bucket), partial(storage.set_policy, bucket)
+        for binding in bindings_of(_policy(storage, bucket), identity):
+            delete = partial(remove_member, read, write, identity)
+            yield Leftover("binding", f"gs://{bucket} {binding['role']} {_shown(identity)}", delete)
+
+
+def _policy(storage: Storage, bucket: str) -> dict[str, Any]:
+    """A bucket's policy; an empty one where the bucket is gone."""
+    try:
+        return storage.policy(bucket)
+    except RestError as error:
+        if error.status == _NOT_FOUND:
+            return {}
+        raise
+
+
+def _shown(identity: str) -> str:
+    return identity.rpartition("/subject/")[2]

@@ -104,29 +104,37 @@ class ProjectPolicy:
         )
 
 
-def bindings_of(policy: dict[str, Any], email: str) -> list[dict[str, Any]]:
-    """The bindings of a policy that name a service account, alive or deleted."""
+def workload_subject(project: str, namespace: str, account: str) -> str:
+    """What the federated principal of a Kubernetes account ends with; the rest names the project by its number."""
+    return f"/locations/global/workloadIdentityPools/{project}.svc.id.goog/subject/ns/{namespace}/sa/{account}"
+
+
+def bindings_of(policy: dict[str, Any], identity: str) -> list[dict[str, Any]]:
+    """The bindings of a policy that name an identity.
+
+    It is the e-mail of a service account, alive or deleted, or the ``workload_subject`` of a Kubernetes account.
+    """
     return [
         binding
         for binding in policy.get("bindings", [])
-        if any(_names(member, email) for member in binding.get("members", []))
+        if any(_names(member, identity) for member in binding.get("members", []))
     ]
 
 
 def remove_member(
-    read: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None], email: str, attempts: int = 5
+    read: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None], identity: str, attempts: int = 5
 ) -> None:
-    """Take an account out of every binding of a policy; bindings without members go.
+    """Take an identity (see ``bindings_of``) out of every binding of a policy; bindings without members go.
 
     Raises:
         RestError: the policy could not be written, also because it changed under every attempt.
     """
     for attempt in range(attempts):
         policy = read()
-        if not bindings_of(policy, email):
+        if not bindings_of(policy, identity):
             return
         kept = [
-            {**binding, "members": [one for one in binding.get("members", []) if not _names(one, email)]}
+            {**binding, "members": [one for one in binding.get("members", []) if not _names(one, identity)]}
             for binding in policy.get("bindings", [])
         ]
         try:
@@ -138,6 +146,8 @@ def remove_member(
             return
 
 
-def _names(member: str, email: str) -> bool:
-    """``serviceAccount:E`` and, after the account's deletion, ``deleted:serviceAccount:E?uid=N``."""
-    return member.removeprefix("deleted:").partition("?")[0] == f"serviceAccount:{email}"
+def _names(member: str, identity: str) -> bool:
+    """``serviceAccount:E`` and, after the account's deletion, ``deleted:serviceAccount:E?uid=N``; or a principal."""
+    if identity.startswith("/"):
+        return member.startswith("principal://") and member.endswith(identity)
+    return member.removeprefix("deleted:").partition("?")[0] == f"serviceAccount:{identity}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 8 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _NOT_FOUND = 404
+_CONFLICT = 409
 _MORE = 308
 _RESUMES = 5
 
@@ -139,6 +140,21 @@ class Storage:
             self.delete(bucket, item.name)
         path = f"/storage/v1/b/{quote(bucket, safe='')}"
         self._client.request(Service.STORAGE, "DELETE", path, accept=frozenset({_NOT_FOUND}))
+
+    def delete_empty_bucket(self, bucket: str) -> bool:
+        """Delete a bucket with nothing in it; whether it is gone. One that holds anything is left alone."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}"
+        answer = self._client.request(Service.STORAGE, "DELETE", path, accept=frozenset({_NOT_FOUND, _CONFLICT}))
+        return answer.status_code != _CONFLICT
+
+    def stat(self, bucket: str, name: str) -> dict[str, Any] | None:
+        """An object's resource, or None where there is none."""
+        try:
+            return self._client.json(Service.STORAGE, "GET", _object(bucket, name))
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
 
     def policy(self, bucket: str) -> dict[str, Any]:
         """The bucket's IAM policy, conditions included."""

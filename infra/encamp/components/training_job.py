@@ -11,6 +11,8 @@ from encamp.components.job_access import JobAccess
 from encamp.components.job_node_pools import JobNodePools
 from encamp.components.job_storage import JobStorage
 from encamp.components.job_workload import JobWorkload
+from encamp.plan.cost import prices
+from encamp.plan.identity import granted_buckets
 from encamp.plan.manifests import render_manifests
 from encamp.plan.model import DEADLINE_LABEL
 
@@ -54,6 +56,7 @@ class TrainingJob(pulumi.ComponentResource):
             after=[*access.bindings, *pools.pools, *storage.packages],
             opts=child,
         )
+        machines, hourly = prices(plan)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "jobId": plan.job_id,
             "name": plan.name,
@@ -63,6 +66,12 @@ class TrainingJob(pulumi.ComponentResource):
             "prefix": plan.storage.prefix,
             "scratchBucket": storage.scratch.name,
             "nodePools": [pool.name for pool in plan.node_pools],
+            "machines": dict(machines),
+            "hourly": dict(hourly),
+            "grantedBuckets": list(granted_buckets(plan)),
+            "jobDir": plan.storage.job_dir,
+            "resultsBucket": plan.storage.results_bucket,
+            "resultsDays": plan.storage.results_days,
             "labels": dict(plan.labels),
             # As the resources carry it, so that a later preview does not show a later deadline.
             "deadline": storage.scratch.labels.apply(lambda kept: (kept or labels)[DEADLINE_LABEL]),

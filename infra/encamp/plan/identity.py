@@ -37,6 +37,12 @@ def identity(name: str, project: str, job: TrainingJobSpec, storage: StoragePlan
     return IdentityPlan(service_account_email(name, project), name, name, grants)
 
 
+def granted_buckets(plan: JobPlan) -> tuple[str, ...]:
+    """Buckets beside the artifacts bucket that outlive the job and in whose policies it gets bindings."""
+    gone = {None, plan.storage.bucket, plan.storage.scratch_bucket}
+    return tuple(sorted(str(bucket) for bucket in {grant.bucket for grant in plan.identity.grants} - gone))
+
+
 def workload_principal(plan: JobPlan, project_number: str) -> str:
     """The job's Kubernetes account as a member of IAM bindings.
 

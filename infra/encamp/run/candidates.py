@@ -91,15 +91,20 @@ def _environment_stack(stack: str, outputs: StackOutputs) -> str:
     return str(config.get("encamp:environmentStack") or outputs.labels.get(ENVIRONMENT_LABEL, ""))
 
 
-def strangers(context: Context, known: set[str]) -> Iterator[Stranger]:
-    """Things of jobs that the clouds of the committed environments list, and nothing here knows."""
+def environments(context: Context) -> Iterator[tuple[str, EnvironmentOutputs]]:
+    """The committed environments that are up, by the names of their stacks."""
     for stack in committed_stacks():
         if "encamp:environment" not in (committed_config(stack) or {}):
             continue
         try:
-            environment = context.environment(stack)
+            yield stack, context.environment(stack)
         except EncampError:
             continue
+
+
+def strangers(context: Context, known: set[str]) -> Iterator[Stranger]:
+    """Things of jobs that the clouds of the committed environments list, and nothing here knows."""
+    for stack, environment in environments(context):
         found: dict[tuple[tuple[str, str], ...], list[tuple[str, float | None]]] = {}
         for name, labels in _labelled(context, environment):
             if labels.get(JOB_LABEL) and labels[JOB_LABEL] not in known:

@@ -28,7 +28,6 @@ class Context:
         log: gets a replica's name and a line of its log; must not raise.
         folder: ``.encamp``: records and the jobs' folders.
         allocatable: what a machine type leaves to pods, see ``pending.waiting``.
-        hourly: price of an hour by machine type, where it is known.
     """
 
     show: Callable[[str], None]
@@ -36,7 +35,6 @@ class Context:
     folder: Path = field(default_factory=state_folder)
     client: GoogleClient = field(default_factory=GoogleClient)
     allocatable: Callable[[str], Mapping[str, float]] | None = None
-    hourly: Mapping[str, float] = field(default_factory=dict)
     _environments: dict[str, EnvironmentOutputs] = field(default_factory=dict)
 
     def records(self) -> Records:

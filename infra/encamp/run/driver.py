@@ -219,7 +219,6 @@ class _Driver:
             streams=self._streams,
             teardown=teardown,
             show=self._context.show,
-            hourly=self._context.hourly,
             keep_logs=self._request.keep_logs,
         )
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
-from encamp.run.receipt import RECEIPT, build_receipt, node_seconds
+from encamp.run.receipt import RECEIPT, KeptResults, build_receipt, node_seconds
 from encamp.run.recover import recover_logs
+from encamp.run.retention import is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs
 from encamp.run.states import Outcome, State
 
@@ -67,7 +68,6 @@ class Ending:
 
     Args:
         streams: None where the cluster is gone; then only what lies in the spool is sealed.
-        hourly: price of an hour by machine type, where it is known.
         keep_logs: leave the local copy of the logs.
     """
 
@@ -81,7 +81,6 @@ class Ending:
         streams: LogStreams,
         teardown: Teardown,
         show: Callable[[str], None],
-        hourly: Mapping[str, float] | None = None,
         keep_logs: bool = False,
     ) -> None:
         self._records = records
@@ -92,7 +91,6 @@ class Ending:
         self._streams = streams
         self._teardown = teardown
         self._show = show
-        self._hourly = hourly or {}
         self._keep_logs = keep_logs
 
     def run(self, outcome: Outcome, replicas: Iterable[Replica], error: EncampError | None = None) -> RunResult:
@@ -116,7 +114,8 @@ class Ending:
         if cancelled and trouble is None:
             self._records.move(self._lease, State.CANCELLED)
         seconds = node_seconds(replicas, self._intent.machines, ended)
-        receipt = self._receipt(sealed, seconds, left)
+        kept = self._kept(ended, proven=trouble is None)
+        receipt = self._receipt(sealed, seconds, left, kept)
         if trouble is None:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)
@@ -144,13 +143,15 @@ class Ending:
         return seal.manifest, seal.stored
 
     def _receipt(
-        self, sealed: dict[str, Any], seconds: Mapping[str, float], left: tuple[str, ...]
+        self, sealed: dict[str, Any], seconds: Mapping[str, float], left: tuple[str, ...], kept: KeptResults
     ) -> dict[str, Any] | None:
         record = self._records.record(self._lease.job_id)
         if record is None:
             return None
         steps = [ResourceStep.from_json(entry.data) for entry in record.entries if entry.kind == "resource"]
-        receipt = build_receipt(record, steps=steps, seconds=seconds, hourly=self._hourly, logs=sealed, left=left)
+        receipt = build_receipt(
+            record, steps=steps, seconds=seconds, hourly=self._intent.hourly, logs=sealed, left=left, kept=kept
+        )
         self._records.append(self._lease, "receipt", receipt)
         try:
             text = json.dumps(receipt, indent=2, sort_keys=True).encode()
@@ -158,6 +159,27 @@ class Ending:
         except EncampError as error:
             self._show(f"the receipt is in the record only: {error.what}")
         return receipt
+
+    def _kept(self, ended: datetime, *, proven: bool) -> KeptResults:
+        """What stays of the job, and until when; its own bucket goes when nothing is in it."""
+        intent = self._intent
+        own = intent.results_bucket
+        until = kept_until(intent, ended)
+        try:
+            if own is not None and proven and self._without_results(own):
+                own = None
+            if until is not None:
+                note_term(self._storage, intent, until)
+        except EncampError as error:
+            self._show(f"the results are kept, and nobody is told for how long: {error.what}")
+        return KeptResults(intent.job_dir, f"gs://{intent.bucket}/{intent.prefix}", own, until)
+
+    def _without_results(self, own: str) -> bool:
+        """Whether the job's own bucket is not there, also because it was empty and is deleted now."""
+        found = self._storage.bucket(own)
+        if found is None:
+            return True
+        return is_results_bucket(found, self._intent.name) and self._storage.delete_empty_bucket(own)
 
     def _named_left(self) -> tuple[str, ...]:
         try:

@@ -75,6 +75,12 @@ class StackOutputs:
     labels: dict[str, str]
     deadline: float
     node_pools: tuple[str, ...]
+    machines: dict[str, str]
+    hourly: dict[str, float]
+    buckets: tuple[str, ...]
+    job_dir: str | None
+    results_bucket: str | None
+    results_days: int | None
 
     @classmethod
     def read(cls, outputs: dict[str, Any]) -> StackOutputs | None:
@@ -91,6 +97,12 @@ class StackOutputs:
             labels=dict(outputs["labels"]),
             deadline=float(outputs["deadline"]),
             node_pools=tuple(outputs.get("nodePools") or ()),
+            machines=dict(outputs.get("machines") or {}),
+            hourly=dict(outputs.get("hourly") or {}),
+            buckets=tuple(outputs.get("grantedBuckets") or ()),
+            job_dir=outputs.get("jobDir"),
+            results_bucket=outputs.get("resultsBucket"),
+            results_days=int(outputs["resultsDays"]) if outputs.get("resultsDays") else None,
         )
 
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
+from encamp.plan.cost import prices
+from encamp.plan.identity import granted_buckets
 from encamp.run.replicas import replica_name
 
 if TYPE_CHECKING:
@@ -32,7 +34,12 @@ class Intent:
         account: e-mail of the account that was made for the job, None where a given one is used.
         deadline: seconds since the epoch.
         replicas: names of every replica.
-        machines: machine type by role.
+        machines: each role's machine in words.
+        hourly: list price of an hour of each such machine in USD, where it is known.
+        buckets: buckets beside ``bucket`` that stay and in whose policies the job's identity has bindings.
+        job_dir: the job dir, None where the job has none.
+        results_bucket: a bucket made for the job that stays with its results.
+        results_days: after how many days what the job leaves may be deleted, None where it is kept.
     """
 
     job_id: str
@@ -55,6 +62,11 @@ class Intent:
     spec_hash: str | None = None
     source: dict[str, Any] | None = None
     images: dict[str, str] = field(default_factory=dict)
+    hourly: dict[str, float] = field(default_factory=dict)
+    buckets: tuple[str, ...] = ()
+    job_dir: str | None = None
+    results_bucket: str | None = None
+    results_days: int | None = None
 
     @property
     def place(self) -> JobPlace:
@@ -64,7 +76,7 @@ class Intent:
             labels=self.labels,
             cluster=self.cluster,
             namespace=self.namespace,
-            buckets=(self.bucket,),
+            buckets=(self.bucket, *self.buckets),
             account=self.account,
         )
 
@@ -72,6 +84,7 @@ class Intent:
         """As the journal keeps it."""
         data = asdict(self)
         data["replicas"] = list(self.replicas)
+        data["buckets"] = list(self.buckets)
         data["specHash"] = data.pop("spec_hash")
         return data
 
@@ -81,6 +94,7 @@ class Intent:
         values = dict(data)
         values["spec_hash"] = values.pop("specHash", None)
         values["replicas"] = tuple(values["replicas"])
+        values["buckets"] = tuple(values.get("buckets", ()))
         return cls(**values)
 
 
@@ -96,6 +110,7 @@ def planned_intent(
     source: dict[str, Any] | None,
 ) -> Intent:
     """The intent of a plan that is about to be brought up."""
+    machines, hourly = prices(plan)
     return Intent(
         job_id=plan.job_id,
         name=plan.name,
@@ -113,10 +128,15 @@ def planned_intent(
         max_running_seconds=plan.limits.max_running_time_seconds,
         max_wait_seconds=plan.limits.max_wait_time_seconds,
         replicas=tuple(replica_name(group.role, index) for group in plan.groups for index in range(group.count)),
-        machines={str(group.role): group.machine_type for group in plan.groups},
+        machines=dict(machines),
         spec_hash=spec_hash,
         source=source,
         images={str(group.role): group.image for group in plan.groups},
+        hourly=dict(hourly),
+        buckets=granted_buckets(plan),
+        job_dir=plan.storage.job_dir,
+        results_bucket=plan.storage.results_bucket,
+        results_days=plan.storage.results_days,
     )
 
 
@@ -151,9 +171,11 @@ def found_intent(
         replicas=tuple(
             replica_name(role, index) for role, spec in specs.items() for index in range(spec.get("completions") or 1)
         ),
-        machines={
-            role: pod.get("nodeSelector", {}).get("node.kubernetes.io/instance-type", "unknown")
-            for role, pod in pods.items()
-        },
+        machines=outputs.machines,
         images={role: pod["containers"][0]["image"] for role, pod in pods.items()},
+        hourly=outputs.hourly,
+        buckets=outputs.buckets,
+        job_dir=outputs.job_dir,
+        results_bucket=outputs.results_bucket,
+        results_days=outputs.results_days,
     )

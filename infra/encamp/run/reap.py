@@ -1,7 +1,8 @@
 """Brings jobs without a living driver to their end, whoever started them and whatever died on the way.
 
 Left alone: a job that a living driver holds, one that still trains within its deadline, anything that does not carry
-a job's labels, and every environment. What had succeeded stays SUCCEEDED.
+a job's labels, and every environment. What had succeeded stays SUCCEEDED. Of jobs that have ended, what was to be kept
+for a time and no longer goes (see ``retention``).
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import contextlib
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JOB_LABEL, JobPlace, leftovers
+from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
-from encamp.run.candidates import Candidate, Stranger, candidates, strangers
+from encamp.run.candidates import Candidate, Stranger, candidates, environments, strangers
 from encamp.run.ending import Ending, RunResult
 from encamp.run.engine import JobEngine
 from encamp.run.interrupts import Interrupts
 from encamp.run.keeper import LeaseKeeper
+from encamp.run.retention import delete_results, expired
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
@@ -27,6 +31,7 @@ from encamp.run.teardown import Teardown
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
@@ -42,6 +47,8 @@ class Verdict(StrEnum):
     WOULD_END = "would be brought to its end"
     HELD = "left alone"
     FAILED = "not brought to its end"
+    EXPIRED = "its results are deleted"
+    WOULD_EXPIRE = "its results would be deleted"
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,13 @@ class Finding:
     error: EncampError | None = None
 
 
-def reap(context: Context, *, dry_run: bool = False, wait: bool = False) -> list[Finding]:
-    """Look at every job that may need an end.
+def reap(
+    context: Context, *, dry_run: bool = False, wait: bool = False, clock: Callable[[], float] = time.time
+) -> list[Finding]:
+    """Look at every job that may need an end, and at every ended one whose results are kept no longer.
 
     With ``dry_run`` it only says what would be done; with ``wait`` it supervises what still trains to its end.
+    ``clock`` gives the seconds since the epoch by which results are judged.
 
     Raises:
         EngineError: the engine cannot be asked for its stacks.
@@ -71,7 +81,7 @@ def reap(context: Context, *, dry_run: bool = False, wait: bool = False) -> list
             known.add(candidate.intent.name)
             findings.append(_guarded(candidate, context, records, dry_run=dry_run, wait=wait))
         findings += [_end_stranger(one, context, dry_run=dry_run) for one in list(strangers(context, known))]
-        return findings
+        return [*findings, *_expire(context, datetime.fromtimestamp(clock(), UTC), dry_run=dry_run)]
     finally:
         records.close()
 
@@ -203,7 +213,6 @@ class _Reaper:
             streams=self._streams,
             teardown=teardown,
             show=self._context.show,
-            hourly=self._context.hourly,
         )
 
     def _log(self, replica: str, line: str) -> None:
@@ -233,6 +242,22 @@ def _end_stranger(stranger: Stranger, context: Context, *, dry_run: bool) -> Fin
     except EncampError as error:
         return Finding(job, Verdict.FAILED, error.what, error=error)
     return Finding(job, Verdict.ENDED, f"only the cloud knew it, and its deadline had passed ({names})")
+
+
+def _expire(context: Context, now: datetime, *, dry_run: bool) -> list[Finding]:
+    """Delete what jobs left whose term has passed, in every environment that is up."""
+    storage = Storage(context.client)
+    findings: list[Finding] = []
+    for _, environment in environments(context):
+        for one in list(expired(storage, environment.artifacts_bucket, now)):
+            why = f"they were kept until {one.until:%Y-%m-%d %H:%M:%S} UTC"
+            try:
+                if not dry_run:
+                    delete_results(storage, one, now)
+                findings.append(Finding(one.job_id, Verdict.WOULD_EXPIRE if dry_run else Verdict.EXPIRED, why))
+            except EncampError as error:
+                findings.append(Finding(one.job_id, Verdict.FAILED, error.what, error=error))
+    return findings
 
 
 def _sweep(stranger: Stranger, context: Context) -> None:

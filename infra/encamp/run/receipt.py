@@ -6,8 +6,11 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from encamp.plan.cost import PRICES_OF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +23,32 @@ if TYPE_CHECKING:
 RECEIPT = "receipt.json"
 _GIT_SECONDS = 20
 _HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class KeptResults:
+    """What a job leaves on purpose.
+
+    Attributes:
+        job_dir: None where the job had none.
+        prefix: ``gs://`` name of the folder of logs and receipt.
+        bucket: the bucket of the job's own that stays, None where there is none.
+        until: when logs, receipt and what encamp keeps of the results may be deleted, None where they are kept.
+    """
+
+    job_dir: str | None
+    prefix: str
+    bucket: str | None = None
+    until: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the receipt has it."""
+        return {
+            "jobDir": self.job_dir,
+            "kept": self.prefix,
+            "bucket": f"gs://{self.bucket}" if self.bucket else None,
+            "until": self.until.isoformat(timespec="seconds") if self.until else None,
+        }
 
 
 def spec_hash(job: Mapping[str, Any]) -> str:
@@ -37,9 +66,9 @@ def source_of(folder: Path) -> dict[str, Any] | None:
 
 
 def node_seconds(replicas: Iterable[Replica], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
-    """Seconds that replicas held a machine, by machine type; each replica has one for itself.
+    """Seconds that replicas held a machine, by machine; each replica has one for itself.
 
-    ``machines`` is the machine type by role; ``until`` is the end of those that have not ended.
+    ``machines`` is each role's machine in words; ``until`` is the end of those that have not ended.
     """
     total: dict[str, float] = {}
     for replica in replicas:
@@ -73,16 +102,18 @@ def build_receipt(
     hourly: Mapping[str, float],
     logs: Mapping[str, Any],
     left: Sequence[str],
+    kept: KeptResults,
 ) -> dict[str, Any]:
     """A job's receipt.
 
     Args:
         record: its journal so far.
         steps: what the engine did to which resource.
-        seconds: node-seconds by machine type.
-        hourly: price of an hour by machine type, in USD, where it is known.
+        seconds: node-seconds by machine.
+        hourly: price of an hour by machine, in USD, where it is known.
         logs: the sealed logs' manifest.
-        left: what of the job the cloud still lists; its results are not meant.
+        left: what of the job the cloud still lists.
+        kept: its results; a bucket of its own counts among what is left.
     """
     intent = record.intent or {}
     priced = {machine: hourly[machine] * spent / _HOUR for machine, spent in seconds.items() if machine in hourly}
@@ -103,13 +134,14 @@ def build_receipt(
             "currency": "USD",
             "amount": round(sum(priced.values()), 4) if priced else None,
             "unpriced": sorted(set(seconds) - set(priced)),
-            "basis": "time from schedule to end of each replica, list price of its machine",
+            "basis": f"time from schedule to end of each replica, {PRICES_OF}",
         },
         "logs": {
             "complete": all(entry["complete"] for entry in logs.get("replicas", [])),
             "replicas": len(logs.get("replicas", [])),
         },
-        "left": list(left),
+        "results": kept.to_json(),
+        "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
         "written": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
@@ -132,9 +164,16 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     for machine, spent in receipt["nodeSeconds"].items():
         lines.append(f"machine time {spent:.0f} s of {machine}")
     if cost["amount"] is not None:
-        lines.append(f"cost         about {cost['amount']:.4f} {cost['currency']}")
+        lines.append(f"cost         about {cost['amount']:.4f} {cost['currency']} ({PRICES_OF})")
+    if cost["unpriced"]:
+        lines.append(f"no price of  {', '.join(cost['unpriced'])}")
     whole = "" if receipt["logs"]["complete"] else ", not all complete"
     lines.append(f"logs         {receipt['logs']['replicas']} replicas{whole}")
+    results = receipt.get("results") or {}
+    if results.get("jobDir"):
+        lines.append(f"job dir      {results['jobDir']}")
+    if results.get("until"):
+        lines.append(f"kept until   {results['until']}; then `encamp reap` deletes results and logs")
     lines.append(f"left         {', '.join(receipt['left']) or 'nothing'}")
     return "\n".join(lines)
 
