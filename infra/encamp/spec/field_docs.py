@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -30,6 +30,8 @@ _WORDS: Mapping[Any, str] = {
     Int64: "whole number",
     Double: "number",
     Flag: "true or false",
+    # What pydantic leaves of a field that is never missing.
+    bool: "true or false",
 }
 #: What a file may have, but what nobody writes.
 HIDDEN = frozenset([*OUTPUT_ONLY, "prediction_input", "explanation_input"])
@@ -92,7 +94,7 @@ def _fields(
         yield FieldDoc(
             path=".".join(here),
             snake_path=".".join(below),
-            kind=_kind(info),
+            kind=_words(info.annotation),
             choices=tuple(each.value for each in _enum(info) or ()),
             default=default(info),
             meaning=docs[name],
@@ -154,11 +156,6 @@ def _parts(annotation: Any) -> Iterator[Any]:
             yield from _parts(part)
     else:
         yield annotation
-
-
-def _kind(info: FieldInfo) -> str:
-    annotation: Any = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-    return _words(annotation)
 
 
 def _words(annotation: Any) -> str:
