@@ -10,6 +10,7 @@ import collections
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import warnings
 import zipfile
 
 ACCOUNT_URL = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
@@ -96,8 +98,13 @@ def is_pure_wheel(path):
     """Whether a package is a wheel whose installation is to unpack it."""
     if not path.endswith("-none-any.whl"):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return not any(".data/" in name.partition("/")[0] + "/" for name in archive.namelist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+    special = [name for name in names if ".data/" in name.partition("/")[0] + "/" or name.endswith("entry_points.txt")]
+    return not special
 
 
 def unpack(path, target):
@@ -106,55 +113,128 @@ def unpack(path, target):
         archive.extractall(target)
 
 
-def pip(arguments, what):
+def pip(arguments, what, variables=None):
     """Run pip; its last lines are the reason when it fails."""
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"] + arguments
     say("Running command: " + " ".join(command))
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    lines = []
+    environment = dict(os.environ)
+    environment.update(variables or {})
+    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = collections.deque(maxlen=LAST_LINES)
     for line in run.stdout:
         sys.stderr.buffer.write(line)
-        lines.append(line.decode("utf-8", "replace").rstrip())
+        sys.stderr.buffer.flush()
+        lines.append(line[:2000].decode("utf-8", "replace").rstrip())
     if run.wait() != 0:
-        raise SetUpError("PackageInstallFailed", "pip could not install " + what, lines[-LAST_LINES:])
+        raise SetUpError("PackageInstallFailed", "pip could not install " + what, lines)
 
 
-def requirements(target):
-    """Requirements of what lies in ``target`` that nothing fulfils yet."""
+def canonical(name):
+    """A distribution's name, whatever its spelling."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def old_distributions(path):
+    """Name, version and requirements of what is installed, where Python is older than importlib.metadata (3.8)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        resources = importlib.import_module("pip._vendor.pkg_resources")
+    for place in path:
+        for found in resources.find_distributions(place):
+            yield found.project_name, found.version, [str(one) for one in found.requires()]
+
+
+def distributions(path):
+    """Name, version and requirements of what is installed in the folders of ``path``."""
     try:
         metadata = importlib.import_module("importlib.metadata")
-        parse = importlib.import_module("pip._vendor.packaging.requirements").Requirement
     except ImportError:
-        return []
-    missing = []
-    for distribution in metadata.distributions(path=[target]):
-        for text in distribution.requires or []:
-            requirement = parse(text)
-            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-                continue
-            try:
-                found = metadata.version(requirement.name)
-            except metadata.PackageNotFoundError:
-                found = None
-            if found is None or not requirement.specifier.contains(found, prereleases=True):
-                missing.append(text.partition(";")[0].strip())
-    return missing
+        for found in old_distributions(path):
+            yield found
+        return
+    for found in metadata.distributions(path=path):
+        name = found.metadata["Name"]
+        if name:
+            yield name, found.version, found.requires or []
 
 
-def install(uris, folder):
-    """Install packages, in order, into a folder of this pod's own; what they require comes after all of them."""
+def missing(texts):
+    """Which requirements nothing fulfils yet; all of them where that cannot be told."""
+    try:
+        parse = importlib.import_module("pip._vendor.packaging.requirements").Requirement
+        have = {}
+        for name, version, _ in distributions(sys.path):
+            have.setdefault(canonical(name), version)
+        wanted = [(text, parse(text)) for text in texts]
+    except (AttributeError, ImportError, KeyError, OSError, TypeError, ValueError) as error:
+        say(f"what is installed cannot be told ({error}); pip looks at it all")
+        return list(texts)
+    lacking = []
+    for text, requirement in wanted:
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        found = have.get(canonical(requirement.name))
+        plain = not requirement.extras and not requirement.url
+        if not plain or found is None or not requirement.specifier.contains(found, prereleases=True):
+            lacking.append(text)
+    return lacking
+
+
+def pip_reports():
+    """Whether this pip can say what it would install without installing it (22.2)."""
+    try:
+        version = importlib.import_module("pip").__version__
+        return tuple(int(part) for part in version.split(".")[:2]) >= (22, 2)
+    except (ImportError, AttributeError, ValueError):
+        return False
+
+
+def install_requirements(texts, target, folder):
+    """Install what is missing, and of its own requirements only what is missing too.
+
+    pip does not look at what is installed when it installs into a folder: it would bring a second numpy to hide the
+    image's. So it is asked first what it would add to all that is there.
+    """
+    lacking = missing(texts)
+    if not lacking:
+        return
+    what = ", ".join(lacking)
+    if not pip_reports():
+        pip(["--target", target, "--upgrade"] + lacking, what)
+        return
+    report = os.path.join(folder, "pip-report.json")
+    path = os.pathsep.join([target] + ([os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []))
+    pip(["--dry-run", "--quiet", "--report", report] + lacking, what, {"PYTHONPATH": path})
+    with open(report, encoding="utf-8") as file:
+        found = json.load(file)["install"]
+    exact = [
+        one["download_info"]["url"]
+        if one.get("is_direct")
+        else "{}=={}".format(one["metadata"]["name"], one["metadata"]["version"])
+        for one in found
+    ]
+    if exact:
+        pip(["--target", target, "--upgrade", "--no-deps"] + exact, what)
+
+
+def install(uris, requirements, folder):
+    """Install into a folder of this pod's own: requirements, then packages in order, then what those require."""
     target = os.path.join(folder, "packages")
     os.makedirs(target, exist_ok=True)
     sys.path.insert(0, target)
+    install_requirements(requirements, target, folder)
     for index, uri in enumerate(uris):
         path = download(uri, folder, index)
         if is_pure_wheel(path):
             unpack(path, target)
         else:
             pip(["--target", target, "--upgrade", "--no-deps", path], os.path.basename(path))
-    missing = requirements(target)
-    if missing:
-        pip(["--target", target, "--upgrade"] + missing, ", ".join(missing))
+    try:
+        needed = [text for _, _, texts in distributions([target]) for text in texts]
+    except ImportError as error:
+        say(f"what the packages require cannot be told: {error}")
+        needed = []
+    install_requirements(needed, target, folder)
     return target
 
 
@@ -182,6 +262,7 @@ def run_trainer(command, packages, lines):
     environment = dict(os.environ)
     paths = [packages] + ([environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else [])
     environment["PYTHONPATH"] = os.pathsep.join(paths)
+    environment["PATH"] = os.path.join(packages, "bin") + os.pathsep + environment.get("PATH", os.defpath)
     say("Running task: " + " ".join(command[:3]))
     child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
@@ -244,7 +325,7 @@ def main(arguments):
     signal.signal(signal.SIGTERM, stop)
     try:
         tell_versions(wanted)
-        packages = install(wanted["packages"], wanted["runDirectory"])
+        packages = install(wanted["packages"], wanted.get("requirements", []), wanted["runDirectory"])
         code = run_trainer(command, packages, lines)
         reason = "Completed" if code == 0 else "Error"
         if code == 128 + signal.SIGKILL and memory_kills() > kills:

@@ -114,6 +114,23 @@ def test_the_replica_that_failed_first_is_named_with_its_words_and_last_lines(jo
     assert outcome.failure.last_lines == tuple(f"line {index}" for index in range(5, 15))
 
 
+@pytest.mark.parametrize(
+    ("reason", "done"), [("PackageInstallFailed", "installed"), ("PackageDownloadFailed", "downloaded")]
+)
+def test_packages_that_cannot_be_set_up_are_no_training_failure(job: Job, reason: str, done: str) -> None:
+    lines = [*(f"pip {index}" for index in range(12)), "pip could not install moon>=2"]
+    said = json.dumps({"exitCode": 1, "reason": reason, "lastLines": lines})
+    job.pod("master", _ended(1, message=said, reason="Error"))
+    job.kubernetes.logs["j-master-0-0-x"] = [[b"2026-01-01T00:00:01Z encamp: The replica exits with 1\n"]]
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    message = f"the packages could not be {done} on master-replica-0: pip could not install moon>=2"
+    assert (outcome.state, outcome.message) == (State.FAILED, message)
+    assert outcome.failure.last_lines == tuple(lines[-10:])
+
+
 def test_out_of_memory_is_called_so(job: Job) -> None:
     job.pod("master", _ended(137, reason="OOMKilled"))
     job.end("Failed")

@@ -86,11 +86,8 @@ def _roles() -> list[JobFlag]:
         group, config = "Machines", (_INPUT, f"{field}Config")
         whose = f"of the {name.replace('-', ' ')}{'' if name == 'master' else 's'}"
         if name != "master":
-            flags.append(
-                JobFlag(
-                    f"--{name}-count", (_INPUT, f"{field}Count"), "N", f"How many {name}s.".replace("-", " "), group
-                )
-            )
+            count = f"How many {name.replace('-', ' ')}s."
+            flags.append(JobFlag(f"--{name}-count", (_INPUT, f"{field}Count"), "N", count, group))
         flags += [
             JobFlag(f"--{name}-machine-type", (_INPUT, f"{field}Type"), "TYPE", f"Machine type {whose}.", group),
             JobFlag(

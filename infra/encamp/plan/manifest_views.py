@@ -22,6 +22,13 @@ INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
 BOOTSTRAP_MOUNT = "/encamp"
 RUN_MOUNT = "/encamp-run"
 TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
+#: Says that the replica runs what its image holds, so that a runtime without images can refuse it.
+RUNS_IMAGE_ANNOTATION = "encamp.dev/runs-image"
+#: Labels and taints of GKE's nodes, by how they were got.
+SPOT_KEY = "cloud.google.com/gke-spot"
+FLEX_START_KEY = "cloud.google.com/gke-flex-start"
+QUEUED_KEY = "cloud.google.com/gke-queued"
+PROVISIONING_CLASS = "queued-provisioning.gke.io"
 #: Between SIGTERM and SIGKILL. TensorFlow's workers swallow SIGTERM when their chief is gone.
 GRACE_SECONDS = 30
 
@@ -64,6 +71,7 @@ class GroupView:
     role: str
     count: int
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     replica_restarts: int
     pod_failure_rules: Sequence[Mapping[str, Any]]
     node_selector: Mapping[str, str]
@@ -75,6 +83,19 @@ class GroupView:
     env: Sequence[Variable]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RequestView:
+    """A request for the machines of one role, all of them or none, and the pods they are for."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    provisioning_class: str
+    count: int
+    run_seconds: str
+    pod: GroupView
 
 
 @dataclass(frozen=True)
@@ -117,13 +138,15 @@ def config_map_name(plan: JobPlan) -> str:
 def files_view(plan: JobPlan, script: str) -> FilesView:
     """The bootstrap script and what it is to set up."""
     packages = next((list(group.package_uris) for group in plan.groups if group.package_uris), [])
-    settings = {
+    settings: dict[str, Any] = {
         "packages": packages,
         "pythonVersion": plan.python_version,
         "runDirectory": RUN_MOUNT,
         "runtimeVersion": plan.runtime_version,
         "terminationMessage": TERMINATION_PATH,
     }
+    if plan.requirements:
+        settings["requirements"] = list(plan.requirements)
     data = {"bootstrap.json": compact_json(settings) + "\n", "bootstrap.py": script}
     return FilesView(config_map_name(plan), plan.namespace, plan.labels, data)
 
@@ -158,6 +181,7 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         role=group.role.value,
         count=group.count,
         labels={**plan.labels, ROLE_LABEL: group.role.value},
+        annotations=_annotations(plan, group, pool),
         replica_restarts=plan.limits.max_replica_restarts,
         pod_failure_rules=pod_failure_rules(custom_container=group.custom_container, whole_job=whole_job),
         node_selector=_node_selector(pool),
@@ -204,7 +228,11 @@ def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
     elif pool.accelerator is not None:
         selector["cloud.google.com/gke-accelerator"] = pool.accelerator.type
     if pool.spot:
-        selector["cloud.google.com/gke-spot"] = "true"
+        selector[SPOT_KEY] = "true"
+    if pool.waits_for_room:
+        selector[FLEX_START_KEY] = "true"
+    if pool.reservation is not None:
+        selector["cloud.google.com/reservation-name"] = pool.reservation
     return selector
 
 
@@ -216,8 +244,44 @@ def _tolerations(pool: NodePoolPlan, devices: Mapping[str, str]) -> list[dict[st
         for device in (GPU_RESOURCE, TPU_RESOURCE)
         if device in devices
     )
-    if pool.spot:
-        tolerations.append(
-            {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
-        )
+    taints = {SPOT_KEY: pool.spot, FLEX_START_KEY: pool.waits_for_room, QUEUED_KEY: pool.provisioning == "QUEUED"}
+    tolerations.extend(
+        {"key": key, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+        for key, tainted in taints.items()
+        if tainted
+    )
     return tolerations
+
+
+def _annotations(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> dict[str, str]:
+    """Annotations of a role's pods."""
+    found: dict[str, str] = {}
+    if group.interpreter is None:
+        found[RUNS_IMAGE_ANNOTATION] = "true"
+    if pool.provisioning == "QUEUED":
+        found["autoscaling.x-k8s.io/consume-provisioning-request"] = request_name(plan, group)
+        found["autoscaling.x-k8s.io/provisioning-class-name"] = PROVISIONING_CLASS
+    return found
+
+
+def request_name(plan: JobPlan, group: ReplicaGroupPlan) -> str:
+    """The name of the request for a role's machines, and of the pod template that it asks for."""
+    return f"{plan.name}-{group.role.value}"
+
+
+def request_views(plan: JobPlan) -> list[RequestView]:
+    """What is asked of GKE for the roles whose machines are queued for: each role's machines all at once."""
+    queued = {pool.name: pool for pool in plan.node_pools if pool.provisioning == "QUEUED"}
+    return [
+        RequestView(
+            name=request_name(plan, group),
+            namespace=plan.namespace,
+            labels=plan.labels,
+            provisioning_class=PROVISIONING_CLASS,
+            count=group.count,
+            run_seconds=str(queued[group.node_pool].max_run_duration_seconds),
+            pod=_group(plan, group, whole_job=False),
+        )
+        for group in plan.groups
+        if group.node_pool in queued
+    ]

@@ -12,7 +12,7 @@ from encamp.plan.cost import cost_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.model import Accelerator, Grant, JobPlan, ReplicaGroupPlan
+    from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
 
 _WIDTH = 100
 
@@ -28,7 +28,9 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         f"Job {plan.job_id} in {plan.region}, environment {plan.environment} (cloud name {plan.name})",
         _titled("Replicas", _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan))),
         *(_titled(f"Container of {_whose(plan, group)}", _container(plan, group)) for group in _distinct(plan)),
-        _titled("Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "SPOT"), _pools(plan))),
+        _titled(
+            "Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "HOW", "DISK", "ZONE"), _pools(plan))
+        ),
         _titled("Identity", [_who(plan), *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
         _titled("Limits", _limits(plan)),
@@ -87,6 +89,8 @@ def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
     words = [*(group.command or ("<the image's ENTRYPOINT>",)), *(group.args or ())]
     shown = [word if word.startswith("<") else shlex.quote(word) for word in words]
     lines = [f"image    {group.image}", *_wrapped("command  ", shown)]
+    if group.interpreter is not None:
+        lines.extend(f"requires {requirement}" for requirement in plan.requirements)
     lines.extend(f"package  {uri}" for uri in group.package_uris)
     lines.append(f"env      {', '.join([*sorted(group.env), 'TF_CONFIG'])}")
     tasks = ", ".join(f"{len(hosts)} x {task}" for task, hosts in plan.cluster.tasks.items())
@@ -112,11 +116,26 @@ def _pools(plan: JobPlan) -> list[tuple[str, ...]]:
             pool.name,
             f"{pool.min_nodes}..{pool.max_nodes}",
             pool.machine_type,
-            _amount(pool.accelerator) + (f" {pool.tpu_topology}" if pool.tpu_topology else ""),
-            "yes" if pool.spot else "no",
+            _amount(pool.accelerator) + _slice(pool),
+            _how(pool),
+            f"{pool.disk_size_gb} GB {pool.disk_type}",
+            pool.zone or "any",
         )
         for pool in plan.node_pools
     ]
+
+
+def _slice(pool: NodePoolPlan) -> str:
+    if pool.tpu_topology is None:
+        return ""
+    return f" {pool.tpu_topology}" + (f" on {pool.tpu_hosts} hosts" if pool.multi_host else "")
+
+
+def _how(pool: NodePoolPlan) -> str:
+    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started."""
+    how = pool.provisioning.lower().replace("_", "-")
+    named = f"{how} {pool.reservation}" if pool.reservation else how
+    return f"{named}, streamed images" if pool.image_streaming else named
 
 
 def _grant(grant: Grant) -> str:

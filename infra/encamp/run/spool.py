@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from encamp.run.replicas import Replica
 
-_LAST_LINES = 10
+#: How many lines of a log's end are kept for people.
+LAST_LINES = 10
 #: A line of which more is held is written out in pieces.
 _LONGEST_HELD = 1024 * 1024
 _LONGEST_SHOWN = 4096
@@ -42,7 +43,7 @@ class ReplicaLog:
         self._held = b""
         self._file: IO[bytes] | None = None
         self._closed = False
-        self._last: deque[bytes] = deque(maxlen=_LAST_LINES)
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._taken_of_second = 0
         self._since = ""
         self._to_skip = 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.errors import EngineError
 from encamp.run.pending import waiting
 from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
+from encamp.run.spool import LAST_LINES
 from encamp.run.states import Outcome, ReplicaFailure, State
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from encamp.run.stream import LogStreams
 
 _SIGNAL_BASE = 128
+#: Reasons of the bootstrap when the trainer was never started, and what could not be done to its packages.
+SET_UP_FAILURES = {"PackageInstallFailed": "installed", "PackageDownloadFailed": "downloaded"}
 #: How long a cluster may give no answer (a sleeping laptop, a lost network) before watching is given up.
 _OUTAGE_SECONDS = 6 * 3600.0
 _PODS_PER_SECOND = 100
@@ -185,7 +188,9 @@ class Supervisor:
         deadline = time.monotonic() + 5
         while not log.state["complete"] and time.monotonic() < deadline and first.started:
             time.sleep(0.1)
-        lines = log.last_lines() or tuple(map(str, first.termination.get("lastLines", ())))
+        told = tuple(map(str, first.termination.get("lastLines", ())))
+        # Of a set-up that failed the installer's own words count, and not what encamp says around them.
+        lines = told[-LAST_LINES:] if first.reason in SET_UP_FAILURES else log.last_lines() or told
         return ReplicaFailure(first.name, first.exit_code, first.reason or message, lines)
 
     def _overdue(self) -> Outcome | None:
@@ -250,7 +255,10 @@ def _words(replica: Replica) -> str:
 
 
 def _message(failure: ReplicaFailure) -> str:
-    """As AI Platform said it (spec 1.5)."""
+    """As AI Platform said it (spec 1.5); a set-up that failed is no failure of the training and is told apart."""
+    if failure.reason in SET_UP_FAILURES:
+        cause = failure.last_lines[-1] if failure.last_lines else failure.reason
+        return f"the packages could not be {SET_UP_FAILURES[failure.reason]} on {failure.replica}: {cause}"
     if failure.exit_code is None:
         return f"{failure.replica} failed: {failure.reason}"
     role, _, index = failure.replica.partition("-replica-")
