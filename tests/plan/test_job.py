@@ -35,7 +35,20 @@ REPLICA_KEYS = {
     "env",
     "tfConfig",
 }
-POOL_KEYS = {"name", "machineType", "accelerator", "tpuTopology", "minNodes", "maxNodes", "spot"}
+POOL_KEYS = {
+    "name",
+    "machineType",
+    "accelerator",
+    "tpuTopology",
+    "minNodes",
+    "maxNodes",
+    "provisioning",
+    "reservation",
+    "zone",
+    "tpuHosts",
+    "bootDisk",
+    "imageStreaming",
+}
 
 
 def test_the_document_has_exactly_its_keys(plan_input: Plan) -> None:

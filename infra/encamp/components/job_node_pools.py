@@ -41,32 +41,58 @@ class JobNodePools(pulumi.ComponentResource):
     def _pool(
         self, plan: JobPlan, pool: NodePoolPlan, cluster: pulumi.Input[str], labels: Mapping[str, str]
     ) -> gcp.container.NodePool:
+        child = pool.name.removeprefix(f"{plan.name}-")
+        profile: gcp.container.NodePoolNetworkConfigArgsDict | None = None
+        if pool.network_profile is not None:
+            profile = {"accelerator_network_profile": pool.network_profile}
+        queued: gcp.container.NodePoolQueuedProvisioningArgsDict | None = None
+        if pool.provisioning == "QUEUED":
+            queued = {"enabled": True}
         return gcp.container.NodePool(
-            pool.name.removeprefix(f"{plan.name}-"),
+            child,
             name=pool.name,
             cluster=cluster,
             location=plan.cluster_region,
+            node_locations=[pool.zone] if pool.zone is not None else None,
             project=plan.project,
-            autoscaling={
-                "total_min_node_count": pool.min_nodes,
-                "total_max_node_count": pool.max_nodes,
-                # Any zone that has the machine will do.
-                "location_policy": "ANY",
-            },
+            autoscaling=_autoscaling(pool),
             # The autoscaler owns the count: it is no difference between the program and the cloud.
             ignore_node_count_changes=True,
-            management={"auto_repair": True, "auto_upgrade": True},
+            # GKE refuses repairs of machines that start when there is room.
+            management={"auto_repair": not pool.waits_for_room, "auto_upgrade": True},
             node_config=_node_config(pool, labels),
-            placement_policy=_placement(pool),
+            network_config=profile,
+            queued_provisioning=queued,
+            placement_policy=self._placement(child, plan, pool),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("nodeConfig.resourceLabels")),
         )
 
+    def _placement(
+        self, child: str, plan: JobPlan, pool: NodePoolPlan
+    ) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
+        """A TPU slice of several hosts is placed as one; a topology on a slice of one host is refused by GKE."""
+        if pool.tpu_topology is None or not pool.multi_host:
+            return None
+        if pool.workload_policy is None:
+            return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
+        policy = gcp.compute.ResourcePolicy(
+            child,
+            name=pool.name,
+            region=plan.cluster_region,
+            project=plan.project,
+            workload_policy={"type": pool.workload_policy, "accelerator_topology": pool.tpu_topology},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        # The provider wants a type beside the policy's name, and GKE wants none.
+        return {"type": "", "policy_name": policy.name}
 
-def _placement(pool: NodePoolPlan) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
-    """A TPU slice of several hosts is placed as one; a topology on a slice of one host is refused by GKE."""
-    if pool.tpu_topology is None or (pool.tpu_hosts or 1) == 1:
-        return None
-    return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
+
+def _autoscaling(pool: NodePoolPlan) -> gcp.container.NodePoolAutoscalingArgsDict:
+    """From nothing to as many nodes as replicas. Hosts of one slice come all at once, which GKE counts by zone."""
+    # Any zone that has the machine will do.
+    if pool.multi_host:
+        return {"min_node_count": pool.min_nodes, "max_node_count": pool.max_nodes, "location_policy": "ANY"}
+    return {"total_min_node_count": pool.min_nodes, "total_max_node_count": pool.max_nodes, "location_policy": "ANY"}
 
 
 def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container.NodePoolNodeConfigArgsDict:
@@ -83,6 +109,17 @@ def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         "spot": pool.spot,
     }
+    if pool.image_streaming:
+        config["gcfs_config"] = {"enabled": True}
+    if pool.waits_for_room:
+        config["flex_start"] = True
+        config["reservation_affinity"] = {"consume_reservation_type": "NO_RESERVATION"}
+    if pool.reservation is not None:
+        config["reservation_affinity"] = {
+            "consume_reservation_type": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [pool.reservation],
+        }
     if pool.accelerator is not None and pool.tpu_topology is None:
         config["guest_accelerators"] = [
             {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JobWorkload(pulumi.ComponentResource):
-    """Service account, config map and JobSet.
+    """Service account, config map and JobSet; and requests for machines that are queued for.
 
     Args:
         after: what must stand before a replica may start.
@@ -47,6 +47,10 @@ class JobWorkload(pulumi.ComponentResource):
             data=manifests.config_map["data"],
             opts=self._options(provider),
         )
+        queued = [
+            self._queued(template, request, provider, deadline)
+            for template, request in zip(manifests.pod_templates, manifests.provisioning_requests, strict=True)
+        ]
         self.job_set = k8s.apiextensions.CustomResource(
             "job-set",
             api_version=manifests.job_set["apiVersion"],
@@ -57,11 +61,37 @@ class JobWorkload(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(
                 self._options(provider),
                 pulumi.ResourceOptions(
-                    depends_on=[account, scripts, *after], replace_on_changes=["spec"], delete_before_replace=True
+                    depends_on=[account, scripts, *queued, *after],
+                    replace_on_changes=["spec"],
+                    delete_before_replace=True,
                 ),
             ),
         )
         self.register_outputs({})
+
+    def _queued(
+        self, template: Mapping[str, Any], request: Mapping[str, Any], provider: k8s.Provider, deadline: str
+    ) -> pulumi.Resource:
+        """The request for a role's machines. Nobody waits for it here: the role's pods do."""
+        name = request["metadata"]["name"]
+        pods = k8s.core.v1.PodTemplate(
+            f"{name}-pods",
+            metadata=_with_deadline(template["metadata"], deadline),
+            template=template["template"],
+            opts=self._options(provider),
+        )
+        return k8s.apiextensions.CustomResource(
+            name,
+            api_version=request["apiVersion"],
+            kind=request["kind"],
+            metadata=_with_deadline(request["metadata"], deadline),
+            spec=request["spec"],
+            # A request is never changed, only made anew.
+            opts=pulumi.ResourceOptions.merge(
+                self._options(provider),
+                pulumi.ResourceOptions(depends_on=[pods], replace_on_changes=["spec"], delete_before_replace=True),
+            ),
+        )
 
     def _options(self, provider: k8s.Provider) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(parent=self, provider=provider, ignore_changes=kept_deadline("metadata.labels"))

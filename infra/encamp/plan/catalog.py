@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
 from encamp.plan.model import Accelerator
+from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine type: virtual CPUs, GiB of memory, and the accelerator that is part of it (GKE's name)."""
+    """A machine type: virtual CPUs, GiB of memory, and the accelerator that is part of it (GKE's name).
+
+    Attributes:
+        network_profile: how GKE sets up the network between such machines' accelerators, None where it does not.
+    """
 
     name: str
     vcpu: int
     memory_gib: float
     accelerator: Accelerator | None = None
+    network_profile: str | None = None
 
     @property
     def is_tpu(self) -> bool:
@@ -37,6 +43,7 @@ class Gpu:
 
     Attributes:
         max_vcpu: count to the largest vCPU number of a machine that takes so many; empty for built-in GPUs.
+        machines: machine types that it is part of; empty for attachable GPUs.
         substitute: what is taken instead where Google no longer offers it: type, and count to count.
     """
 
@@ -46,11 +53,12 @@ class Gpu:
     max_vcpu: Mapping[int, int]
     offered: bool
     substitute: tuple[str, Mapping[int, int]] | None
+    machines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class TpuSlice:
-    """A TPU slice: the machine of each host, its accelerator label and topology, and how many hosts form it."""
+    """A TPU slice: the machine of each host with its chips (GKE's name), its topology, and how many hosts form it."""
 
     kind: str
     topology: str
@@ -82,7 +90,7 @@ def machine(name: str) -> Machine:
     if entry is not None:
         built_in = entry["gpu"]
         accelerator = Accelerator(gpu(built_in["type"]).gke, built_in["count"]) if built_in else None
-        return Machine(name, entry["vcpu"], entry["memoryGb"], accelerator)
+        return Machine(name, entry["vcpu"], entry["memoryGb"], accelerator, entry.get("networkProfile"))
     for kind in data_file("tpus").values():
         host = kind["machines"].get(name)
         if host is not None and host["vcpu"] is not None:
@@ -109,22 +117,60 @@ def gpu(name: str) -> Gpu:
         substitute=(substitute["type"], {int(old): new for old, new in substitute["counts"].items()})
         if substitute
         else None,
+        machines=tuple(entry.get("machines", ())),
     )
 
 
-def tpu_slice(kind: str, topology: str) -> TpuSlice:
-    """A TPU slice by its generation (``v3``) and topology (``2x2``)."""
-    generation = data_file("tpus")[kind]
-    entry = generation["topologies"][topology]
-    host = generation["machines"][entry["machineType"]]
+def tpu_slice(version: str, found: machines_today.Slice) -> TpuSlice:
+    """A slice of a TPU generation in GKE's names."""
+    host = data_file("tpus")[version]["machines"][found.machine_type]
     accelerator = Accelerator(host["gke"], host["chips"])
-    return TpuSlice(kind, topology, entry["machineType"], accelerator, entry["hosts"])
+    return TpuSlice(version, found.topology, found.machine_type, accelerator, found.hosts)
 
 
-def ai_platform_tpu(name: str) -> tuple[TpuSlice, bool]:
-    """What stands for an AI Platform TPU of 8 cores today, and whether the same generation is still offered."""
+def ai_platform_tpu(name: str, cores: int) -> tuple[TpuSlice | None, bool]:
+    """What stands for an AI Platform TPU of so many cores today, None for nothing; and whether it is still offered."""
     entry = data_file("ai_platform_tpus")[name]
-    return tpu_slice(entry["kind"], entry["topology"]), entry["offered"]
+    version = entry["kind"]
+    if version is None:
+        return None, False
+    chips = cores // data_file("tpus")[version]["coresPerChip"]
+    of_size = (each for each in machines_today.slices(version).values() if each.chips == chips)
+    found = next(of_size, None)
+    return (None if found is None else tpu_slice(version, found)), entry["offered"]
+
+
+def tpu_zones(version: str) -> tuple[str, ...]:
+    """The zones where a TPU generation is, confirmed ones first."""
+    places = data_file("regions")["tpuZones"][version]
+    return (*places["zones"], *places["unverified"])
+
+
+def workload_policy(version: str) -> str | None:
+    """The workload policy that places a slice of several hosts of a TPU generation; None where a topology does."""
+    policy: str | None = data_file("tpus")[version].get("workloadPolicy")
+    return policy
+
+
+def smallest_machine(found: Gpu, count: int) -> str | None:
+    """The smallest machine, by virtual CPUs and then by price, that has so many of a GPU or takes them.
+
+    Of the machines that GPUs are attached to, those count that AI Platform took with so many, from its smallest tier's
+    machine on: GKE itself would attach eight GPUs to one virtual CPU.
+    """
+    table = data_file("machines")
+    if found.machines:
+        fitting = [name for name in found.machines if table[name]["gpu"]["count"] == count]
+    else:
+        least = table[scale_tier("BASIC")["master"].machine_type]["vcpu"]
+        most = found.max_vcpu.get(count, 0)
+        taken = data_file("ai_platform")["gpuCounts"]["machineTypes"]
+        fitting = [
+            name
+            for name, counts in taken.items()
+            if name in table and count in counts.get(found.name, ()) and least <= table[name]["vcpu"] <= most
+        ]
+    return min(fitting, key=lambda name: (table[name]["vcpu"], table[name]["usdPerHour"] or 0.0), default=None)
 
 
 def scale_tier(name: str) -> Mapping[str, TierGroup]:

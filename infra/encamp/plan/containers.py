@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.training import TrainingInputSpec
 
+#: TensorFlow's name of the TPU of the machine that it runs on.
+LOCAL_TPU = "local"
 #: From this runtime version on TF_CONFIG calls the master chief.
 _CHIEF_SINCE = (2, 1)
 
@@ -39,8 +41,10 @@ class Container:
     runtime: RuntimeImage | None
 
 
-def container(training_input: TrainingInputSpec, request: RoleRequest, job_dir: str | None) -> Container:
-    """The container of a role.
+def container(
+    training_input: TrainingInputSpec, request: RoleRequest, job_dir: str | None, images: Mapping[str, str]
+) -> Container:
+    """The container of a role; ``images`` are the environment's own for runtime versions.
 
     With a runtime version, or with an image and a pythonModule, packages are installed and the module is run. Any other
     image runs as it is, by the truth table of containerCommand and containerArgs.
@@ -50,7 +54,7 @@ def container(training_input: TrainingInputSpec, request: RoleRequest, job_dir: 
     if image is None:
         gpu = request.shape.accelerator is not None and request.shape.accelerator.type.startswith("nvidia")
         version, python = training_input.runtime_version or "", training_input.python_version or ""
-        runtime = runtime_image(version, python, gpu=gpu)
+        runtime = runtime_image(version, python, gpu=gpu, given=images)
     name = image or (runtime.image if runtime else "")
     arguments = (*(training_input.args or ()), *(("--job-dir", job_dir) if job_dir is not None else ()))
     command, args = request.config.container_command, request.config.container_args
@@ -95,6 +99,18 @@ def environment_variables(job: TrainingJobSpec, project: str, training_input_jso
         "CLOUD_ML_REGION": job.training_input.region or "",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def tpu_variables(project: str, zone: str | None) -> Mapping[str, str]:
+    """Variables of replicas with a TPU, none where ``zone`` is None (section 4.8).
+
+    A TPU of GKE belongs to the machine: code that resolves the node named in TPU_CONFIG, as AI Platform's samples do,
+    finds it by the name ``local``, which TensorFlow takes for the machine's own TPU.
+    """
+    if zone is None:
+        return {}
+    config = {"project": project, "tpu_node_name": LOCAL_TPU, "zone": zone}
+    return {"TPU_CONFIG": compact_json(config), "TPU_NAME": LOCAL_TPU}
 
 
 def training_input_data(training_input: TrainingInputSpec, job_dir: str | None) -> dict[str, Any]:

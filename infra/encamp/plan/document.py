@@ -37,7 +37,12 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
                 "tpuTopology": pool.tpu_topology,
                 "minNodes": pool.min_nodes,
                 "maxNodes": pool.max_nodes,
-                "spot": pool.spot,
+                "provisioning": pool.provisioning,
+                "reservation": pool.reservation,
+                "zone": pool.zone,
+                "tpuHosts": pool.tpu_hosts,
+                "bootDisk": {"type": pool.disk_type, "sizeGb": pool.disk_size_gb},
+                "imageStreaming": pool.image_streaming,
             }
             for pool in plan.node_pools
         ],

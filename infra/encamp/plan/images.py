@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.spec.data_files import data_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -23,24 +27,31 @@ class RuntimeImage:
     python: str
 
 
-def runtime_image(runtime_version: str, python_version: str, *, gpu: bool) -> RuntimeImage:
+def runtime_image(
+    runtime_version: str, python_version: str, *, gpu: bool, given: Mapping[str, str] | None = None
+) -> RuntimeImage:
     """The image that stands for a runtime version.
 
     Args:
         runtime_version: AI Platform's, such as ``2.11``.
         python_version: the Python asked for.
         gpu: whether the image must bring CUDA.
+        given: the environment's own images by runtime version; they win over the table.
 
     Raises:
         PlanError: there is no image of this version.
     """
+    own = (given or {}).get(runtime_version)
+    if own is not None:
+        return RuntimeImage(own, "python2" if python_version.startswith("2") else "python3", python_version)
     table = data_file("runtimes")
     entry = table["versions"].get(runtime_version)
     if entry is None:
         raise PlanError(
             f"no image is known for runtime version {runtime_version}",
             where="trainingInput.runtimeVersion",
-            hint="give an image of your own by masterConfig.imageUri",
+            hint="give the environment one by runtimeImages (`encamp containerfile` prints what to build), or the job "
+            "by masterConfig.imageUri",
         )
     python2 = python_version.startswith("2")
     accelerated = "-gpu" if gpu else ""

@@ -16,6 +16,7 @@ from encamp.plan.containers import (
     environment_variables,
     master_task_type,
     task_type,
+    tpu_variables,
     training_input_data,
 )
 from encamp.plan.cost import cost, cut_warning, within_budget
@@ -59,17 +60,20 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     training_input = job.training_input
     name = short_name(environment.project, environment.name, job_id)
     placed = storage(job, job_id, environment, packages)
-    requests, warnings = roles(training_input)
-    containers = [container(training_input, request, placed.job_dir) for request in requests]
+    requests, warnings = roles(job)
+    images = environment.runtime_images or {}
+    containers = [container(training_input, request, placed.job_dir, images) for request in requests]
     bounds = limits(training_input.scheduling)
     labels = job_labels(environment, name)
-    pools, hosts = node_pools(name, requests, training_input.scheduling, bounds, labels)
+    pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
     pools, bounds, costs, cut = _paid(job, pools, bounds)
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
     distinct_names(uris)
     variables = environment_variables(job, environment.project, compact_json(data))
-    groups = _groups(job, requests=requests, containers=containers, pools=hosts, variables=variables, uris=uris)
+    zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
+    env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
+    groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
     return JobPlan(
         job_id=job_id,
         name=name,
@@ -92,6 +96,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         cost=costs,
         warnings=(
             *warnings,
+            *placing,
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
@@ -110,7 +115,10 @@ def _paid(
     paid = within_budget(asked, bounds, fixed=fixed)
     if paid == bounds:
         return pools, bounds, asked, []
-    shorter = tuple(replace(pool, max_run_duration_seconds=node_run_duration_seconds(paid)) for pool in pools)
+    longest = node_run_duration_seconds(paid)
+    shorter = tuple(
+        replace(pool, max_run_duration_seconds=min(pool.max_run_duration_seconds, longest)) for pool in pools
+    )
     return shorter, paid, cost(shorter, paid, budget), [cut_warning(asked, paid)]
 
 
@@ -153,7 +161,7 @@ def _groups(
     requests: Sequence[RoleRequest],
     containers: Sequence[Container],
     pools: Sequence[str],
-    variables: Mapping[str, str],
+    env: Sequence[Mapping[str, str]],
     uris: tuple[str, ...],
 ) -> tuple[ReplicaGroupPlan, ...]:
     master = master_task_type(job.training_input)
@@ -175,7 +183,7 @@ def _groups(
             custom_container=chosen.custom,
             interpreter=chosen.interpreter,
         )
-        for request, chosen, pool in zip(requests, containers, pools, strict=True)
+        for request, chosen, pool, variables in zip(requests, containers, pools, env, strict=True)
     )
 
 

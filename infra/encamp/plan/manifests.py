@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.errors import PlanError
-from encamp.plan.manifest_views import account_view, files_view, job_set_view
+from encamp.plan.manifest_views import account_view, files_view, job_set_view, request_views
 from encamp.resources import resource
 
 if TYPE_CHECKING:
@@ -51,14 +51,22 @@ _Dumper.add_representer(list, _write_list)
 
 @dataclass(frozen=True)
 class Manifests:
-    """A job's objects as plain data, in the order in which they are created."""
+    """A job's objects as plain data, in the order in which they are created.
+
+    Attributes:
+        pod_templates: of the roles whose machines are queued for.
+        provisioning_requests: what asks for those machines, in the same order.
+    """
 
     service_account: dict[str, Any]
     config_map: dict[str, Any]
     job_set: dict[str, Any]
+    pod_templates: tuple[dict[str, Any], ...] = ()
+    provisioning_requests: tuple[dict[str, Any], ...] = ()
 
     def __iter__(self) -> Any:
-        return iter((self.service_account, self.config_map, self.job_set))
+        before = (self.service_account, self.config_map, *self.pod_templates, *self.provisioning_requests)
+        return iter((*before, self.job_set))
 
     def to_yaml(self) -> str:
         """All objects as one YAML stream."""
@@ -71,13 +79,15 @@ def render_manifests(plan: JobPlan) -> Manifests:
     Raises:
         PlanError: the job is too large for one JobSet, or for one variable of a process.
     """
-    view = job_set_view(plan)
+    view, requests = job_set_view(plan), request_views(plan)
     _check_sizes(view)
     script = resource("templates", "bootstrap.py").read_text(encoding="utf-8")
     manifests = Manifests(
         service_account=_render("service-account.yaml.j2", account=account_view(plan)),
         config_map=_render("config-map.yaml.j2", files=files_view(plan, script)),
         job_set=_render("job-set.yaml.j2", job=view),
+        pod_templates=tuple(_render("pod-template.yaml.j2", request=each) for each in requests),
+        provisioning_requests=tuple(_render("provisioning-request.yaml.j2", request=each) for each in requests),
     )
     _compare(manifests.job_set, view)
     return manifests
@@ -134,11 +144,13 @@ def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
         (container,) = pod["containers"]
         said = (
             (found["name"], job["completions"], job["parallelism"], pod["nodeSelector"], pod["tolerations"]),
+            job["template"]["metadata"].get("annotations", {}),
             (container["image"], container.get("command"), container.get("args"), container["resources"]["requests"]),
             [(each["name"], each["value"]) for each in container["env"][1:]],
         )
         wanted = (
             (meant.role, meant.count, meant.count, meant.node_selector, meant.tolerations),
+            meant.annotations,
             (meant.image, meant.command, meant.args, meant.requests),
             [(each.name, each.value) for each in meant.env],
         )

@@ -105,10 +105,14 @@ class NodePoolPlan:
         taint: key, value and effect.
         tpu_hosts: hosts of one TPU slice, None without TPUs. A slice of one host takes no placement policy: GKE refuses
             a topology there; one of several hosts needs a compact one.
-        provisioning: how its machines are got: ON_DEMAND, SPOT, FLEX_START, QUEUED or RESERVATION.
+        provisioning: how its machines are got: ON_DEMAND, SPOT, FLEX_START, QUEUED or RESERVATION; without accelerators
+            one of the first two.
         reservation: name of the reservation, with RESERVATION only.
         image_streaming: whether containers start while their image is being read.
         zone: the one zone of its nodes, None where any zone of the region will do.
+        workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
+            placement does.
+        network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
     """
 
     name: str
@@ -117,7 +121,6 @@ class NodePoolPlan:
     tpu_topology: str | None
     min_nodes: int
     max_nodes: int
-    spot: bool
     disk_type: str
     disk_size_gb: int
     max_run_duration_seconds: int
@@ -128,6 +131,23 @@ class NodePoolPlan:
     reservation: str | None = None
     image_streaming: bool = False
     zone: str | None = None
+    workload_policy: str | None = None
+    network_profile: str | None = None
+
+    @property
+    def spot(self) -> bool:
+        """Whether its machines may be taken away at any time."""
+        return self.provisioning == "SPOT"
+
+    @property
+    def multi_host(self) -> bool:
+        """Whether its nodes are the hosts of one TPU slice, which come and go together."""
+        return (self.tpu_hosts or 1) > 1
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether its machines start when Google has room for them, and end after 7 days at the latest."""
+        return self.provisioning in {"FLEX_START", "QUEUED"}
 
 
 @dataclass(frozen=True)

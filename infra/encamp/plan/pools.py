@@ -2,75 +2,156 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from encamp.errors import PlanError
+from encamp.plan import catalog
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
-from encamp.spec.training import BootDiskType, Strategy
+from encamp.spec.encamp import Provisioning
+from encamp.spec.machines_today import disk_types
+from encamp.spec.training import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.plan.machines import Shape
     from encamp.plan.replicas import RoleRequest
-    from encamp.spec.training import ReplicaConfig, Scheduling
+    from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job import TrainingJobSpec
 
 DEFAULT_DISK_GB = 100
+#: Machines that Google starts when it has room end after 7 days: GKE's pages of flex-start.
+LONGEST_FLEX_START_SECONDS = 7 * 86_400
+
+#: For machines without accelerators Google offers these two only.
+_FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
+_WHEN_THERE_IS_ROOM = (Provisioning.FLEX_START, Provisioning.QUEUED)
+
+
+@dataclass(frozen=True)
+class _Disk:
+    type: str
+    size_gb: int
 
 
 def node_pools(
     name: str,
     requests: Sequence[RoleRequest],
-    scheduling: Scheduling | None,
+    job: TrainingJobSpec,
+    *,
+    environment: EnvironmentSpec,
     limits: LimitsPlan,
     labels: Mapping[str, str],
-) -> tuple[tuple[NodePoolPlan, ...], tuple[str, ...]]:
-    """The pools of a job, and the pool of each request by its position."""
-    spot = scheduling is not None and scheduling.strategy is Strategy.LOW_COST
+) -> tuple[tuple[NodePoolPlan, ...], tuple[str, ...], tuple[str, ...]]:
+    """The pools of a job, the pool of each request by its position, and warnings about zones.
+
+    Raises:
+        PlanError: the region has no such TPU.
+    """
     pools: dict[str, NodePoolPlan] = {}
     hosts: list[str] = []
+    warnings: list[str] = []
     for request in requests:
-        disk_type, disk_gb = _disk(request.config)
-        key = pool_name(name, _shape_text(request.shape, disk_type, disk_gb, spot=spot))
-        known = pools.get(key)
-        pools[key] = NodePoolPlan(
-            name=key,
-            machine_type=request.shape.machine_type,
-            accelerator=request.shape.accelerator,
-            tpu_topology=request.shape.tpu_topology,
-            min_nodes=0,
-            max_nodes=request.count + (known.max_nodes if known else 0),
-            spot=spot,
-            disk_type=disk_type,
-            disk_size_gb=disk_gb,
-            max_run_duration_seconds=node_run_duration_seconds(limits),
-            labels=labels,
-            taint=(JOB_LABEL, name, "NoSchedule"),
-            tpu_hosts=request.shape.tpu_hosts,
+        pool = _pool(name, request, job, environment=environment, limits=limits, warnings=warnings)
+        known = pools.get(pool.name)
+        already = known.max_nodes if known else 0
+        pools[pool.name] = replace(pool, max_nodes=pool.max_nodes + already, labels=labels)
+        hosts.append(pool.name)
+    return tuple(pools.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
+
+
+def provisioning_of(job: TrainingJobSpec) -> Provisioning:
+    """How a job's machines with accelerators are got: as encamp's block says, else by the scheduling strategy."""
+    if job.encamp.provisioning is not None:
+        return job.encamp.provisioning
+    scheduling = job.training_input.scheduling
+    cheap = scheduling is not None and scheduling.strategy is Strategy.LOW_COST
+    return Provisioning.SPOT if cheap else Provisioning.ON_DEMAND
+
+
+def _pool(
+    name: str,
+    request: RoleRequest,
+    job: TrainingJobSpec,
+    *,
+    environment: EnvironmentSpec,
+    limits: LimitsPlan,
+    warnings: list[str],
+) -> NodePoolPlan:
+    shape = request.shape
+    asked = provisioning_of(job)
+    got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
+    disk = _disk(request)
+    longest = node_run_duration_seconds(limits)
+    return NodePoolPlan(
+        name=pool_name(name, _shape_text(shape, disk, got)),
+        machine_type=shape.machine_type,
+        accelerator=shape.accelerator,
+        tpu_topology=shape.tpu_topology,
+        min_nodes=0,
+        max_nodes=request.count,
+        disk_type=disk.type,
+        disk_size_gb=disk.size_gb,
+        max_run_duration_seconds=min(longest, LONGEST_FLEX_START_SECONDS) if got in _WHEN_THERE_IS_ROOM else longest,
+        labels={},
+        taint=(JOB_LABEL, name, "NoSchedule"),
+        tpu_hosts=shape.tpu_hosts,
+        provisioning=got.value,
+        reservation=job.encamp.reservation if got is Provisioning.RESERVATION else None,
+        image_streaming=job.encamp.image_streaming,
+        zone=_zone(shape, request.where, environment, warnings),
+        workload_policy=_workload_policy(shape),
+        network_profile=catalog.machine(shape.machine_type).network_profile,
+    )
+
+
+def _workload_policy(shape: Shape) -> str | None:
+    several = shape.tpu_version is not None and (shape.tpu_hosts or 1) > 1
+    return catalog.workload_policy(shape.tpu_version) if several and shape.tpu_version else None
+
+
+def _zone(shape: Shape, where: str, environment: EnvironmentSpec, warnings: list[str]) -> str | None:
+    """The one zone of a TPU's nodes: one of the environment's where it can be, else one of the region's."""
+    if shape.tpu_version is None:
+        return None
+    everywhere = catalog.tpu_zones(shape.tpu_version)
+    here = [zone for zone in everywhere if zone.startswith(f"{environment.region}-")]
+    if here:
+        return next((zone for zone in here if zone in environment.zones), here[0])
+    regions = ", ".join(sorted({zone.rpartition("-")[0] for zone in everywhere}))
+    if not environment.stands_in:
+        raise PlanError(
+            f"{environment.region} has no TPU {shape.tpu_version}", where=where, hint=f"regions that have it: {regions}"
         )
-        hosts.append(key)
-    return tuple(pools.values()), tuple(hosts)
+    zone = environment.zones[0] if environment.zones else f"{environment.region}-a"
+    warnings.append(f"TPU {shape.tpu_version} is in {regions}; {zone} of the environment stands in for their zones")
+    return zone
 
 
-def _disk(config: ReplicaConfig) -> tuple[str, int]:
-    disk = config.disk_config
-    kind = (disk.boot_disk_type if disk else None) or BootDiskType.PD_SSD
-    size = (disk.boot_disk_size_gb if disk else None) or DEFAULT_DISK_GB
-    return kind.value, size
+def _disk(request: RoleRequest) -> _Disk:
+    """The boot disk: encamp's own field, else AI Platform's, else what the machine usually has."""
+    old, new = request.config.disk_config, request.disk
+    possible = disk_types(request.shape.machine_type)
+    kind: str = (new.type if new else None) or (old.boot_disk_type if old else None) or possible[0]
+    size = (new.size_gb if new else None) or (old.boot_disk_size_gb if old else None)
+    return _Disk(str(kind) if kind in possible else possible[0], size or DEFAULT_DISK_GB)
 
 
-def _shape_text(shape: Shape, disk_type: str, disk_gb: int, *, spot: bool) -> str:
+def _shape_text(shape: Shape, disk: _Disk, provisioning: Provisioning) -> str:
     """A shape in words; what is usual is left out, so that the usual name is short."""
     parts = [shape.machine_type]
-    if shape.accelerator is not None and shape.tpu_topology is None:
-        parts.append(
-            f"{shape.accelerator.type.removeprefix('nvidia-').removeprefix('tesla-')}-{shape.accelerator.count}"
-        )
     if shape.tpu_topology is not None:
         parts.append(shape.tpu_topology)
-    if disk_type != BootDiskType.PD_SSD.value:
-        parts.append(disk_type)
-    if disk_gb != DEFAULT_DISK_GB:
-        parts.append(f"{disk_gb}gb")
-    return "-".join([*parts, "spot"] if spot else parts)
+    elif shape.accelerator is not None:
+        kind = shape.accelerator.type.removeprefix("nvidia-").removeprefix("tesla-")
+        parts.append(f"{kind}-{shape.accelerator.count}")
+    if disk.type != disk_types(shape.machine_type)[0]:
+        parts.append(disk.type)
+    if disk.size_gb != DEFAULT_DISK_GB:
+        parts.append(f"{disk.size_gb}gb")
+    if provisioning is not Provisioning.ON_DEMAND:
+        parts.append(provisioning.value.lower().replace("_", "-"))
+    return "-".join(parts)

@@ -6,88 +6,153 @@ Sources are the sections 4.1-4.6 of the job model. A replica's own index is neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.plan import catalog
-from encamp.plan.machines import Shape, requested, shape
+from encamp.plan.machines import Choice, Shape, is_ai_platform_tpu, requested, shape, today
 from encamp.plan.model import Accelerator, RequestedMachine, Role
+from encamp.spec.encamp import Substitutions
 from encamp.spec.training import AcceleratorType, ReplicaConfig, ScaleTier
 
 if TYPE_CHECKING:
+    from encamp.spec.encamp import BootDiskSpec, MachineSpec
+    from encamp.spec.job import TrainingJobSpec
     from encamp.spec.training import TrainingInputSpec
 
 #: More replicas than this are no job that one control plane starts.
 MAXIMUM_REPLICAS = 5000
 
 _FIELDS = {
-    Role.MASTER: ("master_type", None, "master_config"),
-    Role.WORKER: ("worker_type", "worker_count", "worker_config"),
-    Role.PARAMETER_SERVER: ("parameter_server_type", "parameter_server_count", "parameter_server_config"),
-    Role.EVALUATOR: ("evaluator_type", "evaluator_count", "evaluator_config"),
+    Role.MASTER: ("master_type", None, "master_config", "master"),
+    Role.WORKER: ("worker_type", "worker_count", "worker_config", "worker"),
+    Role.PARAMETER_SERVER: (
+        "parameter_server_type",
+        "parameter_server_count",
+        "parameter_server_config",
+        "parameterServer",
+    ),
+    Role.EVALUATOR: ("evaluator_type", "evaluator_count", "evaluator_config", "evaluator"),
 }
 
 
 @dataclass(frozen=True)
 class RoleRequest:
-    """One role of a job before it has a container: how many, what was asked for, and on what it runs."""
+    """One role of a job before it has a container: how many, what was asked for, and on what it runs.
+
+    Attributes:
+        disk: boot disk that ``encamp.machines`` asks for.
+        where: dotted path of the field that asks for the machine.
+    """
 
     role: Role
     count: int
     requested: RequestedMachine
     shape: Shape
     config: ReplicaConfig
+    disk: BootDiskSpec | None = None
+    where: str = "trainingInput"
 
 
-def roles(training_input: TrainingInputSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...]]:
+@dataclass(frozen=True)
+class _Wish:
+    """One role as the job file has it: AI Platform's machine, and the one of ``encamp.machines``."""
+
+    count: int
+    asked: RequestedMachine | None
+    today: MachineSpec | None
+    choice: Choice
+
+
+def roles(job: TrainingJobSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...]]:
     """The roles that have replicas, master first, and warnings about what stands for what.
 
     A TPU worker runs no process of the user's (section 4.8). On GKE a TPU is part of the machine that runs the code, so
-    the master takes the TPU's host and the worker is gone.
+    the master takes the TPU's host and the worker is gone; a slice of several hosts has a worker on each of them.
 
     Raises:
         PlanError: more replicas than can be started, or a machine that nothing stands for.
     """
-    wanted = _wanted(training_input)
-    total = sum(count for count, _ in wanted.values())
+    wishes = _wishes(job)
+    total = sum(wish.count for wish in wishes.values())
     if total > MAXIMUM_REPLICAS:
         raise PlanError(f"{total} replicas are more than {MAXIMUM_REPLICAS}", where="trainingInput.workerCount")
     warnings: list[str] = []
-    tpu = wanted.get(Role.WORKER)
-    if tpu is not None and tpu[1].accelerator is not None and tpu[1].accelerator.type.startswith("TPU"):
-        del wanted[Role.WORKER]
-        master = wanted[Role.MASTER][1]
-        wanted[Role.MASTER] = (1, RequestedMachine(master.machine_type, tpu[1].accelerator))
-        host = shape(tpu[1]).machine_type
-        warnings.append(
-            f"on GKE a TPU belongs to the machine that runs the code: the master runs on the TPU host {host}, not on "
-            f"{master.machine_type}, and the {tpu[1].machine_type} worker is part of it"
-        )
+    tpu = wishes.get(Role.WORKER)
+    if tpu is not None and tpu.today is None and tpu.asked is not None and is_ai_platform_tpu(tpu.asked):
+        warnings.append(_with_tpu(wishes, tpu))
     found: list[RoleRequest] = []
-    for role, (count, machine) in wanted.items():
-        chosen = shape(machine)
+    for role, wish in wishes.items():
+        wanted, chosen = _chosen(wish)
         warnings.extend(f"{role.value}: {warning}" for warning in chosen.warnings)
-        found.append(RoleRequest(role, count, machine, chosen, _config(training_input, role)))
+        disk = wish.today.boot_disk if wish.today else None
+        found.append(
+            RoleRequest(role, wish.count, wanted, chosen, _config(job.training_input, role), disk, wish.choice.where)
+        )
     return tuple(found), tuple(warnings)
 
 
-def _wanted(training_input: TrainingInputSpec) -> dict[Role, tuple[int, RequestedMachine]]:
+def _chosen(wish: _Wish) -> tuple[RequestedMachine, Shape]:
+    if wish.today is not None:
+        return today(wish.today, wish.asked, wish.choice)
+    if wish.asked is None:
+        raise PlanError("no machine is named", where=wish.choice.where)
+    return wish.asked, shape(wish.asked, wish.choice)
+
+
+def _with_tpu(wishes: dict[Role, _Wish], tpu: _Wish) -> str:
+    """Give the TPU of a TPU worker to who runs code, and say so."""
+    asked, master = tpu.asked, wishes[Role.MASTER]
+    if asked is None or asked.accelerator is None:
+        raise AssertionError("a TPU worker has a TPU")
+    host = shape(asked, tpu.choice)
+    if (host.tpu_hosts or 1) > 1:
+        wishes[Role.WORKER] = replace(tpu, count=host.tpu_hosts or 1)
+        return (
+            f"on GKE a TPU belongs to the machines that run the code: {host.tpu_hosts} workers run on the hosts of "
+            f"{host.tpu_topology} ({host.machine_type}); the master has no TPU of its own"
+        )
+    if master.today is not None and (master.today.gpu is not None or master.today.tpu is not None):
+        raise PlanError(
+            f"the {asked.machine_type} worker is part of the master's machine on GKE, which has an accelerator already",
+            where=master.choice.where,
+            hint="remove one of them",
+        )
+    del wishes[Role.WORKER]
+    named = master.asked.machine_type if master.asked else "a machine of its own"
+    wishes[Role.MASTER] = _Wish(1, RequestedMachine(named, asked.accelerator), None, tpu.choice)
+    return (
+        f"on GKE a TPU belongs to the machine that runs the code: the master runs on the TPU host {host.machine_type}, "
+        f"not on {named}, and the {asked.machine_type} worker is part of it"
+    )
+
+
+def _wishes(job: TrainingJobSpec) -> dict[Role, _Wish]:
+    training_input = job.training_input
+    substitutes = job.encamp.substitutions is not Substitutions.NEVER
     tier = training_input.scale_tier or ScaleTier.BASIC
     if tier is not ScaleTier.CUSTOM:
         groups = catalog.scale_tier(tier.value)
+        choice = Choice("trainingInput.scaleTier", substitutes)
         return {
-            role: (groups[role.value].count, requested(groups[role.value].machine_type, groups[role.value].accelerator))
+            role: _Wish(group.count, requested(group.machine_type, group.accelerator), None, choice)
             for role in Role
-            if role.value in groups
+            if (group := groups.get(role.value)) is not None
         }
-    wanted: dict[Role, tuple[int, RequestedMachine]] = {}
-    for role, (type_field, count_field, _) in _FIELDS.items():
+    wishes: dict[Role, _Wish] = {}
+    for role, (type_field, count_field, config_field, name) in _FIELDS.items():
         machine_type: str | None = getattr(training_input, type_field)
         count: int = 1 if count_field is None else getattr(training_input, count_field) or 0
-        if machine_type is not None and count > 0:
-            wanted[role] = (count, requested(machine_type, _accelerator(_config(training_input, role))))
-    return wanted
+        new: MachineSpec | None = getattr(job.encamp.machines, config_field.removesuffix("_config"), None)
+        if count < 1 or (machine_type is None and new is None):
+            continue
+        given = _accelerator(_config(training_input, role))
+        asked = requested(machine_type, given) if machine_type is not None else None
+        place = f"{name}Config.acceleratorConfig" if given else f"{name}Type"
+        where = f"encamp.machines.{name}" if new is not None else f"trainingInput.{place}"
+        wishes[role] = _Wish(count, asked, new, Choice(where, substitutes))
+    return wishes
 
 
 def _config(training_input: TrainingInputSpec, role: Role) -> ReplicaConfig:

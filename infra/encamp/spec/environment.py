@@ -67,6 +67,8 @@ class EnvironmentSpec(Written):
     """Addresses of the services."""
     registry: Text = "encamp"
     """Name of the Artifact Registry repository."""
+    runtime_images: dict[Text, Text] | None = None
+    """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
     other_regions: Literal["refuse", "stand-in"] | None = None
     """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""
