@@ -117,7 +117,7 @@ def pip(arguments, what, variables=None):
     """Run pip; its last lines are the reason when it fails."""
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"] + arguments
     say("Running command: " + " ".join(command))
-    environment = dict(os.environ)
+    environment = dict(os.environ, PIP_ROOT_USER_ACTION="ignore")
     environment.update(variables or {})
     run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     lines = collections.deque(maxlen=LAST_LINES)

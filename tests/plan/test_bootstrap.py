@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.packaging.wheel import pack
+from encamp.packaging.wheel import pack, stored_zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,10 +88,11 @@ def replica(tmp_path: Path) -> Iterator[Path]:
         server.shutdown()
 
 
-def settings(folder: Path, packages: Sequence[str]) -> None:
+def settings(folder: Path, packages: Sequence[str], requirements: Sequence[str] = ()) -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     data = {
         "packages": list(packages),
+        **({"requirements": list(requirements)} if requirements else {}),
         "pythonVersion": here,
         "runtimeVersion": "2.11",
         "runDirectory": str(folder / "run"),
@@ -100,9 +101,9 @@ def settings(folder: Path, packages: Sequence[str]) -> None:
     (folder / "bootstrap.json").write_text(json.dumps(data), encoding="utf-8")
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(folder / "bootstrap.py"), "--", sys.executable, "-m", "trainer.task", *arguments]
-    clean = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    clean = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")} | variables
     return subprocess.Popen(
         command, cwd="/", env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -162,6 +163,88 @@ def test_a_missing_package_is_no_training_failure(replica: Path) -> None:
     assert message(replica)["reason"] == "PackageDownloadFailed"
     assert "gs://scratch/nothing.tar.gz" in str(message(replica)["lastLines"])
     assert time.monotonic() - begun < 20
+
+
+def wheel(name: str, version: str, *requires: str, extra: str = "") -> tuple[str, bytes]:
+    """A wheel of one module; ``extra`` is a script of its, for which pip must be called."""
+    info = f"{name}-{version}.dist-info"
+    needs = "".join(f"Requires-Dist: {text}\n" for text in requires)
+    members = {
+        f"{name}.py": b"",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **({f"{name}-{version}.data/scripts/{extra}": b"#!python\nprint('script')\n"} if extra else {}),
+    }
+    members[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*members, f"{info}/RECORD"]).encode()
+    content = stored_zip({path: (member, 0o644) for path, member in members.items()})
+    return f"{name}-{version}-py3-none-any.whl", content
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """A folder that pip finds packages in, and the variables that keep it there."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    return folder, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
+
+
+def test_only_what_is_missing_is_installed(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
+    folder, variables = index
+    for name, content in (wheel("mars", "2.1", "packaging>=1", "phobos"), wheel("phobos", "1.0"), wheel("deimos", "1")):
+        (folder / name).write_bytes(content)
+    settings(replica, uris(replica), ["mars>=2", "pytest", "deimos; python_version < '3'"])
+    _, err = start(replica, **variables).communicate(timeout=60)
+    assert message(replica)["exitCode"] == 0, err
+    found = {path.name for path in (replica / "run" / "packages").iterdir() if path.suffix == ".py"}
+    assert found == {"mars.py", "phobos.py"}
+    assert not (replica / "run" / "packages" / "packaging").exists()
+
+
+def test_what_is_there_needs_no_pip(replica: Path) -> None:
+    settings(replica, uris(replica), ["PyTest >= 1", "hypothesis"])
+    _, err = start(replica).communicate(timeout=30)
+    assert message(replica)["exitCode"] == 0
+    assert "Running command" not in err
+
+
+def test_what_packages_require_comes_last(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
+    folder, variables = index
+    name, content = wheel("ganymede", "1.0")
+    (folder / name).write_bytes(content)
+    name, content = wheel("jupiter", "1.0", "ganymede", "pytest", 'saturn; extra == "rings"', extra="orbit")
+    Cloud.objects[f"/b/scratch/o/{name}"] = content
+    settings(replica, [f"gs://scratch/{name}", *uris(replica)])
+    _, err = start(replica, **variables).communicate(timeout=60)
+    assert message(replica)["exitCode"] == 0, err
+    assert (replica / "run" / "packages" / "ganymede.py").exists()
+    assert (replica / "run" / "packages" / "bin" / "orbit").exists()
+
+
+def test_an_unsatisfiable_requirement_is_no_training_failure(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
+    settings(replica, uris(replica), ["moon>=2"])
+    out, _ = start(replica, **index[1]).communicate(timeout=60)
+    said = message(replica)
+    assert (said["exitCode"], said["reason"]) == (1, "PackageInstallFailed")
+    lines = said["lastLines"]
+    assert isinstance(lines, list)
+    assert lines[-1] == "pip could not install moon>=2"
+    assert any("No matching distribution" in line for line in lines)
+    assert "hello" not in out
+
+
+def test_a_package_that_is_no_archive_says_so(replica: Path) -> None:
+    Cloud.objects["/b/scratch/o/t-0.0.0-py3-none-any.whl"] = b"no zip"
+    settings(replica, ["gs://scratch/t-0.0.0-py3-none-any.whl"])
+    start(replica).communicate(timeout=60)
+    said = message(replica)
+    assert said["reason"] == "PackageInstallFailed"
+    assert "pip could not install t-0.0.0-py3-none-any.whl" in str(said["lastLines"])
+
+
+def uris(folder: Path) -> list[str]:
+    """The packages that the replica has from its fixture."""
+    found: list[str] = json.loads((folder / "bootstrap.json").read_text(encoding="utf-8"))["packages"]
+    return found
 
 
 def test_sigterm_before_the_trainer_ends_the_set_up(replica: Path) -> None:
