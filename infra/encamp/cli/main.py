@@ -13,6 +13,9 @@ from encamp.errors import EncampError, ExitCode
 #: Verb to what it does, in the order of the help page. The module ``encamp.cli.<verb>`` holds its ``command``.
 VERBS = {
     "validate": "List every problem of a job file.",
+    "explain": "Say what a field or a rule of job files means.",
+    "new": "Write a commented job file.",
+    "schema": "Print the JSON Schema of job files, for editors.",
     "plan": "Show what a job file becomes, without touching any cloud.",
     "manifests": "Print the Kubernetes manifests of a job file.",
     "run": "Run a job: bring up, train, keep the results, tear down.",
