@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 OBJECT_USER = "roles/storage.objectUser"
 OBJECT_VIEWER = "roles/storage.objectViewer"
+#: TensorFlow asks for the bucket itself before it makes a folder, which no object role allows.
+BUCKET_READER = "roles/storage.legacyBucketReader"
 #: What a replica needs on the project: to write logs and metrics, and to have its image pulled.
 PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter", "roles/artifactregistry.reader")
 
@@ -27,7 +29,7 @@ def identity(name: str, project: str, job: TrainingJobSpec, storage: StoragePlan
     """
     own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix), Grant(OBJECT_ADMIN, storage.scratch_bucket)]
     if storage.results_bucket is not None:
-        own.append(Grant(OBJECT_USER, storage.results_bucket))
+        own += [Grant(OBJECT_USER, storage.results_bucket), Grant(BUCKET_READER, storage.results_bucket)]
     given = job.training_input.service_account
     if given is not None:
         return IdentityPlan(given, None, name, tuple(own))
@@ -66,6 +68,8 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
     if job_dir is not None and (chosen or job.training_input.job_dir is not None):
         limited = chosen or job_dir == storage.bucket
         grants.append(Grant(OBJECT_USER, job_dir, _below(storage) if limited else ""))
+        if not limited:
+            grants.append(Grant(BUCKET_READER, job_dir))
     readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
     uris = (*(job.training_input.package_uris or ()), *(local.uri for local in storage.packages))
     packages = {str(_bucket(uri)) for uri in uris} - readable

@@ -40,7 +40,7 @@ def storage(
         packages=tuple(_local(package, job_id, scratch, job.encamp.staging_bucket) for package in packages),
         results_bucket=own,
         results_days=_results_days(job, environment, own),
-        folder=_folder(job, job_dir, f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}"),
+        folder=_folder(job, job_dir, environment.artifacts_bucket),
     )
 
 
@@ -82,14 +82,13 @@ def _job_dir(wanted: StorageSpec | None, job_id: str, environment: EnvironmentSp
     return f"gs://{wanted.bucket}/{folder}{job_id}"
 
 
-def _folder(job: TrainingJobSpec, job_dir: str | None, own: str) -> tuple[str, str] | None:
+def _folder(job: TrainingJobSpec, job_dir: str | None, artifacts: str) -> tuple[str, str] | None:
     """The object that marks the job dir as a folder, where the job's account is limited to the folder."""
     wanted = job.encamp.storage.kind if job.encamp.storage else None
     given = wanted is StorageKind.GIVEN_BUCKET and job.training_input.service_account is None
-    if job_dir is None or not (given or job_dir.startswith(own)):
-        return None
-    bucket, _, name = job_dir.removeprefix("gs://").partition("/")
-    return bucket, name.rstrip("/") + "/"
+    bucket, _, name = (job_dir or "").removeprefix("gs://").partition("/")
+    name = name.rstrip("/")
+    return (bucket, f"{name}/") if name and (given or bucket == artifacts) else None
 
 
 def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str | None) -> int | None:
