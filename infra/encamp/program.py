@@ -6,7 +6,7 @@ This is the only reader of ``pulumi.Config``. It knows neither which cloud serve
 Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment.py``).
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
-file, which its package path is relative to.
+file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def _environment(config: pulumi.Config) -> None:
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.packaging.local import local_packages  # noqa: PLC0415
+    from encamp.plan.cost import cost_text  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
@@ -87,6 +88,10 @@ def _job(config: pulumi.Config) -> None:
     for warning in plan.warnings:
         pulumi.log.warn(warning)
     _refuse_ended(plan)
+    if plan.cost is not None:
+        pulumi.log.info("; ".join(" ".join(line.split()) for line in cost_text(plan.cost)))
+    if not config.get_bool("checked"):
+        _check_data(plan)
     # One Pulumi project holds every stack; a file backend calls its only organization "organization".
     outputs = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment_stack}")
     job = TrainingJob(
@@ -105,6 +110,15 @@ def _checkout() -> Path:
     if checkout is None:
         raise UsageError("the program must run in a checkout: stacks and job files are read from there")
     return checkout
+
+
+def _check_data(plan: JobPlan) -> None:
+    """What the job's data lacks is said in the preview, before anything is made."""
+    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - wanted by plain `pulumi` only
+    from encamp.preflight import check_job  # noqa: PLC0415
+
+    for warning in check_job(plan, GoogleClient()):
+        pulumi.log.warn(warning)
 
 
 def _same_project(environment: EnvironmentSpec, project: str | None) -> None:

@@ -65,7 +65,7 @@ def _plan() -> JobPlan:
         cluster=ClusterPlan({}),
         node_pools=(),
         identity=IdentityPlan(EMAIL, "j", "j", ()),
-        storage=StoragePlan("artifacts", "jobs/job_1/", None, "scratch", None),
+        storage=StoragePlan("artifacts", "jobs/job_1/", None, "scratch"),
         limits=LimitsPlan(60, None, 0, 0, 120),
         labels=LABELS,
         training_input={},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
+from encamp.preflight import check_job
 from encamp.run.ending import Ending, RunResult
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
@@ -57,13 +58,15 @@ def run_job(request: JobRequest, context: Context) -> RunResult:
     """Run a job to its end.
 
     Raises:
-        UsageError: the job id was used before. Nothing was made.
+        UsageError: the job id was used before, or the job's data is not as it must be. Nothing was made.
         EngineError: the environment is not up, or the engine is missing. Nothing was made.
     """
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
     storage = Storage(context.client)
     _refuse_ended(storage, request.plan)
+    for warning in check_job(request.plan, context.client):
+        context.show(f"warning: {warning}")
     records = context.records()
     try:
         intent = _intent(request, environment, context)
@@ -229,5 +232,6 @@ class _Driver:
             "gcp:project": self._intent.project,
             "encamp:environmentStack": self._request.environment,
             "encamp:job": self._request.job,
+            "encamp:checked": "true",
             "encamp:deadline": str(int(self._intent.deadline)),
         }

@@ -18,7 +18,7 @@ from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt, node_seconds
 from encamp.run.recover import recover_logs
-from encamp.run.retention import is_results_bucket, kept_until, note_term
+from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs
 from encamp.run.states import Outcome, State
 
@@ -179,7 +179,7 @@ class Ending:
         found = self._storage.bucket(own)
         if found is None:
             return True
-        return is_results_bucket(found, self._intent.name) and self._storage.delete_empty_bucket(own)
+        return is_results_bucket(found, self._intent.name) and delete_if_empty(self._storage, own)
 
     def _named_left(self) -> tuple[str, ...]:
         try:

@@ -25,7 +25,7 @@ class ResourceStep:
     """A step that the engine took on one resource.
 
     Attributes:
-        done: created, updated, replaced, deleted or failed.
+        done: created, updated, replaced, deleted, kept (it left the state and stays in the cloud) or failed.
         type: the engine's type token.
         name: the logical name.
         id: the cloud's id, empty where there is none.
@@ -86,7 +86,9 @@ class EventLog:
 
     def _begun(self, metadata: Any) -> None:
         doing = _doing(metadata)
-        if doing is not None and not metadata.type.startswith(_ENGINE_TYPES) and not _is_component(metadata):
+        if doing is None or metadata.type.startswith(_ENGINE_TYPES) or _is_component(metadata):
+            return
+        if not (doing == "deleting" and _stays(metadata)):
             self._show(f"{doing} {_words(metadata.type)} {_name(metadata.urn)}")
 
     def _ended(self, metadata: Any, *, failed: bool) -> None:
@@ -94,6 +96,8 @@ class EventLog:
         if doing is None or metadata.type.startswith(_ENGINE_TYPES) or _is_component(metadata):
             return
         done = "failed" if failed else _DONE.get(doing, doing)
+        if done == "deleted" and _stays(metadata):
+            done = "kept"
         state = metadata.new or metadata.old
         step = ResourceStep(
             at=datetime.now(UTC),
@@ -121,6 +125,11 @@ class EventLog:
 def _doing(metadata: Any) -> str | None:
     operation = str(getattr(metadata.op, "value", metadata.op))
     return _MAKING.get(operation) or _TAKING.get(operation)
+
+
+def _stays(metadata: Any) -> bool:
+    """Whether a resource that leaves the state is not deleted (``retain_on_delete``)."""
+    return bool(getattr(metadata.old, "retain_on_delete", False))
 
 
 def _is_component(metadata: Any) -> bool:

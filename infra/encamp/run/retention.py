@@ -103,6 +103,18 @@ def is_results_bucket(found: dict[str, Any] | None, name: str) -> bool:
     return found is not None and (found.get("labels") or {}).get(RESULTS_LABEL) == name
 
 
+def delete_if_empty(storage: Storage, bucket: str) -> bool:
+    """Delete a bucket that holds nothing but marks of folders; whether it is gone."""
+    marks: list[str] = []
+    for item in storage.objects(bucket):
+        if item.size or not item.name.endswith("/"):
+            return False
+        marks.append(item.name)
+    for name in marks:
+        storage.delete(bucket, name)
+    return storage.delete_empty_bucket(bucket)
+
+
 def _delete_own_bucket(storage: Storage, one: Expired) -> None:
     if one.results_bucket is None:
         return

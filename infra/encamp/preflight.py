@@ -1,0 +1,136 @@
+"""Looks at a job's buckets and packages before anything of it is created; every problem at once.
+
+Both ways to start a job use it, the driver and plain ``pulumi up``. Nothing is written anywhere. What encamp itself
+will grant, the caller must be allowed to grant; what a given service account needs it must have already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near
+from encamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from encamp.cloud.rest import GoogleClient
+    from encamp.plan.model import JobPlan
+
+
+def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
+    """Check what the job needs to be there, and return what may go wrong nevertheless.
+
+    Raises:
+        UsageError: everything that would make the job fail.
+        RestError: the cloud cannot be asked.
+    """
+    check = _Check(plan, Buckets(client))
+    check.job_dir()
+    check.packages()
+    check.grants()
+    if check.problems:
+        count = len(check.problems)
+        raise UsageError(
+            "\n".join([f"{count} problem{'s' * (count != 1)} with the job's data", *check.problems]),
+            where=plan.job_id,
+            hint="nothing was created; put them right and run the command again",
+        )
+    return tuple(check.warnings)
+
+
+class _Check:
+    def __init__(self, plan: JobPlan, buckets: Buckets) -> None:
+        self._plan = plan
+        self._buckets = buckets
+        storage = plan.storage
+        #: Made with the job, so that there is nothing to look at yet.
+        self._made = {storage.scratch_bucket, storage.results_bucket}
+        self._missing: set[str] = set()
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+
+    def job_dir(self) -> None:
+        """The job dir's bucket: there, near, and writable by who has to write."""
+        where = self._plan.storage.job_dir
+        if where is None:
+            return
+        bucket = _bucket(where)
+        if bucket in self._made or not self._there(bucket, f"the job dir {where}"):
+            return
+        found = self._buckets.find(bucket) or {}
+        location = str(found.get("location", "")).lower()
+        if location and not is_near(found, self._plan.region):
+            self.warnings.append(
+                f"the job dir's bucket gs://{bucket} is in {location}, the job in {self._plan.region}: reading and "
+                "writing is slower and may be billed"
+            )
+        if not self._granted(bucket):
+            self._rights(bucket, f"the job dir {where}", (CREATE,), (READ, LIST, DELETE))
+
+    def packages(self) -> None:
+        """Every package that the job names is there."""
+        local = {package.uri for package in self._plan.storage.packages}
+        uris = {uri for group in self._plan.groups for uri in group.package_uris} - local
+        for uri in sorted(uris):
+            bucket, _, name = uri.removeprefix("gs://").partition("/")
+            if not self._there(bucket, f"the package {uri}"):
+                continue
+            held = self._buckets.holds(bucket, name)
+            if held is False:
+                self._problem(f"there is no package {uri}", "upload it, or correct trainingInput.packageUris")
+            elif held is None:
+                self.warnings.append(f"whether {uri} is there cannot be told: you may not read it")
+            if not self._granted(bucket):
+                self._rights(bucket, f"the package {uri}", (READ,), ())
+
+    def grants(self) -> None:
+        """Who starts the job may grant what it gets."""
+        buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
+        for bucket in sorted(buckets - self._made - self._missing):
+            if bucket != self._plan.storage.bucket and not self._there(bucket, "a grant of the job"):
+                continue
+            if SET_POLICY not in self._buckets.allowed(bucket, (SET_POLICY,)):
+                self._problem(
+                    f"you may not set the IAM policy of gs://{bucket}, which the job's account needs a role on",
+                    f"ask its owner for {SET_POLICY}, or name an account that has its rights already in "
+                    "trainingInput.serviceAccount",
+                )
+
+    def _granted(self, bucket: str) -> bool:
+        return any(grant.bucket == bucket for grant in self._plan.identity.grants)
+
+    def _there(self, bucket: str, what: str) -> bool:
+        if bucket in self._made:
+            return True
+        if self._buckets.find(bucket) is None:
+            if bucket not in self._missing:
+                create = f"gcloud storage buckets create gs://{bucket} --location={self._plan.region}"
+                self._problem(f"there is no bucket gs://{bucket} for {what}", f"`{create}`, or correct its name")
+            self._missing.add(bucket)
+            return False
+        return True
+
+    def _rights(self, bucket: str, what: str, needed: tuple[str, ...], useful: tuple[str, ...]) -> None:
+        """Whether a given account, whose rights are its owner's to give, has what it needs."""
+        account = self._plan.identity.service_account
+        if account is None:
+            return
+        rights = self._buckets.rights(bucket, account, self._plan.project)
+        lacking = [one for one in needed if one not in rights.given]
+        if lacking and rights.doubts:
+            doubts = "; ".join(rights.doubts)
+            self.warnings.append(
+                f"whether {account} has {', '.join(lacking)} on gs://{bucket} for {what} cannot be told: {doubts}"
+            )
+        elif lacking:
+            role = "roles/storage.objectUser" if CREATE in needed else "roles/storage.objectViewer"
+            grant = f"gcloud storage buckets add-iam-policy-binding gs://{bucket} --member=serviceAccount:{account}"
+            self._problem(f"{account} has no {', '.join(lacking)} on {what}", f"`{grant} --role={role}`")
+        elif not rights.doubts and (short := [one for one in useful if one not in rights.given]):
+            self.warnings.append(f"{account} has no {', '.join(short)} on gs://{bucket}: code that needs it will fail")
+
+    def _problem(self, what: str, hint: str) -> None:
+        self.problems.append(f"  {what}\n    try: {hint}")
+
+
+def _bucket(uri: str) -> str:
+    return uri.removeprefix("gs://").partition("/")[0]
