@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-#: What each model is called in the schema: its own name without the suffix.
-_JOB, _INPUT, _BARE = "TrainingJob", "TrainingInput", "BareTrainingInput"
+_JOB, _INPUT, _BARE = "TrainingJobSpec", "TrainingInputSpec", "BareTrainingInput"
 #: Known to the loader, and refused by it in words of its own.
 _NOT_RUN = {"prediction_input", "explanation_input", "nas_job_spec"}
 
@@ -28,9 +27,9 @@ _NOT_RUN = {"prediction_input", "explanation_input", "nas_job_spec"}
 def job_schema() -> dict[str, Any]:
     """The schema, as plain data."""
     made = models_json_schema([(TrainingJobSpec, "validation")], ref_template="#/$defs/{model}")[1]["$defs"]
-    definitions = {_short(name): _renamed(definition) for name, definition in made.items()}
+    definitions = dict(made)
     for model in _models(TrainingJobSpec):
-        definitions[_short(model.__name__)] = _described(model, definitions[_short(model.__name__)])
+        definitions[model.__name__] = _described(model, made[model.__name__])
     definitions[_BARE] = _bare(definitions[_JOB], definitions[_INPUT])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -52,20 +51,6 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
             yield from _models(inner)
 
 
-def _short(name: str) -> str:
-    return name.removesuffix("Spec")
-
-
-def _renamed(value: Any) -> Any:
-    """References by the short names."""
-    if isinstance(value, dict):
-        return {
-            key: f"#/$defs/{_short(item.removeprefix('#/$defs/'))}" if key == "$ref" else _renamed(item)
-            for key, item in value.items()
-        }
-    return [_renamed(item) for item in value] if isinstance(value, list) else value
-
-
 def _described(model: type[BaseModel], definition: dict[str, Any]) -> dict[str, Any]:
     """A model's definition with what its fields mean, both spellings, and nothing else allowed."""
     docs = docstrings(model)
@@ -83,7 +68,7 @@ def _described(model: type[BaseModel], definition: dict[str, Any]) -> dict[str, 
             continue
         properties[alias] = field
         if name != alias:
-            patterns[f"^{name}$"] = {"$ref": f"#/$defs/{_short(model.__name__)}/properties/{alias}"}
+            patterns[f"^{name}$"] = {"$ref": f"#/$defs/{model.__name__}/properties/{alias}"}
     return {
         "type": "object",
         "description": definition["description"],
