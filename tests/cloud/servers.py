@@ -163,6 +163,7 @@ class GoogleServer(Loopback):
         self.policies: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.accounts: dict[str, dict[str, Any]] = {}
+        self.roles: dict[str, list[str]] = {}
         self.entries: list[dict[str, Any]] = []
         self.uploads: dict[str, tuple[str, str, bytes]] = {}
         self.keep_at_most: int | None = None
@@ -192,6 +193,7 @@ class GoogleServer(Loopback):
             (r"(GET|DELETE) /storage/v1/b/([^/]+)", self._bucket),
             (r"(GET|DELETE) /container/v1/.+/nodePools(?:/(.+))?", self._pools),
             (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/(.+))?", self._accounts),
+            (r"GET /iam/v1/projects/[^/]+/roles/(.+)", self._role),
             (r"POST /logging/v2/entries:list", self._entries),
             (r"POST /crm/v1/projects/([^/:]+):(get|set)IamPolicy", self._project_policy),
         ]
@@ -288,13 +290,16 @@ class GoogleServer(Loopback):
             answer["nextPageToken"] = str(start + self.page_size)
         return 200, answer
 
-    def _object(self, _: Request, method: str, bucket: str, name: str) -> Answer:
+    def _object(self, request: Request, method: str, bucket: str, name: str) -> Answer:
         if (bucket, name) not in self.objects:
             return 404, {"error": {"code": 404, "message": "no object"}}
         if method == "DELETE":
             del self.objects[bucket, name]
             return 204, b""
-        return 200, self.objects[bucket, name]
+        content = self.objects[bucket, name]
+        if request.first("alt") == "media":
+            return 200, content
+        return 200, {"bucket": bucket, "name": name, "size": str(len(content))}
 
     def _pools(self, _: Request, method: str, name: str | None) -> Answer:
         if method == "GET":
@@ -303,6 +308,11 @@ class GoogleServer(Loopback):
             return 404, {"error": {"code": 404, "message": "no pool"}}
         del self.pools[name]
         return 200, {"name": "operation-1", "status": "RUNNING"}
+
+    def _role(self, _: Request, name: str) -> Answer:
+        if name not in self.roles:
+            return 403, {"error": {"code": 403, "message": "no iam.roles.get"}}
+        return 200, {"name": name, "includedPermissions": self.roles[name]}
 
     def _accounts(self, _: Request, method: str, email: str | None) -> Answer:
         if method == "GET":

@@ -1,0 +1,124 @@
+"""What is wrong with a job's data is said before anything is made, all of it at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.errors import UsageError
+from encamp.plan.job import plan_job
+from encamp.preflight import check_job
+from encamp.spec.environment import parse_environment
+from encamp.spec.job_file import parse_job
+
+if TYPE_CHECKING:
+    from encamp.cloud.rest import GoogleClient
+    from encamp.plan.model import JobPlan
+
+ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"
+NO = {"error": {"code": 403, "message": "no"}}
+
+
+def planned(encamp: dict[str, Any] | None = None, **fields: Any) -> JobPlan:
+    environment = parse_environment(
+        {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}, project="project-1", source="test"
+    )
+    training_input = {
+        "region": "us-central1",
+        "runtimeVersion": "2.11",
+        "pythonVersion": "3.7",
+        "packageUris": ["gs://packages/trainer.tar.gz"],
+        "pythonModule": "trainer.task",
+        **fields,
+    }
+    data = {"jobId": "j", "trainingInput": training_input, "encamp": encamp or {}}
+    return plan_job(parse_job(data, source="test").job, environment)
+
+
+@pytest.fixture
+def furnished(google: Any) -> Any:
+    for name in ("artifacts", "packages", "results"):
+        google.add_bucket(name)
+        google.buckets[name]["location"] = "US-CENTRAL1"
+    google.objects["packages", "trainer.tar.gz"] = b"trainer"
+    return google
+
+
+def problems(plan: JobPlan, client: GoogleClient) -> str:
+    with pytest.raises(UsageError) as caught:
+        check_job(plan, client)
+    return str(caught.value)
+
+
+def test_a_job_whose_data_is_there_has_nothing_to_say(furnished: Any, client: GoogleClient) -> None:
+    assert check_job(planned(jobDir="gs://results/digits"), client) == ()
+    assert {request.method for request in furnished.requests} == {"GET"}
+
+
+def test_every_problem_is_said_at_once(furnished: Any, client: GoogleClient) -> None:
+    furnished.say("GET /storage/v1/b/packages/iam/testPermissions", 200, {})
+    plan = planned(jobDir="gs://nothing/digits", packageUris=["gs://packages/gone.whl", "gs://absent/trainer.whl"])
+    said = problems(plan, client)
+    assert said.startswith("j: 4 problems with the job's data\n")
+    assert "there is no bucket gs://nothing for the job dir gs://nothing/digits" in said
+    assert "gcloud storage buckets create gs://nothing --location=us-central1" in said
+    assert "there is no package gs://packages/gone.whl" in said
+    assert "there is no bucket gs://absent for the package gs://absent/trainer.whl" in said
+    assert "you may not set the IAM policy of gs://packages" in said
+
+
+def test_a_given_bucket_is_looked_for_too(furnished: Any, client: GoogleClient) -> None:
+    given = {"storage": {"kind": "GIVEN_BUCKET", "bucket": "team-results"}}
+    assert "there is no bucket gs://team-results for the job dir gs://team-results/j" in problems(planned(given), client)
+    furnished.add_bucket("team-results")
+    furnished.buckets["team-results"]["location"] = "US"
+    assert check_job(planned(given), client) == ()
+
+
+def test_a_bucket_of_the_jobs_own_is_not_looked_for(furnished: Any, client: GoogleClient) -> None:
+    assert check_job(planned({"storage": {"kind": "OWN_BUCKET"}}), client) == ()
+    assert not [request for request in furnished.requests if "-results-" in request.path]
+
+
+def test_a_bucket_elsewhere_is_a_warning_with_both_regions(furnished: Any, client: GoogleClient) -> None:
+    furnished.buckets["results"]["location"] = "EUROPE-WEST4"
+    (warning,) = check_job(planned(jobDir="gs://results/digits"), client)
+    assert "europe-west4" in warning
+    assert "us-central1" in warning
+
+
+def test_a_given_account_that_may_not_write_is_refused_with_the_command_that_helps(
+    furnished: Any, client: GoogleClient
+) -> None:
+    furnished.policies["b/packages"] = {
+        "etag": "0",
+        "bindings": [{"role": "roles/storage.objectViewer", "members": ["allUsers"]}],
+    }
+    said = problems(planned(jobDir="gs://results/digits", serviceAccount=ACCOUNT), client)
+    assert f"{ACCOUNT} has no storage.objects.create on the job dir gs://results/digits" in said
+    assert f"gs://results --member=serviceAccount:{ACCOUNT} --role=roles/storage.objectUser" in said
+
+
+def test_what_cannot_be_told_of_a_given_account_is_a_warning(furnished: Any, client: GoogleClient) -> None:
+    furnished.say("GET /storage/v1/b/(results|packages)/iam\\?", 403, NO)
+    warnings = check_job(planned(jobDir="gs://results/digits", serviceAccount=ACCOUNT), client)
+    assert len(warnings) == 2
+    assert all("cannot be told: the IAM policy of gs://" in warning for warning in warnings)
+
+
+def test_a_given_account_that_may_only_create_is_warned_of(furnished: Any, client: GoogleClient) -> None:
+    member = f"serviceAccount:{ACCOUNT}"
+    for bucket, role in (("results", "objectCreator"), ("packages", "objectViewer")):
+        furnished.policies[f"b/{bucket}"] = {
+            "etag": "0",
+            "bindings": [{"role": f"roles/storage.{role}", "members": [member]}],
+        }
+    (warning,) = check_job(planned(jobDir="gs://results/digits", serviceAccount=ACCOUNT), client)
+    assert "has no storage.objects.get, storage.objects.list, storage.objects.delete on gs://results" in warning
+
+
+def test_a_package_that_may_not_be_read_is_a_warning(furnished: Any, client: GoogleClient) -> None:
+    furnished.say("GET /storage/v1/b/packages/o/", 403, NO)
+    (warning,) = check_job(planned(), client)
+    assert "whether gs://packages/trainer.tar.gz is there cannot be told" in warning
