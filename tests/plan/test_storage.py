@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.plan.identity import granted_buckets, workload_principal
+from encamp.plan.job import plan_job
+from encamp.plan.model import Grant
+from encamp.spec.environment import parse_environment
+from encamp.spec.job_file import parse_job
+
+if TYPE_CHECKING:
+    from encamp.plan.model import JobPlan
+
+USER, ADMIN, VIEWER = (f"roles/storage.object{name}" for name in ("User", "Admin", "Viewer"))
+READER = "roles/storage.legacyBucketReader"
+
+
+def planned(encamp: dict[str, Any], days: int | None = None, **fields: Any) -> JobPlan:
+    data: dict[str, Any] = {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}
+    if days is not None:
+        data["artifactsRetentionDays"] = days
+    environment = parse_environment(data, project="project-1", source="test")
+    training_input = {
+        "region": "us-central1",
+        "runtimeVersion": "2.11",
+        "pythonVersion": "3.7",
+        "packageUris": ["gs://packages/trainer.tar.gz"],
+        "pythonModule": "trainer.task",
+        **fields,
+    }
+    job = {"jobId": "digits_1", "trainingInput": training_input, "encamp": encamp}
+    return plan_job(parse_job(job, source="test").job, environment)
+
+
+def on_buckets(plan: JobPlan) -> set[Grant]:
+    """The grants on buckets other than scratch and packages."""
+    uninteresting = {None, plan.storage.scratch_bucket, "packages"}
+    return {grant for grant in plan.identity.grants if grant.bucket not in uninteresting}
+
+
+OF_EVERY_JOB = Grant(ADMIN, "artifacts", "jobs/digits_1/")
+
+
+def test_the_environments_bucket_needs_no_other_grant() -> None:
+    plan = planned({"storage": {"kind": "ENVIRONMENT"}})
+    assert plan.storage.job_dir == "gs://artifacts/jobs/digits_1/output"
+    assert plan.storage.folder == ("artifacts", "jobs/digits_1/output/")
+    assert on_buckets(plan) == {OF_EVERY_JOB}
+    assert granted_buckets(plan) == ("packages",)
+
+
+def test_a_given_bucket_is_granted_below_the_jobs_own_folder_only() -> None:
+    plan = planned({"storage": {"kind": "GIVEN_BUCKET", "bucket": "team", "prefix": "a/b"}})
+    assert plan.storage.job_dir == "gs://team/a/b/digits_1"
+    assert plan.storage.folder == ("team", "a/b/digits_1/")
+    assert on_buckets(plan) == {OF_EVERY_JOB, Grant(USER, "team", "a/b/digits_1/")}
+    assert planned({"storage": {"kind": "GIVEN_BUCKET", "bucket": "team"}}).storage.job_dir == "gs://team/digits_1"
+
+
+def test_a_given_account_gets_nothing_on_a_given_bucket() -> None:
+    account = "trainer@project-1.iam.gserviceaccount.com"
+    plan = planned({"storage": {"kind": "GIVEN_BUCKET", "bucket": "team"}}, serviceAccount=account)
+    assert on_buckets(plan) == {OF_EVERY_JOB}
+    assert plan.storage.folder is None
+    assert plan.identity.account_id is None
+
+
+@pytest.mark.parametrize("account", [None, "trainer@project-1.iam.gserviceaccount.com"])
+def test_a_bucket_of_the_jobs_own_is_granted_whole(account: str | None) -> None:
+    plan = planned({"storage": {"kind": "OWN_BUCKET"}}, **({"serviceAccount": account} if account else {}))
+    own = plan.storage.results_bucket
+    assert own is not None
+    assert plan.storage.job_dir == f"gs://{own}/output"
+    assert own != plan.storage.scratch_bucket
+    assert on_buckets(plan) == {OF_EVERY_JOB, Grant(USER, own), Grant(READER, own)}
+
+
+def test_a_named_job_dir_is_granted_as_a_bucket_that_can_be_asked_for() -> None:
+    plan = planned({}, jobDir="gs://team/digits")
+    assert on_buckets(plan) == {OF_EVERY_JOB, Grant(USER, "team"), Grant(READER, "team")}
+
+
+def test_a_package_beside_a_limited_folder_is_still_readable() -> None:
+    plan = planned({}, jobDir="gs://artifacts/models", packageUris=["gs://artifacts/trainer.whl"])
+    expected = {OF_EVERY_JOB, Grant(USER, "artifacts", "models/"), Grant(VIEWER, "artifacts")}
+    assert on_buckets(plan) == expected
+
+
+def test_retention_is_the_shorter_of_the_jobs_and_the_environments() -> None:
+    environment = {"kind": "ENVIRONMENT"}
+    assert planned({"storage": environment}).storage.results_days is None
+    assert planned({"storage": environment}, days=30).storage.results_days == 30
+    plan = planned({"storage": environment, "retention": {"resultsDays": 90}}, days=30)
+    assert plan.storage.results_days == 30
+    assert [warning for warning in plan.warnings if "deletes after 30 days" in warning]
+    assert planned({"storage": environment, "retention": {"resultsDays": 7}}, days=30).storage.results_days == 7
+
+
+def test_the_environments_retention_is_not_that_of_a_bucket_of_the_jobs_own() -> None:
+    own = {"kind": "OWN_BUCKET"}
+    assert planned({"storage": own}, days=30).storage.results_days is None
+    assert planned({"storage": own, "retention": {"resultsDays": 90}}, days=30).storage.results_days == 90
+
+
+def test_direct_identity_is_a_member_by_the_projects_number() -> None:
+    plan = planned({"identity": {"mode": "DIRECT"}})
+    assert (plan.identity.service_account, plan.identity.account_id) == (None, None)
+    assert workload_principal(plan, "42") == (
+        "principal://iam.googleapis.com/projects/42/locations/global/workloadIdentityPools/project-1.svc.id.goog"
+        f"/subject/ns/encamp-jobs/sa/{plan.name}"
+    )
+    usual = planned({})
+    assert plan.identity.grants == usual.identity.grants
