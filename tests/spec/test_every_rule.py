@@ -198,6 +198,7 @@ CASES: dict[str, list[Job]] = {
         ours(RUNTIME, packages=["a.tar"]),
         ours(RUNTIME, packages=["a.whl", "b/a.whl"]),
         ours(RUNTIME, packages=["t.tar.gz"]),
+        ours(RUNTIME, stagingBucket="gs://Bucket"),
     ],
     "E13": [ours(RUNTIME, requirements=[text]) for text in ("-r all.txt", "--index-url=x", "a b", "a\nb", "", "a>>1")],
     "E14": [

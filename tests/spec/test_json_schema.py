@@ -27,8 +27,8 @@ ROOT = Path(__file__).parent.parent.parent
 SCHEMA = ROOT / "docs" / "job.schema.json"
 PAGE = ROOT / "docs" / "job-files.md"
 GOLDEN = ROOT / "tests" / "golden"
-EXAMPLES = sorted((ROOT / "examples").glob("*/job.yaml"))
-VALID = [path for path in sorted(GOLDEN.glob("*/job.yaml")) if not (path.parent / "problems.json").exists()]
+EXAMPLES = sorted((ROOT / "examples").glob("*/job*.yaml"))
+VALID = [path for path in sorted(GOLDEN.glob("*/job*.yaml")) if not (path.parent / "problems.json").exists()]
 LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
 
 VALIDATOR = Draft202012Validator(job_schema())
@@ -97,8 +97,12 @@ def test_unknown_fields_and_wrong_kinds_are_refused_by_both(path: Path) -> None:
     assert mistakes(load_document(path).data)
 
 
-TRAINING = {"scaleTier": "BASIC", "region": "us-central1"}
-SNAKE = {"scale_tier": "CUSTOM", "worker_count": "2", "master_config": {"image_uri": "i", "disk_config": {}}}
+TRAINING: dict[str, Any] = {"scaleTier": "BASIC", "region": "us-central1"}
+SNAKE: dict[str, Any] = {
+    "scale_tier": "CUSTOM",
+    "worker_count": "2",
+    "master_config": {"image_uri": "i", "disk_config": {}},
+}
 BLOCK = {"machines": {"parameter_server": {"boot_disk": {"size_gb": "20"}}}, "image_streaming": True}
 
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 #: Similarity in percent from which a word is offered as what was meant.
 _ALIKE = 70
 _LONGEST_WORD = 100
+#: From here on what a word begins is taken for what was meant.
+_LONG_ENOUGH = 4
 
 
 def dotted(path: tuple[str | int, ...]) -> str:
@@ -27,6 +29,9 @@ def nearest(word: str, allowed: Collection[str]) -> str | None:
     if not word or len(word) > _LONGEST_WORD:
         return None
     plain = _plain(word)
+    longer = [choice for choice in allowed if len(plain) >= _LONG_ENOUGH and _plain(choice).startswith(plain)]
+    if longer:
+        return min(longer, key=len)
     scores = {choice: fuzz.WRatio(plain, _plain(choice)) for choice in allowed}
     best = max(scores, key=scores.__getitem__, default=None)
     return best if best is not None and scores[best] >= _ALIKE else None

@@ -205,7 +205,8 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
     if detail["type"] == "enum":
         allowed = _QUOTED.findall(detail["ctx"]["expected"])
         close = nearest(str(detail["input"]), allowed)
-        message = f"{_shown(detail['input'])} is not one of {', '.join(allowed)}"
+        shown = reading.document.written.get(spelled) or _shown(detail["input"])
+        message = f"{shown} is not one of {', '.join(allowed)}"
         hint = f"write {close}" if close else None
         if full[-2:] == ("accelerator_config", "type") and str(detail["input"]) in data_file("gpus"):
             role = str(full[1]).removesuffix("_config")
