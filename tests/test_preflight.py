@@ -70,7 +70,8 @@ def test_every_problem_is_said_at_once(furnished: Any, client: GoogleClient) -> 
 
 def test_a_given_bucket_is_looked_for_too(furnished: Any, client: GoogleClient) -> None:
     given = {"storage": {"kind": "GIVEN_BUCKET", "bucket": "team-results"}}
-    assert "there is no bucket gs://team-results for the job dir gs://team-results/j" in problems(planned(given), client)
+    said = problems(planned(given), client)
+    assert "there is no bucket gs://team-results for the job dir gs://team-results/j" in said
     furnished.add_bucket("team-results")
     furnished.buckets["team-results"]["location"] = "US"
     assert check_job(planned(given), client) == ()

@@ -71,7 +71,6 @@ def pool(provisioning: str, nodes: int = 1, machine_type: str = "n1-standard-8")
         tpu_topology=None,
         min_nodes=0,
         max_nodes=nodes,
-        spot=provisioning == "SPOT",
         disk_type="pd-ssd",
         disk_size_gb=100,
         max_run_duration_seconds=60,

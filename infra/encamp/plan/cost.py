@@ -32,15 +32,14 @@ def pool_name_and_price(pool: NodePoolPlan) -> tuple[str, float | None]:
 
     GPUs that are part of a machine type, and TPU chips, are in its price; attached ones are added.
     """
-    spot = pool.spot or pool.provisioning == "SPOT"
-    return machine_text(pool), hourly_price(pool.machine_type, pool.accelerator, spot=spot)
+    return machine_text(pool), hourly_price(pool.machine_type, pool.accelerator, spot=pool.spot)
 
 
 def machine_text(pool: NodePoolPlan) -> str:
     """``n1-standard-8 + 2 x nvidia-tesla-t4, spot``: what has one price."""
     attached = pool.accelerator if not has_built_in(pool.machine_type) else None
     text = pool.machine_type if attached is None else f"{pool.machine_type} + {attached.count} x {attached.type}"
-    return f"{text}, spot" if pool.spot or pool.provisioning == "SPOT" else text
+    return f"{text}, spot" if pool.spot else text
 
 
 def cost(pools: Sequence[NodePoolPlan], limits: LimitsPlan, budget: float | None) -> CostPlan:
