@@ -18,7 +18,7 @@ demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo
 
 test: tools ## every test that needs neither root nor Debian's packages
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system"
 
 test-system: tools ## the tests that need root or Debian's packages
 	$(BIN)/python -m pytest -m system
@@ -28,7 +28,7 @@ check: setup ## style, types, import contracts, and the tests that need nothing
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not sandbox and not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not sandbox and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up

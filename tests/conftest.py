@@ -32,24 +32,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-#: What takes longest begins first, so that two workers end together. A worker runs one sandbox a time for it.
+#: What takes longest begins first, so that two workers end together.
 _ORDER = ("strategies", "sandbox/kubelet", "main_job", "sandbox/kubernetes", "sandbox/test_lifecycle.py", "sandbox")
-#: Rooms whose files share a control plane of their own; elsewhere a file is what a worker takes.
+#: Rooms whose files share a control plane; elsewhere a worker takes a file.
 _WHOLE_ROOMS = ("sandbox/kubelet", "sandbox/kubernetes")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests, and say to ``--dist loadgroup`` which of them go to one worker."""
-    places = {item: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
+    """Put the longest rooms first."""
+    items.sort(key=lambda item: next((at for at, room in enumerate(_ORDER) if _is_in(item.nodeid, room)), len(_ORDER)))
 
-    def rank(item: pytest.Item) -> int:
-        return next((at for at, room in enumerate(_ORDER) if places[item].startswith(room)), len(_ORDER))
 
-    items.sort(key=rank)
-    for item in items:
-        room = next((room for room in _WHOLE_ROOMS if places[item].startswith(room)), places[item])
-        item.add_marker(pytest.mark.xdist_group(room))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``--dist loadfile`` a room that shares a control plane stays on one worker too."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - single tests need no workers
+
+    class LoadRoomScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((room for room in _WHOLE_ROOMS if _is_in(nodeid, room)), file)
+
+    return LoadRoomScheduling(config, log)
+
+
+def _is_in(nodeid: str, room: str) -> bool:
+    return nodeid.partition("::")[0].removeprefix("tests/").startswith(room)
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""The real API server takes what we render: a strict dry run of each object, and of the Jobs that a JobSet makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from encamp.cloud.kubeconfig import api_client
+from encamp.plan.manifests import render_manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import httpx
+    from tests.camp import Camp
+    from tests.property.conftest import Property
+
+pytestmark = pytest.mark.sandbox
+
+GOLDENS = sorted((Path(__file__).parents[1] / "golden").glob("*/manifests.yaml"))
+STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
+
+
+@pytest.fixture(scope="module")
+def api(shared_camp: Camp) -> Iterator[httpx.Client]:
+    client = api_client(shared_camp.layout.kubeconfig.read_text())
+    yield client
+    client.close()
+
+
+def refusals(api: httpx.Client, objects: Iterable[dict[str, Any]]) -> list[str]:
+    """What the server says against any of the objects; their Jobs are tried too."""
+    found: list[str] = []
+    for each in [one for whole in objects for one in (whole, *jobs_of(whole))]:
+        group = each["apiVersion"]
+        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        path = f"{root}/namespaces/{each['metadata']['namespace']}/{each['kind'].lower()}s"
+        answer = api.post(path, params=STRICT, json=each)
+        if not answer.is_success or "warning" in answer.headers:
+            found.append(f"{each['kind']} {each['metadata']['name']}: {answer.text} {answer.headers.get('warning')}")
+    return found
+
+
+def jobs_of(job_set: dict[str, Any]) -> list[dict[str, Any]]:
+    """The Jobs that the JobSet controller makes; only there the server reads the pods."""
+    if job_set["kind"] != "JobSet":
+        return []
+    name, namespace = job_set["metadata"]["name"], job_set["metadata"]["namespace"]
+    return [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {**each["template"]["metadata"], "name": f"{name}-{each['name']}-0", "namespace": namespace},
+            "spec": each["template"]["spec"],
+        }
+        for each in job_set["spec"]["replicatedJobs"]
+    ]
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+@given(st.data())
+def test_any_job_is_taken(properties: Property, api: httpx.Client, data: st.DataObject) -> None:
+    plan = properties.plan(data.draw(properties.jobs))
+    assert refusals(api, render_manifests(plan)) == []
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=[path.parent.name for path in GOLDENS])
+def test_a_goldens_manifests_are_taken(api: httpx.Client, path: Path) -> None:
+    assert refusals(api, yaml.safe_load_all(path.read_text(encoding="utf-8"))) == []
+
+
+def test_what_is_wrong_is_refused(api: httpx.Client) -> None:
+    (good,) = [path for path in GOLDENS if path.parent.name == "basic-bare"]
+    account, config_map, job_set = yaml.safe_load_all(good.read_text(encoding="utf-8"))
+    pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["containers"][0]["unheardOf"] = 1
+    assert "unheardOf" in "".join(refusals(api, [account, config_map, job_set]))
