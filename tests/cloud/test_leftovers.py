@@ -101,3 +101,22 @@ def test_a_description_carries_labels_as_words() -> None:
 def test_an_account_whose_address_begins_alike_is_another() -> None:
     policy = {"bindings": [{"role": "r", "members": [f"serviceAccount:a{EMAIL}", f"serviceAccount:{EMAIL}.x"]}]}
     assert bindings_of(policy, EMAIL) == []
+
+
+def test_bindings_of_the_jobs_kubernetes_account_are_found_whatever_the_projects_number(
+    google: Any, client: GoogleClient
+) -> None:
+    start = "principal://iam.googleapis.com/projects/42/locations/global/workloadIdentityPools/p.svc.id.goog/subject"
+    ours, other = f"{start}/ns/jobs/sa/digits-1", f"{start}/ns/jobs/sa/digits-10"
+    google.add_bucket("artifacts")
+    google.policies["p"] = {"etag": "0", "bindings": [{"role": "r", "members": [ours, other]}]}
+    google.policies["b/artifacts"] = {"etag": "0", "bindings": [{"role": "s", "members": [other]}]}
+    (found,) = leftovers(client, PLACE)
+    assert str(found) == "binding p r ns/jobs/sa/digits-1"
+    found.delete()
+    assert google.policies["p"]["bindings"] == [{"role": "r", "members": [other]}]
+
+
+def test_a_bucket_that_is_gone_has_no_bindings(google: Any, client: GoogleClient) -> None:
+    google.say("GET /storage/v1/b/artifacts/iam", 404, {"error": {"code": 404, "message": "no bucket"}})
+    assert leftovers(client, PLACE) == []
