@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+#: ``example-<folder>`` for its job.yaml, ``example-<folder>-<rest>`` for its job-<rest>.yaml.
+EXAMPLES = {
+    f"example-{path.parent.name}{path.stem.removeprefix('job')}": path
+    for path in (ROOT / "examples").glob("*/job*.yaml")
+}
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 SCRIPT = "<templates/bootstrap.py>\n"
 
 
 def job_path(case: str) -> Path:
     own = GOLDEN / case / "job.yaml"
-    return own if own.exists() else ROOT / "examples" / case.removeprefix("example-") / "job.yaml"
+    return own if own.exists() else EXAMPLES[case]
 
 
 def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> dict[str, str]:
@@ -92,9 +97,8 @@ def test_a_job_becomes_what_stands_in_its_folder(
 
 
 def test_every_example_has_a_golden() -> None:
-    examples = {f"example-{path.parent.name}" for path in (ROOT / "examples").glob("*/job.yaml")}
-    assert examples
-    assert examples <= set(CASES)
+    assert EXAMPLES
+    assert set(EXAMPLES) <= set(CASES)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if (GOLDEN / case / "manifests.yaml").exists()])

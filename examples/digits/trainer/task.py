@@ -5,6 +5,8 @@ its own share of the data, gradients are summed over all of them after every ste
 The chief writes the model to ``<job dir>/model`` as a SavedModel with one signature: pixels in, class scores out.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -83,7 +85,7 @@ def train(args: argparse.Namespace) -> None:
             loss = tf.reduce_mean(losses) / replicas
         gradients = tape.gradient(loss, model.weights())
         total = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-        for weight, speed, gradient in zip(model.weights(), speeds, total, strict=True):
+        for weight, speed, gradient in zip(model.weights(), speeds, total):
             speed.assign(args.momentum * speed + gradient)
             weight.assign_sub(args.learning_rate * speed)
         return loss
@@ -111,7 +113,7 @@ def train(args: argparse.Namespace) -> None:
 def export(model: Classifier, hidden: int, path: str) -> None:
     """Write the trained weights as a SavedModel that knows nothing of the strategy."""
     alone = Classifier(hidden)
-    for copy, weight in zip(alone.weights(), model.weights(), strict=True):
+    for copy, weight in zip(alone.weights(), model.weights()):
         copy.assign(weight.numpy())
     serve = tf.function(alone.__call__, input_signature=[tf.TensorSpec([None, PIXELS], tf.float32)])
     tf.saved_model.save(alone, path, signatures={"serving_default": serve})

@@ -1,0 +1,1 @@
+"""Handwritten digits: one machine, a copy of the network on each of its GPUs."""

@@ -1,0 +1,1 @@
+"""Handwritten digits: one network, its layers split over the GPUs of a machine."""

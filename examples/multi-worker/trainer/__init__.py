@@ -1,0 +1,1 @@
+"""Handwritten digits: several machines in step, checkpoints, and an evaluator beside them."""

@@ -1,0 +1,1 @@
+"""Tumours, malignant or benign: a small Keras network on one machine."""

@@ -1,0 +1,1 @@
+"""Tumours, malignant or benign: weights on parameter servers, workers that need not wait for each other."""

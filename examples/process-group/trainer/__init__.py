@@ -1,0 +1,1 @@
+"""Handwritten digits without any framework: a process group over sockets."""
