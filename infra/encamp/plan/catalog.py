@@ -44,6 +44,7 @@ class Gpu:
     Attributes:
         max_vcpu: count to the largest vCPU number of a machine that takes so many; empty for built-in GPUs.
         machines: machine types that it is part of; empty for attachable GPUs.
+        family: machine types that it is part of, or may be attached to, begin with it.
         substitute: what is taken instead where Google no longer offers it: type, and count to count.
     """
 
@@ -54,6 +55,7 @@ class Gpu:
     offered: bool
     substitute: tuple[str, Mapping[int, int]] | None
     machines: tuple[str, ...] = ()
+    family: str = "n1"
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,24 @@ def gpu(name: str) -> Gpu:
         if substitute
         else None,
         machines=tuple(entry.get("machines", ())),
+        family=entry["family"],
     )
+
+
+def gpu_of_gke(name: str) -> Gpu | None:
+    """A GPU by GKE's name; None where there is none."""
+    found = next((key for key, entry in data_file("gpus").items() if entry["gke"] == name), None)
+    return None if found is None else gpu(found)
+
+
+def single_host_topology(machine_type: str) -> str | None:
+    """The topology of the TPU slice that one machine of a type is; None where it takes several, or is no TPU host."""
+    version = machines_today.tpu_hosts().get(machine_type)
+    for topology in machines_today.slices(version) if version else ():
+        found = machines_today.tpu_slice(version or "", topology, machine_type)
+        if found is not None and (found.hosts, found.machine_type) == (1, machine_type):
+            return topology
+    return None
 
 
 def tpu_slice(version: str, found: machines_today.Slice) -> TpuSlice:

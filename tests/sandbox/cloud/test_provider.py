@@ -40,6 +40,14 @@ POOL_INPUTS = {
     "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 3, "locationPolicy": "ANY"},
     "nodeConfig": {"machineType": "n1-standard-4"},
 }
+POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
+WORKLOAD = {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
+SLICE: Properties = {
+    "nodeConfig": {"machineType": "ct5lp-hightpu-4t"},
+    "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+    "nodeLocations": ["us-central1-a"],
+    "autoscaling": {"minNodeCount": 0, "maxNodeCount": 4, "locationPolicy": "ANY"},
+}
 
 
 def resource(token: str) -> Resource:
@@ -155,12 +163,113 @@ def test_bad_inputs_are_told_at_preview(session: GcpSession, token: str, inputs:
         ({"nodeLocations": ["europe-west1-b"]}, "zones of the cluster's region"),
         ({"maxPodsPerNode": 4}, "between 8 and 256"),
         ({"cluster": "other"}, "Error 404"),
+        (
+            {"nodeConfig": {"machineType": "a3-highgpu-8g", "guestAccelerators": [{"type": "nvidia-l4", "count": 8}]}},
+            "a3-highgpu-8g has 8 x nvidia-h100-80gb, not 8 x nvidia-l4",
+        ),
+        (
+            {
+                "nodeConfig": {
+                    "machineType": "n1-standard-96",
+                    "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 1}],
+                }
+            },
+            "not compatible with n1-standard-96",
+        ),
+        (
+            {
+                "nodeConfig": {
+                    "machineType": "n1-standard-8",
+                    "guestAccelerators": [{"type": "nvidia-tesla-k80", "count": 1}],
+                }
+            },
+            "no longer offered",
+        ),
+        ({"nodeConfig": {"machineType": "a4-highgpu-8g", "diskType": "pd-ssd"}}, "not compatible"),
+        ({"nodeConfig": {"machineType": "ct3p-hightpu-4t"}}, "requires a placement policy with a TPU topology"),
+        (
+            {
+                "nodeConfig": {"machineType": "ct5lp-hightpu-8t"},
+                "placementPolicy": {"type": "COMPACT", "tpuTopology": "2x4"},
+                "nodeLocations": ["us-central1-a"],
+            },
+            "single-host pool takes no tpu_topology",
+        ),
+        (
+            {
+                "nodeConfig": {"machineType": "n1-standard-8"},
+                "placementPolicy": {"type": "COMPACT", "tpuTopology": "2x4"},
+                "nodeLocations": ["us-central1-a"],
+            },
+            "requires a TPU machine type",
+        ),
+        ({**SLICE, "autoscaling": {"totalMaxNodeCount": 4}}, "not by total_max_node_count"),
+        ({**SLICE, "autoscaling": {"maxNodeCount": 3}}, "has 4 nodes: max_node_count cannot be 3"),
+        (
+            {**SLICE, "placementPolicy": {"type": "COMPACT", "tpuTopology": "3x3"}},
+            "3x3 is not supported for machine type ct5lp-hightpu-4t",
+        ),
+        (
+            {
+                "placementPolicy": {"type": "", "policyName": "absent"},
+                "nodeConfig": {"machineType": "tpu7x-standard-4t"},
+                "nodeLocations": ["us-central1-a"],
+            },
+            "'absent' was not found",
+        ),
+        (
+            {"nodeConfig": {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}},
+            "needs key compute.googleapis.com/reservation-name",
+        ),
+        (
+            {
+                "networkConfig": {"acceleratorNetworkProfile": "auto"},
+                "nodeConfig": {"machineType": "g2-standard-4"},
+            },
+            "does not support an accelerator network profile",
+        ),
     ],
 )
 def test_the_api_refuses_bad_pools(session: GcpSession, change: dict[str, Any], problem: str) -> None:
     create(session, CLUSTER, CLUSTER_INPUTS)
     with pytest.raises(ProviderError, match=problem):
         create(session, POOL, {**POOL_INPUTS, **change})
+
+
+def test_a_slice_is_placed_by_its_topology_or_by_a_workload_policy(session: GcpSession, cloud: Cloud) -> None:
+    create(session, CLUSTER, CLUSTER_INPUTS)
+    pool = create(session, POOL, {**POOL_INPUTS, **SLICE})
+    assert cloud.store.get(pool.resource_id).body["facts"]["placedTopology"] == "4x4"
+    policy = {"name": "slice", "region": "us-central1", "workloadPolicy": WORKLOAD}
+    made = create(session, POLICY, policy)
+    named = {
+        "name": "named",
+        "nodeConfig": {"machineType": "tpu7x-standard-4t"},
+        "nodeLocations": ["us-central1-c"],
+        "placementPolicy": {"type": "", "policyName": "slice"},
+    }
+    with pytest.raises(ProviderError, match="max_node_count cannot be 1"):
+        create(session, POOL, {**POOL_INPUTS, **named, "autoscaling": {"maxNodeCount": 1}})
+    placed = create(session, POOL, {**POOL_INPUTS, **named, "autoscaling": {"maxNodeCount": 2}})
+    assert cloud.store.get(placed.resource_id).body["facts"]["placedTopology"] == "2x2x2"
+    with pytest.raises(ProviderError, match="already being used by"):
+        delete(session, POLICY, made)
+    delete(session, POOL, placed)
+    delete(session, POLICY, made)
+    assert cloud.store.all_of("resourcePolicy") == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"workloadPolicy": {"type": "FAST"}}, "HIGH_THROUGHPUT"),
+        ({"workloadPolicy": {"type": "HIGH_AVAILABILITY", "acceleratorTopology": "2x2x2"}}, "HIGH_THROUGHPUT only"),
+        ({"workloadPolicy": {**WORKLOAD, "maxTopologyDistance": "BLOCK"}}, "exclude each other"),
+    ],
+)
+def test_the_api_refuses_bad_policies(session: GcpSession, policy: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ProviderError, match=problem):
+        create(session, POLICY, {"name": "slice", "region": "us-central1", **policy})
 
 
 def test_unknown_values_are_not_judged(session: GcpSession) -> None:

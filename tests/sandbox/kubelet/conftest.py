@@ -50,7 +50,7 @@ class FakeFront:
     sizes: dict[str, list[int]] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
 
-    def add_pool(self, name: str, maximum: int, **config: Any) -> None:
+    def add_pool(self, name: str, maximum: int, *, pool: dict[str, Any] | None = None, **config: Any) -> None:
         labels = {"encamp-pool": name}
         self.pools.append(
             {
@@ -59,6 +59,7 @@ class FakeFront:
                 "autoscaling": {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": maximum},
                 "locations": ["us-central1-a", "us-central1-b"],
                 "initialNodeCount": 0,
+                **(pool or {}),
             }
         )
 

@@ -87,3 +87,106 @@ def test_a_deleted_pool_takes_its_nodes_and_pods_with_it(cluster: Any, until: Ca
     cluster.front.remove_pool("brief")
     until(lambda: of_pool(cluster, "brief") == [], 6)
     until(lambda: cluster.phase("evicted") in ("gone", "Failed"), 10)
+
+
+TOLERATIONS = [{"operator": "Exists"}]
+
+
+def test_a_slice_of_four_hosts_comes_whole_and_its_pods_know_each_other(
+    cluster: Any, until: Callable[..., None]
+) -> None:
+    placement = {
+        "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+        "autoscaling": {"enabled": True, "minNodeCount": 0, "maxNodeCount": 4, "locationPolicy": "ANY"},
+        "locations": ["us-central1-a"],
+    }
+    cluster.front.add_pool("slice", 4, pool=placement, machineType="ct5lp-hightpu-4t")
+    chips = {"resources": {"requests": {"google.com/tpu": 4}, "limits": {"google.com/tpu": 4}}}
+    selector = {
+        "encamp-pool": "slice",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x4",
+    }
+    cluster.run(
+        "slice-1",
+        "echo $TPU_WORKER_ID $TPU_WORKER_HOSTNAMES",
+        container=chips,
+        nodeSelector=selector,
+        tolerations=TOLERATIONS,
+        hostname="slice-1",
+        subdomain="job",
+        annotations={"batch.kubernetes.io/job-completion-index": "1"},
+    )
+    until(lambda: len(of_pool(cluster, "slice")) == 4)
+    cluster.terminated("slice-1")
+    assert cluster.log("slice-1").splitlines()[-1] == "1 slice-0.job,slice-1.job,slice-2.job,slice-3.job"
+    assert "0->4 (max: 4)" in cluster.events("slice-1")["TriggeredScaleUp"]
+    cluster.front.remove_pool("slice")
+    until(lambda: of_pool(cluster, "slice") == [])
+
+
+@pytest.mark.parametrize(
+    ("config", "device", "labels"),
+    [
+        (
+            {"machineType": "ct5lp-hightpu-8t", "flexStart": True},
+            "google.com/tpu",
+            {"cloud.google.com/gke-tpu-topology": "2x4", "cloud.google.com/gke-flex-start": "true"},
+        ),
+        (
+            {"machineType": "ct3-hightpu-4t"},
+            "google.com/tpu",
+            {"cloud.google.com/gke-tpu-topology": "2x2", "cloud.google.com/gke-tpu-accelerator": "tpu-v3-device"},
+        ),
+        (
+            {
+                "machineType": "a3-highgpu-8g",
+                "accelerators": [{"acceleratorType": "nvidia-h100-80gb", "acceleratorCount": "8"}],
+                "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]},
+            },
+            "nvidia.com/gpu",
+            {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb", "cloud.google.com/reservation-name": "ours"},
+        ),
+        (
+            {
+                "machineType": "g2-standard-12",
+                "accelerators": [{"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}],
+                "spot": True,
+            },
+            "nvidia.com/gpu",
+            {"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-spot": "true"},
+        ),
+    ],
+    ids=["v5e flex-start", "v3", "H100 reservation", "L4 spot"],
+)
+def test_nodes_with_accelerators_come_for_pods_that_select_them(
+    cluster: Any, config: dict[str, Any], device: str, labels: dict[str, str]
+) -> None:
+    cluster.front.add_pool("fast", 1, **config)
+    asked = {"resources": {"requests": {device: 1}, "limits": {device: 1}}}
+    selector = {"encamp-pool": "fast", **labels}
+    name = f"fast-{config['machineType']}"
+    cluster.run(name, "true", container=asked, nodeSelector=selector, tolerations=TOLERATIONS)
+    cluster.terminated(name)
+    assert cluster.phase(name) == "Succeeded"
+    cluster.front.remove_pool("fast")
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("gcr.io/ours/trainer:1", "is a custom container"),
+        ("gcr.io/cloud-ml-algos/boosted_trees:latest", "is the built-in algorithm boosted_trees"),
+    ],
+)
+def test_a_container_that_runs_its_image_fails_at_once_and_says_why(cluster: Any, image: str, said: str) -> None:
+    name = f"image-{image.count('algos')}"
+    cluster.run(name, "true", container={"image": image}, annotations={"encamp.dev/runs-image": "true"})
+    ended = cluster.terminated(name)
+    assert (ended["exitCode"], ended["reason"]) == (126, "ContainerRuntimeMissing")
+    assert said in ended["message"]
+    status = cluster.pod(name)["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "ContainerRuntimeMissing")
+    assert said in status["message"]
+    assert said in cluster.log(name)
+    assert said in cluster.events(name)["Failed"]

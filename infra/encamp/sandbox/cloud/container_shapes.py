@@ -2,7 +2,8 @@
 
 The store keeps a body of two parts: ``inputs``, in the property names of the Pulumi provider, and ``facts``, what
 came to be. Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters and
-.../projects.locations.clusters.nodePools. ``currentNodeCount`` of a node pool is the sandbox's own addition.
+.../projects.locations.clusters.nodePools. ``currentNodeCount`` and ``placedTopology`` (by a policy's
+name) of a node pool are the sandbox's own additions.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def node_pool(resource: CloudResource) -> dict[str, Any]:
         "status": "RUNNING",
         "etag": resource.etag,
     }
-    return {**_given(shown), "currentNodeCount": facts["currentNodeCount"]}
+    own = {"placedTopology": facts.get("placedTopology")}
+    return {**_given(shown), **_given(own), "currentNodeCount": facts["currentNodeCount"]}
 
 
 def cluster(resource: CloudResource, pools: list[CloudResource]) -> dict[str, Any]:

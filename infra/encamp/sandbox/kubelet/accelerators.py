@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from encamp.process import OutputLine
@@ -10,7 +11,10 @@ from encamp.process import OutputLine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RESOURCES = ("nvidia.com/gpu", "google.com/tpu")
+TPU_RESOURCE = "google.com/tpu"
+RESOURCES = ("nvidia.com/gpu", TPU_RESOURCE)
+_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+_TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 
 
 def asked_for(container: Mapping[str, Any]) -> dict[str, int]:
@@ -23,6 +27,26 @@ def environment(container: Mapping[str, Any]) -> dict[str, str]:
     """ENCAMP_SIMULATED_ACCELERATORS: the devices as JSON; empty where none are asked for."""
     devices = asked_for(container)
     return {"ENCAMP_SIMULATED_ACCELERATORS": json.dumps(devices, sort_keys=True)} if devices else {}
+
+
+def tpu_environment(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
+    """TPU_WORKER_ID and TPU_WORKER_HOSTNAMES, as GKE's webhook sets them on pods of an indexed job that ask for chips.
+
+    Every host of the slice runs one pod, and they differ in their index only.
+    Source: cloud.google.com/kubernetes-engine/docs/how-to/tpus.
+    """
+    chips = asked_for(container).get(TPU_RESOURCE)
+    spec, metadata = pod["spec"], pod["metadata"]
+    index = (metadata.get("annotations") or {}).get(_INDEX_ANNOTATION)
+    topology = (spec.get("nodeSelector") or {}).get(_TOPOLOGY_LABEL)
+    if not chips or index is None or not topology or not spec.get("subdomain"):
+        return {}
+    hosts = max(prod(int(side) for side in topology.split("x")) // chips, 1)
+    base = str(spec.get("hostname") or metadata["name"]).removesuffix(f"-{index}")
+    if hosts == 1:
+        return {"TPU_WORKER_ID": "0", "TPU_WORKER_HOSTNAMES": f"{base}-{index}.{spec['subdomain']}"}
+    names = [f"{base}-{number}.{spec['subdomain']}" for number in range(hosts)]
+    return {"TPU_WORKER_ID": index, "TPU_WORKER_HOSTNAMES": ",".join(names)}
 
 
 def notes(container: Mapping[str, Any]) -> list[OutputLine]:

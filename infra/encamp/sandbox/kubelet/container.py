@@ -207,7 +207,7 @@ class Container:
         if not spec.get("command"):
             raise ConfigError(_NO_ENTRYPOINT)
         own = await container_environment(context.pod(), spec, context.allocatable, context.lookup)
-        own = accelerators.environment(spec) | own
+        own = accelerators.environment(spec) | accelerators.tpu_environment(context.pod(), spec) | own
         path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{_SYSTEM_PATH}"}
         hostname = {"HOSTNAME": context.pod()["spec"].get("hostname") or context.pod()["metadata"]["name"]}
         argv = expand_all([*spec["command"], *(spec.get("args") or [])], own)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from encamp.errors import EncampError
-from encamp.sandbox.kubelet import status
+from encamp.process import OutputLine
+from encamp.sandbox.kubelet import images, status
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
+from encamp.sandbox.kubelet.logs import LogFile
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
 from encamp.sandbox.kubelet.times import now, parse, stamp
 from encamp.sandbox.kubelet.volumes import Volumes
@@ -185,6 +187,9 @@ class PodLife:
     async def _work(self) -> None:
         """Make volumes and sandbox and run the containers until none is to be started again."""
         self._changed.set()
+        if (refusal := images.refusal(self.pod)) is not None:
+            self._refuse(refusal)
+            return
         volumes = Volumes(self.pod, self.folder / "volumes", self._lookup, self._token, self._services.authority)
         sandbox = await self._prepared(volumes)
         if sandbox is None:
@@ -210,6 +215,20 @@ class PodLife:
             if metadata is not None:
                 metadata.close()
             await sandbox.close()
+
+    def _refuse(self, message: str) -> None:
+        """It has failed without having been started."""
+        moment = now()
+        for container in self.everyone:
+            # Its log says the same to whoever asks for that.
+            container.state.container_id = f"process://refused-{self.uid}"
+            log = LogFile(container.log_path(self.logs))
+            log.write("stderr", OutputLine(f"encamp: {message}".encode()))
+            log.close()
+            container.state.end(images.EXIT_CODE, images.REASON, moment, moment, message)
+        self._failure = (images.REASON, message)
+        self._services.note(self.pod, "Failed", f"Error: {images.REASON}: {message}", warning=True)
+        self._changed.set()
 
     async def _prepared(self, volumes: Volumes) -> PodSandbox | None:
         """Volumes and sandbox, tried until they are there or the pod is to stop."""

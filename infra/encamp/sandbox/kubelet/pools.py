@@ -9,13 +9,15 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.allocatable import allocatable, capacity
+from encamp.plan.allocatable import TPU_RESOURCE, allocatable, capacity
+from encamp.plan.catalog import machine, single_host_topology
 from encamp.plan.model import Accelerator, ResourceAmounts
 from encamp.sandbox.kubelet.times import now, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+QUEUED_KEY = "cloud.google.com/gke-queued"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 #: Annotation with the full name of the pool: two clusters may have pools of the same name.
 POOL_NAME = "sandbox.encamp.dev/node-pool"
@@ -28,14 +30,6 @@ _EFFECTS = {
 _DEFAULT_MACHINE = "e2-standard-2"
 _DEFAULT_PODS = 110
 _DEFAULT_DISK_GB = 100
-_TPU_LABELS = {
-    "ct4p": "tpu-v4-podslice",
-    "ct5lp": "tpu-v5-lite-podslice",
-    "ct5p": "tpu-v5p-slice",
-    "ct6e": "tpu-v6e-slice",
-    "tpu7x": "tpu7x",
-}
-_ONE_HOST_TOPOLOGIES = {1: "1x1", 4: "2x2", 8: "2x4"}
 _LONGEST_PREFIX = 48
 
 
@@ -49,6 +43,7 @@ class Pool:
         minimum: nodes that are always there.
         maximum: nodes that it may grow to.
         autoscaled: whether it grows and shrinks.
+        queued: whether its nodes come for provisioning requests only.
         atomic: whether all of its nodes come and go together (a multi-host TPU slice).
     """
 
@@ -61,6 +56,7 @@ class Pool:
     maximum: int
     autoscaled: bool
     atomic: bool
+    queued: bool
     machine_type: str
     labels: dict[str, str]
     taints: tuple[dict[str, str], ...]
@@ -115,13 +111,15 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
     machine_type = config.get("machineType") or _DEFAULT_MACHINE
     accelerator = _accelerator(config)
     whole, usable = capacity(machine_type, accelerator), allocatable(machine_type, accelerator)
-    topology = (pool.get("placementPolicy") or {}).get("tpuTopology")
+    topology = (pool.get("placementPolicy") or {}).get("tpuTopology") or pool.get("placedTopology")
     pods = int((pool.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or _DEFAULT_PODS)
     disk = int(config.get("diskSizeGb") or _DEFAULT_DISK_GB)
     taints = [_taint(one) for one in config.get("taints") or []]
-    for device in whole.devices:
-        if all(taint["key"] != device for taint in taints):
-            taints.append({"key": device, "value": "present", "effect": "NoSchedule"})
+    own = [(device, "present") for device in whole.devices]
+    queued = bool((pool.get("queuedProvisioning") or {}).get("enabled"))
+    for key, value in [*own, *([(QUEUED_KEY, "true")] if queued else [])]:
+        if all(taint["key"] != key for taint in taints):
+            taints.append({"key": key, "value": value, "effect": "NoSchedule"})
     region = "-".join(cluster["location"].split("-")[:2])
     return Pool(
         full_name=f"{parent}/nodePools/{pool['name']}",
@@ -133,6 +131,7 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
         maximum=_limit(scaling, "totalMaxNodeCount", "maxNodeCount", len(zones)) if autoscaled else count,
         autoscaled=autoscaled,
         atomic=topology is not None,
+        queued=queued,
         machine_type=machine_type,
         labels=_labels(pool, machine_type, region, whole, topology),
         taints=tuple(taints),
@@ -211,12 +210,14 @@ def _labels(
 ) -> dict[str, str]:
     config = pool.get("config") or {}
     spot = bool(config.get("spot") or config.get("preemptible"))
+    flex_start = bool(config.get("flexStart"))
+    how = "spot" if spot else "flex-start" if flex_start else "standard"
     family = machine_type.partition("-")[0]
     labels = {
         POOL_LABEL: pool["name"],
         "cloud.google.com/gke-os-distribution": "cos",
         "cloud.google.com/machine-family": family,
-        "cloud.google.com/gke-provisioning": "spot" if spot else "standard",
+        "cloud.google.com/gke-provisioning": how,
         "iam.gke.io/gke-metadata-server-enabled": "true",
         "node.kubernetes.io/instance-type": machine_type,
         "beta.kubernetes.io/instance-type": machine_type,
@@ -226,10 +227,16 @@ def _labels(
     }
     if spot:
         labels["cloud.google.com/gke-spot"] = "true"
+    if flex_start:
+        labels["cloud.google.com/gke-flex-start"] = "true"
+    affinity = config.get("reservationAffinity") or {}
+    for reservation in affinity.get("values") or ():
+        labels["cloud.google.com/reservation-name"] = reservation
     for one in config.get("accelerators") or []:
         labels["cloud.google.com/gke-accelerator"] = one["acceleratorType"]
         labels["cloud.google.com/gke-accelerator-count"] = str(one["acceleratorCount"])
-    if chips := whole.devices.get("google.com/tpu"):
-        labels["cloud.google.com/gke-tpu-accelerator"] = _TPU_LABELS.get(family, family)
-        labels["cloud.google.com/gke-tpu-topology"] = topology or _ONE_HOST_TOPOLOGIES.get(chips, str(chips))
+    if TPU_RESOURCE in whole.devices:
+        accelerator = machine(machine_type).accelerator
+        labels["cloud.google.com/gke-tpu-accelerator"] = accelerator.type if accelerator else ""
+        labels["cloud.google.com/gke-tpu-topology"] = topology or single_host_topology(machine_type) or ""
     return labels | (config.get("labels") or {})

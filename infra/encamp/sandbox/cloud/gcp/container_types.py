@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud import container_shapes as shapes
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, labels_rule
+from encamp.sandbox.cloud.gcp.machine_rules import MACHINE_RULES, placed_topology
 from encamp.sandbox.cloud.gcp.model import ResourceType, Rule, pattern_rule, short
 from encamp.sandbox.cloud.gcp.network_types import network_name, subnetwork_name
 from encamp.sandbox.cloud.gcp.pool_rules import POOL_RULES
@@ -234,6 +235,7 @@ def _pool_facts(inputs: Properties, context: Context) -> dict[str, Any]:
         "currentNodeCount": max(count * len(locations), scaling.get("totalMinNodeCount") or 0),
         "version": inputs.get("version") or _VERSION,
         "instanceGroupUrls": groups,
+        "placedTopology": placed_topology(inputs, context),
     }
 
 
@@ -311,6 +313,7 @@ NODE_POOL: Final = ResourceType(
         DELETION_POLICY,
         pattern_rule("name", "name", _NAME, _NAME_SOURCE, _NAME_PROBLEM),
         *POOL_RULES,
+        *MACHINE_RULES,
     ),
     autoname="name",
 )  # fmt: skip

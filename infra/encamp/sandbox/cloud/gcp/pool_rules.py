@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _TOOLKIT = "github.com/GoogleCloudPlatform/cluster-toolkit modules/compute/gke-node-pool/main.tf (preconditions)"
 _REFERENCE = "cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools"
 _QUEUED = "cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"
-_TPU = "cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"
 _MAX_RUN = "cloud.google.com/compute/docs/instances/limit-vm-runtime"
 _LONGEST_RUN_SECONDS = 120 * 24 * 3600
 _LONGEST_FLEX_START_SECONDS = 7 * 24 * 3600
@@ -80,8 +79,8 @@ def _flex_start(inputs: Properties, _: Context) -> Problem:
         return None
     if (inputs.get("management") or {}).get("autoRepair", True):
         return "flex_start requires management.auto_repair to be false"
-    if inputs.get("nodeCount") is not None:
-        return "flex_start excludes node_count"
+    if inputs.get("nodeCount") is not None or _autoscaling(inputs) is None:
+        return "flex_start requires autoscaling and excludes node_count"
     return _unreserved(inputs, "flex_start")
 
 
@@ -115,26 +114,14 @@ def _spot(inputs: Properties, _: Context) -> Problem:
 
 
 def _compact(inputs: Properties, context: Context) -> Problem:
-    if (inputs.get("placementPolicy") or {}).get("type") != "COMPACT":
+    placement = inputs.get("placementPolicy") or {}
+    if placement.get("type") != "COMPACT" and not placement.get("policyName"):
         return None
     zones = inputs.get("nodeLocations") or []
     location = str(inputs.get("location") or context.zone or "")
     if len(zones) == 1 or (not zones and _ZONE.fullmatch(location)):
         return None
     return "COMPACT placement requires exactly one zone in node_locations"
-
-
-def _topology(inputs: Properties, _: Context) -> Problem:
-    placement = inputs.get("placementPolicy") or {}
-    topology = placement.get("tpuTopology")
-    if topology is None:
-        return None
-    machine = str(_config(inputs).get("machineType") or "")
-    if not machine.startswith(("ct", "tpu")):
-        return f"tpu_topology requires a TPU machine type, not {machine or 'the default one'}"
-    if not re.fullmatch(r"\d+(x\d+){1,2}", str(topology)):
-        return f"tpu_topology has the form 4x4 or 2x2x2, not {topology}"
-    return None
 
 
 def _run_duration(inputs: Properties, _: Context) -> Problem:
@@ -222,14 +209,13 @@ _C = "nodeConfig"
 POOL_RULES: Final = (
     _rule("static or autoscaled", _TOOLKIT, ("autoscaling", "nodeCount"), _scaling),
     _rule("autoscaling bounds", _REFERENCE + "#NodePoolAutoscaling", ("autoscaling",), _bounds),
-    _rule("flex-start", _TOOLKIT, (_C, "management", "nodeCount"), _flex_start),
+    _rule("flex-start", _TOOLKIT, (_C, "management", "nodeCount", "autoscaling"), _flex_start),
     _rule(
         "queued provisioning", _QUEUED, (_C, "queuedProvisioning", "autoscaling", "placementPolicy"),
         _queued_provisioning,
     ),
     _rule("spot", "cloud.google.com/kubernetes-engine/docs/concepts/spot-vms", (_C,), _spot, api=True),
     _rule("compact placement", _TOOLKIT, ("placementPolicy", "nodeLocations", "location"), _compact),
-    _rule("TPU topology", _TPU, ("placementPolicy", _C), _topology, api=True),
     _rule("run duration", f"{_MAX_RUN} (120 days), {_QUEUED} (7 days)", (_C,), _run_duration, api=True),
     _rule(
         "pods per node", "cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr",

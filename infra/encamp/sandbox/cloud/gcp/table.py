@@ -7,6 +7,7 @@ from typing import Final
 from encamp.sandbox.cloud.gcp.container_types import CLUSTER, NODE_POOL
 from encamp.sandbox.cloud.gcp.member_types import ACCOUNT_MEMBER, BUCKET_MEMBER, PROJECT_MEMBER
 from encamp.sandbox.cloud.gcp.network_types import NETWORK, ROUTER, ROUTER_NAT, SUBNETWORK
+from encamp.sandbox.cloud.gcp.policy_types import RESOURCE_POLICY
 from encamp.sandbox.cloud.gcp.project_types import ACCOUNT, REPOSITORY, SERVICE
 from encamp.sandbox.cloud.gcp.storage_types import BUCKET, BUCKET_OBJECT
 
@@ -18,6 +19,7 @@ TYPES: Final = {
         SUBNETWORK,
         ROUTER,
         ROUTER_NAT,
+        RESOURCE_POLICY,
         CLUSTER,
         NODE_POOL,
         REPOSITORY,

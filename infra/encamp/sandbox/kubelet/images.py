@@ -1,0 +1,37 @@
+"""What the process runtime refuses to run: a container that is to run what its image holds.
+
+Containers are processes of this machine here, without images. A replica with a set-up of encamp's brings all that it
+runs; one that is annotated as running its image would run something else, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Set by encamp on pods whose image brings the program.
+ANNOTATION = "encamp.dev/runs-image"
+REASON = "ContainerRuntimeMissing"
+#: The shell's code for a command that cannot be executed; permanent, so that nobody tries again.
+EXIT_CODE = 126
+_BUILT_IN = re.compile(r"(^|/)cloud-ml-algos/([^:@/]+)")
+
+
+def refusal(pod: Mapping[str, Any]) -> str | None:
+    """Why a pod is not started; None where it can be."""
+    if (pod["metadata"].get("annotations") or {}).get(ANNOTATION) != "true":
+        return None
+    image = pod["spec"]["containers"][0].get("image", "")
+    if found := _BUILT_IN.search(image):
+        return (
+            f"{image} is the built-in algorithm {found[2]} of AI Platform: its image is no longer published, and "
+            "encamp brings no replacement of it yet. Train with code of your own: give packageUris and pythonModule "
+            "with a runtimeVersion"
+        )
+    return (
+        f"{image} is a custom container, and this sandbox runs processes, not images. Run the job on GKE, or give "
+        "packageUris and pythonModule, beside the image or with a runtimeVersion: they run here"
+    )
