@@ -99,11 +99,15 @@ class JobAccess(pulumi.ComponentResource):
 def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
     """The IAM condition that limits a bucket role to the objects below the grant's prefix, and to listing them.
 
-    Listing is a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
+    The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
     ``objectListPrefix``).
     """
     # Strings of the Common Expression Language are written as JSON's are.
-    start = json.dumps(f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}")
+    start = f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}"
     asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
-    expression = f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(grant.prefix)})"
-    return {"title": "below-the-job", "expression": expression}
+    allowed = (
+        f"resource.name.startsWith({json.dumps(start)})",
+        f"resource.name == {json.dumps(start.rstrip('/'))}",
+        f"{asked}.startsWith({json.dumps(grant.prefix)})",
+    )
+    return {"title": "below-the-job", "expression": " || ".join(allowed)}
