@@ -142,6 +142,6 @@ def cluster(kubernetes: Any) -> Iterator[Cluster]:
     opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def until() -> Any:
     return _servers().until
