@@ -38,9 +38,29 @@ def test_a_committed_stack_declares_what_its_golden_says(path: Path, *, rewrite_
             assert set(inputs.pop("data")) == {"bootstrap.py", "bootstrap.json"}
         if key.startswith("kubernetes:jobset"):
             assert inputs.pop("spec")["replicatedJobs"]
-    golden = Path(__file__).with_name("golden") / f"{stack}.yaml"
+    _compare(resources, stack, rewrite=rewrite_goldens)
+
+
+@pytest.mark.parametrize(
+    "case", ["identity-direct", "storage-own-bucket", "storage-given-bucket", "storage-given-account"]
+)
+def test_a_jobs_storage_and_identity_are_what_its_golden_says(case: str, *, rewrite_goldens: bool) -> None:
+    rooms = ("gcp:storage", "gcp:projects", "gcp:serviceaccount", "kubernetes:core/v1:ServiceAccount")
+    resources = {key: inputs for key, inputs in registered(f"golden/{case}").items() if key.startswith(rooms)}
+    _compare(resources, case, rewrite=rewrite_goldens)
+
+
+def test_a_bucket_that_stays_is_not_labelled_as_what_is_taken_down() -> None:
+    own = registered("golden/storage-own-bucket")["gcp:storage/bucket:Bucket results"]
+    assert set(own["labels"]) == {"encamp-owner", "encamp-environment", "encamp-results"}
+    # Seven days after the end of a job that may take seven days, and a little.
+    assert own["lifecycleRules"] == [{"action": {"type": "Delete"}, "condition": {"age": 15}}]
+
+
+def _compare(resources: dict[str, dict[str, Any]], name: str, *, rewrite: bool) -> None:
+    golden = Path(__file__).with_name("golden") / f"{name}.yaml"
     written = yaml.safe_dump(resources, sort_keys=True, width=110, allow_unicode=True)
-    if rewrite_goldens:
+    if rewrite:
         golden.write_text(written)
     assert yaml.safe_load(golden.read_text()) == yaml.safe_load(written)
 
