@@ -83,3 +83,29 @@ def test_sections_with_the_same_fields_are_spelled_out_once() -> None:
     assert paths["trainingInput.workerConfig"].same_as == "trainingInput.masterConfig"
     assert "trainingInput.workerConfig.imageUri" not in paths
     assert "trainingInput.masterConfig.imageUri" in paths
+
+
+REPLICA = "acceleratorConfig imageUri containerCommand containerArgs tpuTfVersion diskConfig"
+FIELDS = {
+    "": "jobId trainingInput labels encamp",
+    "trainingInput": "scaleTier region packageUris pythonModule runtimeVersion pythonVersion args jobDir masterType "
+    "workerType parameterServerType evaluatorType workerCount parameterServerCount evaluatorCount masterConfig "
+    "workerConfig parameterServerConfig evaluatorConfig useChiefInTfConfig enableWebAccess serviceAccount network "
+    "encryptionConfig scheduling hyperparameters nasJobSpec",
+    "trainingInput.masterConfig": REPLICA,
+    "trainingInput.evaluatorConfig": REPLICA,
+    "trainingInput.workerConfig.acceleratorConfig": "type count",
+    "trainingInput.workerConfig.diskConfig": "bootDiskType bootDiskSizeGb",
+    "trainingInput.scheduling": "maxRunningTime maxWaitTime priority resilientToWorkerRestart strategy",
+    "trainingInput.encryptionConfig": "kmsKeyName",
+    "trainingInput.hyperparameters": "goal params maxTrials maxParallelTrials maxFailedTrials hyperparameterMetricTag "
+    "algorithm enableTrialEarlyStopping resumePreviousJobId",
+    "trainingInput.hyperparameters.params": "parameterName type minValue maxValue categoricalValues discreteValues "
+    "scaleType",
+}
+
+
+@pytest.mark.parametrize("section", FIELDS, ids=str)
+def test_every_field_that_ai_platform_took_is_there(section: str) -> None:
+    there = {path.rpartition(".")[2] for path, field in job_fields().items() if field.parent == section}
+    assert there == set(FIELDS[section].split())

@@ -245,7 +245,7 @@ def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> s
     value = detail["input"]
     if detail["type"] == "list_type" and isinstance(value, str):
         return f"write a list: [{value}]" if len(value) <= _LONGEST_SHOWN else "write a list"
-    if detail["type"] == "bool_type" and value in {"true", "false"}:
+    if detail["type"] == "bool_type" and value in ("true", "false"):
         return f"write {value} without quotes"
     if last in _DURATIONS and isinstance(value, int) and not isinstance(value, bool):
         return f'write "{value}s": seconds with an s'
