@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.errors import PlanError
+from encamp.errors import PlanError, UsageError
+from encamp.plan.rendering import render_text
+from encamp.spec.ai_platform import ai_platform, version_key
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -76,3 +78,66 @@ def python_warning(found: RuntimeImage, runtime_version: str, python_version: st
             f"the image {found.image} has Python {found.python}"
         )
     return None
+
+
+@dataclass(frozen=True)
+class RuntimeBuild:
+    """How the image of a runtime version is built where none exists.
+
+    Attributes:
+        base: TensorFlow's own image, for the system and CUDA.
+        packages: what pip installs into the Python asked for.
+        tag: what the built image may be tagged.
+    """
+
+    version: str
+    python: str
+    gpu: bool
+    base: str
+    packages: tuple[str, ...]
+    micromamba: str
+    tag: str
+
+
+def runtime_build(version: str, python: str | None, *, gpu: bool) -> RuntimeBuild:
+    """What builds a runtime version's image with a Python, by default the newest that the version had.
+
+    Raises:
+        UsageError: there was no such runtime version, or it had no such Python.
+    """
+    known = ai_platform().runtime_versions
+    found = known.get(version)
+    if found is None:
+        raise UsageError(f"there was no runtime version {version!r}", hint=f"one of {', '.join(known)}")
+    chosen = python or max(found.pythons, key=version_key)
+    if chosen not in found.pythons:
+        raise UsageError(
+            f"runtime version {version} had no Python {chosen}", hint=f"it had {' and '.join(found.pythons)}"
+        )
+    table = data_file("runtimes")["build"]
+    pins = table["pins"].get(version, [])
+    pinned = {pin.partition("==")[0] for pin in pins}
+    named_gpu = gpu and version_key(version) <= version_key(table["gpuPackageUpTo"])
+    return RuntimeBuild(
+        version=version,
+        python=chosen,
+        gpu=gpu,
+        base=runtime_image(version, chosen, gpu=gpu).image,
+        packages=(
+            f"tensorflow{'-gpu' if named_gpu else ''}=={found.tensorflow}.*",
+            *(name for name in table["packages"] if name not in pinned),
+            *pins,
+            *(
+                each["requirement"]
+                for each in table["constraints"]
+                if version_key(version) <= version_key(each["upTo"])
+            ),
+        ),
+        micromamba=table["micromamba"],
+        tag=f"{version}-py{chosen}{'-gpu' if gpu else ''}",
+    )
+
+
+def containerfile(build: RuntimeBuild) -> str:
+    """The Containerfile of a runtime version's image."""
+    return render_text("Containerfile.j2", build=build)

@@ -6,21 +6,17 @@ What was rendered is parsed again and must say what the plan means.
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from encamp.errors import PlanError
 from encamp.plan.manifest_views import account_view, files_view, job_set_view, request_views
+from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
 if TYPE_CHECKING:
-    import jinja2
-
     from encamp.plan.manifest_views import JobSetView
     from encamp.plan.model import JobPlan
 
@@ -30,8 +26,6 @@ LONGEST_STRING = 131_072
 LARGEST_OBJECT = 1_400_000
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Characters that JSON writes as they are and YAML refuses or folds.
-_UNSAFE = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -93,28 +87,8 @@ def render_manifests(plan: JobPlan) -> Manifests:
     return manifests
 
 
-def to_json(value: Any) -> str:
-    """JSON that YAML reads back as the same value."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    import jinja2  # noqa: PLC0415 - `encamp plan` and `validate` render nothing
-
-    found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource("templates")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - YAML, not HTML: every value goes through to_json
-        keep_trailing_newline=True,
-    )
-    found.filters["tojson"] = to_json
-    return found
-
-
 def _render(template: str, **values: Any) -> dict[str, Any]:
-    text = _environment().get_template(template).render(**values)
+    text = render_text(template, **values)
     data: dict[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506 - the safe loader, in C where there is one
     return data
 
