@@ -7,6 +7,7 @@ import io
 import tarfile
 import zipfile
 import zlib
+from stat import S_IFREG
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
@@ -78,7 +79,8 @@ def normal_wheel(content: bytes) -> bytes:
     """The same wheel, without what depends on the day and the machine of its making."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         found = {
-            entry.filename: (archive.read(entry), 0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
+            # pip looks for the bits of a regular file before it makes a script executable.
+            entry.filename: (archive.read(entry), S_IFREG | (0o755 if entry.external_attr >> 16 & 0o100 else 0o644))
             for entry in archive.infolist()
             if not entry.is_dir()
         }
