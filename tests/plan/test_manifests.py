@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from encamp.errors import PlanError
 from encamp.plan.cluster import cluster_spec, tf_config
 from encamp.plan.manifest_views import escaped
-from encamp.plan.manifests import render_manifests, to_json
+from encamp.plan.manifests import render_manifests
+from encamp.plan.rendering import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
