@@ -1,0 +1,246 @@
+"""The flags of the old submit client, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+import yaml
+
+from encamp.cli.job_flags import FLAGS, JobCommand, flag_names
+from encamp.cli.main import main
+from encamp.spec.job import TrainingJobSpec
+from encamp.spec.loading import parse_document
+from encamp.spec.reading import Reading, read_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from encamp.cli.job_input import JobInput
+
+BASE = ("--region", "us-central1", "--runtime-version", "2.11", "--python-version", "3.7")
+TRAINER = ("--package-path", "trainer", "--module-name", "trainer.task")
+FILE = {
+    "trainingInput": {
+        "region": "us-east1",
+        "runtimeVersion": "2.11",
+        "pythonVersion": "3.7",
+        "pythonModule": "trainer.task",
+        "packageUris": ["gs://bucket/old.tar.gz"],
+        "args": ["--old"],
+    },
+    "labels": {"kept": "no"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory with a trainer, and a cache of the test's own."""
+    (tmp_path / "work" / "trainer").mkdir(parents=True)
+    (tmp_path / "work" / "trainer" / "__init__.py").write_text("")
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("ENCAMP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("ENCAMP_ENVIRONMENT", raising=False)
+
+
+@pytest.fixture
+def encamp(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: words in; exit code, output and errors out."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["encamp", *words])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def job_of(*words: str) -> dict[str, Any]:
+    """The job that a command line describes, as data."""
+    found: list[JobInput] = []
+
+    @click.command(cls=JobCommand)
+    def command(job: JobInput) -> None:
+        found.append(job)
+
+    command.main([*words], standalone_mode=False)
+    return found[0].load(None, suffix="now").job.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def write(path: Path, **encamp: Any) -> str:
+    path.write_text(yaml.safe_dump({**FILE, **({"encamp": encamp} if encamp else {})}))
+    return str(path)
+
+
+def test_flags_alone_are_a_job() -> None:
+    job = job_of(*TRAINER, *BASE, "--", "--epochs=2", "--", "x")
+    assert job["jobId"] == "trainer_now"
+    assert job["encamp"]["packagePath"] == "trainer"
+    assert job["trainingInput"]["pythonModule"] == "trainer.task"
+    assert job["trainingInput"]["args"] == ["--epochs=2", "--", "x"]
+
+
+def test_every_flag_sets_its_field() -> None:
+    words = """--master-image-uri gcr.io/p/i --scale-tier custom --master-machine-type n1-standard-8
+        --master-accelerator type=nvidia-tesla-t4,count=1 --worker-count 2 --worker-machine-type n1-standard-4
+        --worker-image-uri gcr.io/p/w --parameter-server-count 1 --parameter-server-machine-type n1-standard-4
+        --evaluator-count 1 --evaluator-machine-type n1-standard-4 --evaluator-accelerator count=1,type=nvidia-tesla-t4
+        --use-chief-in-tf-config true --labels a=b,c=d --service-account me@p.iam.gserviceaccount.com
+        --network projects/1/global/networks/n --enable-web-access --job-dir gs://bucket/out --region us-central1
+        --kms-key k --kms-keyring r --kms-location us-central1 --kms-project p"""
+    job = job_of(*words.split())
+    training = job["trainingInput"]
+    assert training["scaleTier"] == "CUSTOM"
+    assert training["masterConfig"]["acceleratorConfig"] == {"type": "NVIDIA_TESLA_T4", "count": 1}
+    assert training["evaluatorConfig"]["acceleratorConfig"] == {"type": "NVIDIA_TESLA_T4", "count": 1}
+    assert training["workerConfig"] == {"imageUri": "gcr.io/p/w"}
+    assert [training[f"{role}Count"] for role in ("worker", "parameterServer", "evaluator")] == [2, 1, 1]
+    assert (training["masterType"], training["parameterServerType"]) == ("n1-standard-8", "n1-standard-4")
+    assert (training["useChiefInTfConfig"], training["enableWebAccess"]) == (True, True)
+    assert training["encryptionConfig"]["kmsKeyName"] == "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
+    assert training["jobDir"] == "gs://bucket/out"
+    assert job["labels"] == {"a": "b", "c": "d"}
+
+
+def test_every_flag_names_a_field_of_the_job() -> None:
+    for path, flag in flag_names().items():
+        data: Any = "x"
+        for part in reversed(path):
+            data = {part: data}
+        reading = Reading(parse_document(b"a: b", source="test"))
+        read_model(TrainingJobSpec, data, reading)
+        assert not [problem for problem in reading.problems if "unknown" in problem.message], flag
+    assert len({flag.name for flag in FLAGS}) == len(FLAGS)
+
+
+@pytest.mark.parametrize("option", [(), ("--config",)])
+def test_flags_win_over_the_file(tmp_path: Path, option: tuple[str, ...]) -> None:
+    path = write(tmp_path / "one.yaml")
+    job = job_of(*option, path, "--region", "us-west1", "--labels", "new=yes", "--", "--new")
+    assert (job["trainingInput"]["region"], job["labels"]) == ("us-west1", {"new": "yes"})
+    assert job["trainingInput"]["args"] == ["--new"]
+    assert job["trainingInput"]["packageUris"] == ["gs://bucket/old.tar.gz"]
+    assert job["jobId"] == "one_now"
+
+
+def test_packages_are_those_in_buckets_and_those_here(tmp_path: Path) -> None:
+    job = job_of(write(tmp_path / "j.yaml"), "--packages", "gs://bucket/new.tar.gz,mine.whl,sub/other.zip")
+    assert job["trainingInput"]["packageUris"] == ["gs://bucket/new.tar.gz"]
+    assert job["encamp"]["packages"] == ["mine.whl", "sub/other.zip"]
+
+
+def test_folders_of_file_and_flags_come_together(tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "a.zip").write_bytes(b"no zip")
+    path = write(tmp_path / "jobs" / "job.yaml", packages=["a.zip"])
+    assert job_of(path, "--package-path", "trainer")["encamp"] == job_of(path)["encamp"] | {
+        "packages": ["jobs/a.zip"],
+        "packagePath": "work/trainer",
+    }
+    code, _, err = encamp("plan", path, "--package-path", "trainer")
+    assert (code, "a.zip cannot be read" in err) == (2, True)
+
+
+def test_a_link_of_the_file_does_not_leave_its_folder(
+    tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]
+) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "secret.zip").write_bytes(b"")
+    (tmp_path / "jobs" / "a.zip").symlink_to(tmp_path / "secret.zip")
+    path = write(tmp_path / "jobs" / "job.yaml", packages=["a.zip"])
+    code, _, err = encamp("plan", path, "--package-path", "trainer")
+    assert (code, "leads out" in err) == (2, True)
+
+
+def test_a_trainer_elsewhere_is_packed(tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]) -> None:
+    path = write(tmp_path / "job.yaml")
+    (tmp_path / "deep").mkdir()
+    code, out, err = encamp("manifests", path, "--package-path", str(tmp_path / "work" / "trainer"))
+    assert code == 0, err
+    config_map = next(one for one in yaml.safe_load_all(out) if one["kind"] == "ConfigMap")
+    packages = json.loads(config_map["data"]["bootstrap.json"])["packages"]
+    assert [uri.rpartition("/")[2] for uri in packages] == ["old.tar.gz", "trainer-0.0.0-py3-none-any.whl"]
+
+
+def test_packages_go_to_the_staging_bucket(encamp: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = encamp("plan", *TRAINER, *BASE, "--staging-bucket", "gs://mine", "--job-id", "j")
+    assert code == 0, err
+    assert "package  gs://mine/j/" in out
+    assert "roles/storage.objectViewer on gs://mine/" in out
+
+
+def test_requirements_reach_the_replicas(encamp: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, _ = encamp("manifests", *TRAINER, *BASE, "--requirement", "a>=1", "--requirement", "b", "--job-id", "j")
+    config_map = next(one for one in yaml.safe_load_all(out) if one["kind"] == "ConfigMap")
+    assert json.loads(config_map["data"]["bootstrap.json"])["requirements"] == ["a>=1", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (("--region", "nowhere"), "--region"),
+        (("--scale-tier", "huge"), "--scale-tier"),
+        (("--worker-count", "many"), "--worker-count"),
+        (("--staging-bucket", "gs://bucket/folder"), "--staging-bucket"),
+        (("--requirement", "-r file"), "--requirement"),
+        (("--packages", "a.egg"), "--packages"),
+        (("--labels", "A=b"), "--labels"),
+        (("--job-dir", "out"), "--job-dir"),
+    ],
+)
+def test_a_problem_names_the_flag(
+    encamp: Callable[..., tuple[int, str, str]], words: tuple[str, ...], flag: str
+) -> None:
+    code, out, _ = encamp("validate", *TRAINER, *BASE, *words, "--format", "json")
+    paths = {problem["path"] for problem in json.loads(out)["problems"]}
+    assert (code, flag in paths) == (2, True), out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no job is named"),
+        (("a.yaml", "--config", "b.yaml"), "--config: names a second file"),
+        (("--master-accelerator", "nvidia-tesla-t4"), "--master-accelerator: 'nvidia-tesla-t4' must be KEY=VALUE"),
+        (("--master-accelerator", "type=x"), "--master-accelerator: must be type=TYPE,count=NUMBER"),
+        (("--labels", "a=1,a=2"), "--labels: names a twice"),
+        (("--use-chief-in-tf-config", "maybe"), "must be true or false"),
+        (("--kms-key", "k", "--kms-location", "l"), "needs --kms-keyring, --kms-project"),
+        (("--kms-project", "p"), "--kms-project: says nothing without --kms-key"),
+        (("--package-path", "nowhere", "--module-name", "a.b", *BASE), "there is no folder 'nowhere'"),
+    ],
+)
+def test_a_flag_that_says_nothing_is_refused(
+    encamp: Callable[..., tuple[int, str, str]], words: tuple[str, ...], said: str
+) -> None:
+    code, _, err = encamp("plan", *words)
+    assert (code, said in err) == (2, True), err
+
+
+def test_validate_builds_nothing(encamp: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "work" / "setup.py").write_text("open('ran', 'w')")
+    code, out, _ = encamp("validate", *TRAINER, *BASE)
+    assert (code, "the command line: valid" in out) == (0, True)
+    assert not (tmp_path / "work" / "ran").exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_two_packages_of_one_name_are_refused(encamp: Callable[..., tuple[int, str, str]]) -> None:
+    name = "trainer-0.0.0-py3-none-any.whl"
+    code, _, err = encamp("plan", *TRAINER, *BASE, "--packages", f"gs://bucket/{name}")
+    assert (code, f"two packages are called {name}" in err) == (2, True)
+
+
+def test_help_has_sections(encamp: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, _ = encamp("run", "--help")
+    for words in ("[JOB.yaml] [-- ARGS...]", "Code (instead", "Machines (instead", "--evaluator-machine-type"):
+        assert words in out
