@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
 
 
+_PACKAGES = "upload it, or correct trainingInput.packageUris"
+
+
 def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     """Check what the job needs to be there, and return what may go wrong nevertheless.
 
@@ -72,11 +75,11 @@ class _Check:
         uris = {uri for group in self._plan.groups for uri in group.package_uris} - local
         for uri in sorted(uris):
             bucket, _, name = uri.removeprefix("gs://").partition("/")
-            if not self._there(bucket, f"the package {uri}"):
+            if not self._there(bucket, f"the package {uri}", hint=_PACKAGES):
                 continue
             held = self._buckets.holds(bucket, name)
             if held is False:
-                self._problem(f"there is no package {uri}", "upload it, or correct trainingInput.packageUris")
+                self._problem(f"there is no package {uri}", _PACKAGES)
             elif held is None:
                 self.warnings.append(f"whether {uri} is there cannot be told: you may not read it")
             if not self._granted(bucket):
@@ -98,13 +101,15 @@ class _Check:
     def _granted(self, bucket: str) -> bool:
         return any(grant.bucket == bucket for grant in self._plan.identity.grants)
 
-    def _there(self, bucket: str, what: str) -> bool:
+    def _there(self, bucket: str, what: str, hint: str | None = None) -> bool:
         if bucket in self._made:
             return True
         if self._buckets.find(bucket) is None:
             if bucket not in self._missing:
                 create = f"gcloud storage buckets create gs://{bucket} --location={self._plan.region}"
-                self._problem(f"there is no bucket gs://{bucket} for {what}", f"`{create}`, or correct its name")
+                self._problem(
+                    f"there is no bucket gs://{bucket} for {what}", hint or f"`{create}`, or correct its name"
+                )
             self._missing.add(bucket)
             return False
         return True

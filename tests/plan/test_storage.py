@@ -69,7 +69,8 @@ def test_a_given_account_gets_nothing_on_a_given_bucket() -> None:
 
 @pytest.mark.parametrize("account", [None, "trainer@project-1.iam.gserviceaccount.com"])
 def test_a_bucket_of_the_jobs_own_is_granted_whole(account: str | None) -> None:
-    plan = planned({"storage": {"kind": "OWN_BUCKET"}}, **({"serviceAccount": account} if account else {}))
+    encamp = {"storage": {"kind": "OWN_BUCKET"}}
+    plan = planned(encamp, serviceAccount=account) if account else planned(encamp)
     own = plan.storage.results_bucket
     assert own is not None
     assert plan.storage.job_dir == f"gs://{own}/output"

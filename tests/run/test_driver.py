@@ -5,7 +5,8 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from encamp.plan.model import (
 from encamp.run.context import Context
 from encamp.run.driver import JobRequest, run_job
 from encamp.run.reap import Verdict, reap
+from encamp.run.receipt import receipt_text
 from encamp.run.states import State
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ LABELS = {"encamp-job": "j", "encamp-owner": "o", "encamp-environment": "sandbox
 EMAIL = "j@p.iam.gserviceaccount.com"
 
 
-def _plan() -> JobPlan:
+def _plan(**storage: Any) -> JobPlan:
     group = ReplicaGroupPlan(
         role=Role.MASTER,
         count=1,
@@ -65,7 +67,7 @@ def _plan() -> JobPlan:
         cluster=ClusterPlan({}),
         node_pools=(),
         identity=IdentityPlan(EMAIL, "j", "j", ()),
-        storage=StoragePlan("artifacts", "jobs/job_1/", None, "scratch"),
+        storage=replace(StoragePlan("artifacts", "jobs/job_1/", None, "scratch"), **storage),
         limits=LimitsPlan(60, None, 0, 0, 120),
         labels=LABELS,
         training_input={},
@@ -86,8 +88,8 @@ class World:
     def script(self, name: str, **data: Any) -> None:
         (self.folder / "engine" / f"{name}.json").write_text(json.dumps(data))
 
-    def run(self) -> RunResult:
-        return run_job(JobRequest(_plan(), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context)
+    def run(self, **storage: Any) -> RunResult:
+        return run_job(JobRequest(_plan(**storage), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context)
 
     def trains(self, code: int | None, role: str = "master") -> None:
         """The state of the cluster once ``up`` has returned: one replica that runs, or has ended."""
@@ -241,6 +243,49 @@ def test_a_destroy_that_fails_once_is_tried_again(world: World) -> None:
     world.script("destroy", error="cluster is busy", times=1)
     result = world.run()
     assert (result.exit_code, list(world.stacks)) == (ExitCode.OK, ["sandbox"])
+
+
+OWN = {"results_bucket": "own", "job_dir": "gs://own/output", "results_days": 7}
+
+
+def test_a_bucket_of_the_jobs_own_stays_with_its_results_until_its_term(world: World) -> None:
+    world.google.add_bucket("own", **{"encamp-results": "j"})
+    world.google.objects["own", "output/model"] = b"model"
+    world.trains(0)
+    result = world.run(**OWN)
+    receipt = world.stored("receipt.json")
+    assert (result.left, receipt["left"]) == ((), ["bucket gs://own with the job's results"])
+    assert receipt["results"]["jobDir"] == "gs://own/output"
+    assert f"kept until   {receipt['results']['until']}" in receipt_text(receipt)
+    assert reap(world.context) == []
+    in_a_week = time.time() + 7 * 86_400 + 60
+    (would,) = reap(world.context, dry_run=True, clock=lambda: in_a_week)
+    assert (would.verdict, "own" in world.google.buckets) == (Verdict.WOULD_EXPIRE, True)
+    (finding,) = reap(world.context, clock=lambda: in_a_week)
+    assert (finding.job, finding.verdict) == ("job_1", Verdict.EXPIRED)
+    assert list(world.google.buckets) == ["artifacts"]
+    assert list(world.google.objects) == [("artifacts", "jobs/job_1/receipt.json")]
+    with pytest.raises(UsageError, match="never used again"):
+        world.run(**OWN)
+
+
+def test_a_job_that_fails_without_results_leaves_no_bucket(world: World) -> None:
+    world.google.add_bucket("own", **{"encamp-results": "j"})
+    world.google.objects["own", "output/"] = b""
+    world.trains(7)
+    assert world.run(**OWN).exit_code == ExitCode.JOB_FAILED
+    assert list(world.google.buckets) == ["artifacts"]
+    receipt = world.stored("receipt.json")
+    assert (receipt["left"], receipt["results"]["bucket"]) == ([], None)
+
+
+def test_a_job_whose_job_dir_is_nowhere_is_refused_and_leaves_no_trace(world: World) -> None:
+    world.trains(0)
+    with pytest.raises(UsageError, match="there is no bucket gs://absent"):
+        world.run(job_dir="gs://absent/out")
+    assert _record(world) is None
+    assert list(world.stacks) == ["sandbox"]
+    assert world.google.objects == {}
 
 
 def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(

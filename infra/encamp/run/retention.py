@@ -7,6 +7,7 @@ checked before it is deleted: a bucket must carry the job's own label, and a pre
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -131,10 +132,9 @@ def _delete_own_bucket(storage: Storage, one: Expired) -> None:
 
 
 def _mark(receipt: bytes | None, one: Expired, now: datetime) -> dict[str, Any]:
-    try:
+    known: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
         known = json.loads(receipt or b"{}")
-    except ValueError:
-        known = {}
     kept = {key: known[key] for key in _REMEMBERED if key in known}
     outcome = kept.get("outcome") or {}
     if outcome:
