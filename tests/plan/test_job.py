@@ -232,3 +232,12 @@ def test_an_environment_is_planned_as_it_is_written(environment: EnvironmentSpec
         "sandbox-encamp-artifacts",
     )
     assert plan.labels == {"encamp-owner": "encamp", "encamp-environment": "sandbox"}
+
+
+def test_what_no_container_installs_is_a_warning(plan_input: Callable[..., JobPlan]) -> None:
+    image = {"masterConfig": {"imageUri": "europe-docker.pkg.dev/p/r/i"}}
+    uris = {"packageUris": ["gs://packages/a.tar.gz"]}
+    plan = plan_input(**image, **uris)
+    assert any("not installed: packageUris" in warning for warning in plan.warnings)
+    plan = plan_input(**image, **uris, pythonModule="a.b")
+    assert not any("not installed" in warning for warning in plan.warnings)

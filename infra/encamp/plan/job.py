@@ -31,7 +31,7 @@ from encamp.plan.model import (
     ReplicaGroupPlan,
 )
 from encamp.plan.names import short_name
-from encamp.plan.packages import distinct_names
+from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pools import node_pools
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
@@ -205,6 +205,7 @@ def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Se
     for field, value in (("network", training_input.network), ("encryptionConfig", training_input.encryption_config)):
         if value is not None:
             found.append(f"{field} is checked, but the environment's own is used by this version")
+    found.extend(idle_package_warnings(job, containers))
     if any(re.search(r"/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
         found.append("images of AI Platform itself may be gone; the job fails to start if they are")
     return found

@@ -9,6 +9,9 @@ from encamp.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from encamp.plan.containers import Container
+    from encamp.spec.job import TrainingJobSpec
+
 
 def distinct_names(uris: Sequence[str]) -> None:
     """Refuse two packages of one file name, as the old client did: the second would hide the first.
@@ -26,3 +29,19 @@ def distinct_names(uris: Sequence[str]) -> None:
                 hint="rename one of them, or leave one out",
             )
         seen[name] = uri
+
+
+def idle_package_warnings(job: TrainingJobSpec, containers: Sequence[Container]) -> list[str]:
+    """What is named for installation where no container has a set-up: a custom container runs as it is."""
+    if any(container.interpreter is not None for container in containers):
+        return []
+    fields = {
+        "packageUris": job.training_input.package_uris,
+        "encamp.packagePath": job.encamp.package_path,
+        "encamp.packages": job.encamp.packages,
+        "encamp.requirements": job.encamp.requirements,
+    }
+    named = [field for field, value in fields.items() if value]
+    if not named:
+        return []
+    return [f"not installed: {', '.join(named)}; a custom container without pythonModule runs as its image says"]
