@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 from encamp.cli import new
 from encamp.cli.main import cli, main
 from encamp.errors import ExitCode, UsageError
-from encamp.spec.new_job import FRAMEWORKS
+from encamp.spec.new_job import FRAMEWORKS, trainer_files
 from encamp.spec.training import ScaleTier
 
 if TYPE_CHECKING:
@@ -98,6 +99,33 @@ def test_new_leaves_a_file_alone(tmp_path: Path) -> None:
 def test_new_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="make its folder first"):
         ran("new", "--output", str(tmp_path / "a" / "job.yaml"))
+
+
+@pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each != "pytorch"])
+def test_the_first_trainer_trains(framework: str, tmp_path: Path) -> None:
+    ran("new", "--framework", framework, "--trainer", "--output", str(tmp_path / "job.yaml"))
+    words = [sys.executable, "-m", "trainer.task", "--epochs=8", "--job-dir", "out"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = re.search(r"^accuracy: ([0-9.]+)$", found.stdout, re.MULTILINE)
+    assert said is not None
+    assert float(said[1]) > 0.85
+    assert [path.stat().st_size > 0 for path in (tmp_path / "out").glob("model.*")] == [True]
+
+
+def test_every_framework_has_a_trainer_that_python_reads() -> None:
+    for framework in FRAMEWORKS:
+        files = trainer_files(framework)
+        assert files.keys() == {"__init__.py", "task.py", "model.py"}
+        assert {"NAME", "train"} <= set(compile(files["model.py"], framework, "exec").co_names)
+
+
+def test_new_leaves_a_trainer_alone(tmp_path: Path) -> None:
+    (tmp_path / "trainer").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        ran("new", "--trainer", "--output", str(tmp_path / "job.yaml"))
+    with pytest.raises(UsageError, match="- writes none"):
+        ran("new", "--trainer", "--output", "-")
+    assert [path.name for path in tmp_path.iterdir()] == ["trainer"]
 
 
 def test_new_on_stdout_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

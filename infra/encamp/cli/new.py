@@ -30,7 +30,10 @@ FRAMEWORKS = ("tensorflow", "pytorch", "scikit-learn", "xgboost")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), default="tensorflow", show_default=True)
 @click.option("--workers", type=int, default=0, metavar="N", help="Workers beside the master.")
 @click.option("--output", metavar="FILE", default="job.yaml", show_default=True, help="File to write, - for stdout.")
-def command(tier: str | None, accelerator: str | None, framework: str, workers: int, output: str) -> None:
+@click.option("--trainer", is_flag=True, help="Also write a first trainer package beside the file.")
+def command(
+    tier: str | None, accelerator: str | None, framework: str, workers: int, output: str, *, trainer: bool
+) -> None:
     """Write a job file for a tier, an accelerator and a framework, with a comment on each part.
 
     A file that exists is left alone. Outside a checkout of encamp the JSON Schema for editors is written beside it.
@@ -43,10 +46,17 @@ def command(tier: str | None, accelerator: str | None, framework: str, workers: 
     choices = Choices(ScaleTier(tier.upper()) if tier else None, _accelerator(accelerator), framework, workers)
     text = render(new_job(choices, file=str(path), schema=schema))
     if output == _STDOUT:
+        if trainer:
+            raise UsageError("--trainer writes files, and - writes none", hint="name a file with --output")
         click.echo(text, nl=False)
         return
+    folder = path.parent / "trainer"
+    if trainer and folder.exists():
+        raise UsageError("exists already, and is left alone", where=str(folder), hint="drop --trainer")
     _write(path, text)
-    click.echo(f"{path} is written; its code goes into {path.parent / 'trainer'}, as trainer/task.py")
+    if trainer:
+        _write_trainer(folder, framework)
+    click.echo(f"{path} is written; its code {'is in' if trainer else 'goes into'} {folder}, in task.py")
     click.echo(f"next: encamp plan {path}")
 
 
@@ -73,6 +83,14 @@ def _schema_of(path: Path) -> str:
     if checkout is not None and folder.is_relative_to(checkout):
         return Path(os.path.relpath(checkout / "docs" / _SCHEMA, folder)).as_posix()
     return _SCHEMA
+
+
+def _write_trainer(folder: Path, framework: str) -> None:
+    from encamp.spec.new_job import trainer_files  # noqa: PLC0415
+
+    folder.mkdir()
+    for name, text in trainer_files(framework).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -41,7 +41,9 @@ _TIERS: Mapping[ScaleTier, str] = {
 #: Where a framework is not in the images of the runtime versions.
 _IMAGES = {"pytorch": "pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"}
 _TPU_IMAGE = "python:3.11"
-_REQUIREMENTS = {"pytorch": ("torch>=2",), "scikit-learn": ("scikit-learn",), "xgboost": ("xgboost", "scikit-learn")}
+_REQUIREMENTS = {"pytorch": ("torch>=2",), "xgboost": ("xgboost",)}
+#: What the first trainer needs: its data, and the client that writes the job dir.
+_OF_THE_TRAINER = ("scikit-learn", "google-cloud-storage")
 _TPU_REQUIREMENTS = {"tensorflow": ("tensorflow-tpu",), "pytorch": ("torch>=2", "torch-xla[tpu]>=2")}
 
 
@@ -182,9 +184,9 @@ def _region(accelerator: GpuType | TpuVersion | None) -> str:
 
 
 def _requirements(framework: str, accelerator: GpuType | TpuVersion | None) -> tuple[str, ...]:
-    if isinstance(accelerator, TpuVersion):
-        return _TPU_REQUIREMENTS[framework]
-    return _REQUIREMENTS.get(framework, ())
+    of_tpu = isinstance(accelerator, TpuVersion)
+    framework_itself = _TPU_REQUIREMENTS[framework] if of_tpu else _REQUIREMENTS.get(framework, ())
+    return (*framework_itself, *_OF_THE_TRAINER)
 
 
 def _summary(tier: ScaleTier, choices: Choices) -> str:
@@ -201,6 +203,13 @@ def render(job: NewJob) -> str:
     environment.filters["tojson"] = _scalar
     text = resource("templates", "new", "job.yaml.j2").read_text(encoding="utf-8")
     return environment.from_string(text).render(job=job) + "\n"
+
+
+def trainer_files(framework: str) -> Mapping[str, str]:
+    """File name to text of a first trainer package, which reads digits that come with scikit-learn."""
+    task = resource("templates", "new", "task.py").read_text(encoding="utf-8")
+    model = resource("templates", "new", "model", f"{framework}.py").read_text(encoding="utf-8")
+    return {"__init__.py": "", "task.py": task, "model.py": model}
 
 
 def _scalar(value: str | int) -> str:
