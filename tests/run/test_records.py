@@ -5,10 +5,12 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder
@@ -158,3 +160,21 @@ def test_an_outcome_keeps_every_word() -> None:
 def test_a_url_that_is_none_is_refused(url: str, tmp_path: Any) -> None:
     with pytest.raises((UsageError, EngineError)):
         Records.open(url, tmp_path)
+
+
+def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+    for number in range(5):
+        folder = tmp_path / str(number)
+        together = threading.Barrier(6)
+
+        def opened(folder: Path = folder, together: threading.Barrier = together) -> list[str]:
+            together.wait()
+            database = open_database(None, folder)
+            try:
+                return sorted(inspect(database).get_table_names())
+            finally:
+                database.dispose()
+
+        with ThreadPoolExecutor(6) as pool:
+            found = [future.result() for future in [pool.submit(opened) for _ in range(6)]]
+        assert found == [["jobs", "journal", "leases"]] * 6

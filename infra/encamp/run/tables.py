@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Engine, Float, Integer, MetaData, String, Table, Text, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from encamp.errors import EngineError, UsageError
 
@@ -72,7 +75,7 @@ def open_database(url: str | None, folder: Path) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _durable)
     try:
-        METADATA.create_all(engine)
+        _make_tables(engine)
     except SQLAlchemyError as error:
         raise EngineError(
             f"the job records cannot be opened: {type(error).__name__}",
@@ -82,11 +85,32 @@ def open_database(url: str | None, folder: Path) -> Engine:
     return engine
 
 
+def _make_tables(engine: Engine) -> None:
+    """Make what is missing; another driver may be doing the same."""
+    with engine.begin() as connection:
+        for table in METADATA.sorted_tables:
+            connection.execute(CreateTable(table, if_not_exists=True))
+            for index in table.indexes:
+                connection.execute(CreateIndex(index, if_not_exists=True))
+
+
 def _durable(connection: Any, record: Any) -> None:
     """Several drivers may write at once, and what is written survives a power cut."""
     del record
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA busy_timeout=30000")
+    _write_ahead(cursor)
+    cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Change the journal's mode. SQLite does not wait by itself for another that does the same to a new file."""
+    for pause in (0.05,) * 100:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:  # noqa: PERF203 - trying again is the point
+            time.sleep(pause)
+        else:
+            return
+    cursor.execute("PRAGMA journal_mode=WAL")
