@@ -18,6 +18,8 @@ import time
 
 # TensorFlow's own account of its start-up would hide the trainer's.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# What TensorFlow knows of an object in Cloud Storage it keeps for 5 s: too long for files that another replica writes.
+os.environ.setdefault("GCS_STAT_CACHE_MAX_AGE", "0")
 # A peer that is not up yet, or restarts, is waited for.
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
 
