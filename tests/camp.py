@@ -24,6 +24,8 @@ from encamp.sandbox.layout import Layout
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 ENCAMP = [sys.executable, "-c", "from encamp.cli.main import main; main()"]
 ACTOR = Path(__file__).parent / "main_job" / "trainer"
@@ -90,6 +92,11 @@ class Camp:
     def pulumi(self, *arguments: str, code: int = 0) -> str:
         """Run the engine by hand in the repository."""
         return self.tool("pulumi", *arguments, "--non-interactive", "--color=never", code=code)
+
+    def enter(self, patch: pytest.MonkeyPatch) -> None:
+        """Let this process itself ask the sandbox's cloud."""
+        for name, value in variables(self.layout).items():
+            patch.setenv(name, value)
 
     def tool(self, *command: str, code: int = 0) -> str:
         ended = subprocess.run(

@@ -14,7 +14,6 @@ import requests
 
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.rest import GoogleClient
-from encamp.sandbox.environment import variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,8 +104,7 @@ def shared_camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
 @pytest.fixture
 def camp(shared_camp: Camp, monkeypatch: pytest.MonkeyPatch) -> Camp:
     """The shared sandbox; the test itself asks its cloud too."""
-    for name, value in variables(shared_camp.layout).items():
-        monkeypatch.setenv(name, value)
+    shared_camp.enter(monkeypatch)
     return shared_camp
 
 

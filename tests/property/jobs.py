@@ -24,10 +24,12 @@ NASTY = (
     *("$(ENCAMP_REPLICA_INDEX)", "$$(X)", "$(", "$", "$$", "${HOME}", "`id`", "{{ plan }}", "{% raw %}", "{# no #}"),
     *('"', "'", "\\", "\\n", "\n", "\r\n", "\t", " ", "#", ": ", "- ", "--", "&a", "*a", "!!python/object:os.system"),
     *("\u2028", "\x85", "\ufeff", "\x7f", "\x1b[31m", "\u202e", "\u200f", "😀", "漢", "null", "yes", "0x1F", "\x01"),
+    *("1e3", "0o17", "1_0", "y", "N", "---\n", "...", "2020-01-01", "12:30", "~", ".5"),
 )
 ANY_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 TEXT = st.one_of(
     ANY_TEXT,
+    st.sampled_from(NASTY),
     st.lists(st.sampled_from(NASTY), max_size=6).map("".join),
     st.sampled_from(NASTY).map(lambda piece: (piece * 4096)[:1024]),
 )

@@ -6,6 +6,7 @@ What was rendered is parsed again and must say what the plan means.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,13 @@ def _write_list(dumper: Any, data: list[Any]) -> Any:
 
 
 _Dumper.add_representer(list, _write_list)
+# Text that Kubernetes' reader of YAML takes for a number or a truth value, and ours does not, is written in quotes.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?((\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|0[xobXOB][0-9a-fA-F_]+)$"),
+    list("-+.0123456789"),
+)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import yaml
 
 from encamp import resources
 from encamp.errors import EngineError
+from encamp.plan.rendering import to_json
 
 #: Names another folder for records and job folders.
 STATE_VARIABLE = "ENCAMP_STATE_DIR"
@@ -96,5 +97,6 @@ def committed_stacks() -> list[str]:
 
 def _write(file: Path, content: dict[str, Any]) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        yaml.safe_dump(content, stream, sort_keys=False)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        # As JSON, which readers of YAML take alike: `1e3` without quotes is a text to ours, a number to the engine's.
+        stream.write(to_json(content) + "\n")

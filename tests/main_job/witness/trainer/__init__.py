@@ -1,0 +1,1 @@
+"""A trainer that tells what it was given."""
