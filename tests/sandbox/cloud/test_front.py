@@ -12,6 +12,7 @@ import pytest
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
 
+from encamp.sandbox.cloud.identity_api import project_number
 from encamp.sandbox.provider import messages
 from encamp.sandbox.provider.values import decode, encode
 
@@ -140,6 +141,28 @@ def test_storage_obeys_iam(processes: Processes, admin: httpx.Client) -> None:
         assert client.post(f"{listing}/jobs%2F1%2Fa/moveTo/o/jobs%2F1%2Fb").json()["name"] == "jobs/1/b"
         for path in ("/encamp/v1/faults", f"/container/v1/{PROJECT}/locations/-/clusters", "/storage/v1/b"):
             assert client.get(path).status_code == 403
+
+
+def test_a_kubernetes_account_without_a_google_one_is_its_own_principal(
+    processes: Processes, admin: httpx.Client
+) -> None:
+    asked = {"namespace": "jobs", "serviceAccount": "digits"}
+    token = admin.post("/encamp/v1/workloadTokens", json=asked).json()["accessToken"]
+    with processes.client(token) as client:
+        refused = client.get("/storage/v1/b/nobodys/o", params={"prefix": "a/"})
+        assert refused.status_code == 403
+        assert "svc.id.goog/subject/ns/jobs/sa/digits does not have storage.objects.list" in refused.text
+        assert client.post("/encamp/v1/workloadTokens", json=asked).status_code == 403
+
+
+def test_a_project_goes_by_its_number_too(admin: httpx.Client) -> None:
+    number = project_number("sandbox-encamp")
+    by_id, by_number = (
+        admin.post(f"/cloudresourcemanager/v1/projects/{name}:getIamPolicy", json={})
+        for name in ("sandbox-encamp", number)
+    )
+    assert by_number.status_code == 200
+    assert by_number.json() == by_id.json()
 
 
 def test_logs_are_written_and_found(admin: httpx.Client) -> None:

@@ -16,8 +16,9 @@ from google.auth.crypt import RSASigner
 from encamp.sandbox.cloud.cloud import Cloud
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.identity_api import workload_principal
 from encamp.sandbox.cloud.log_filter import matcher
-from encamp.sandbox.cloud.policies import Binding
+from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
 from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
 
 if TYPE_CHECKING:
@@ -166,6 +167,19 @@ def test_tokens_for_assertions(cloud: Cloud, layout: Layout) -> None:
     for bad in (None, "Bearer ", "Basic x", f"Bearer {given}x", f"Bearer {tokens.issue(email, -1)[0]}"):
         with pytest.raises(GoogleError, match="invalid authentication"):
             tokens.principal(bad)
+
+
+def test_bindings_of_a_kubernetes_account_hold_for_it_alone(cloud: Cloud) -> None:
+    ours, other = (workload_principal("sandbox-encamp", "jobs", name) for name in ("digits", "digits2"))
+    condition = {"title": "t", "expression": 'resource.name.startsWith("projects/_/buckets/b/objects/j/")'}
+    cloud.policies.add(bucket_policy_name("b"), "roles/storage.objectUser", ours, condition)
+
+    def allowed(member: str, name: str) -> bool:
+        return cloud.access.allows_storage(Principal(member, admin=False), "storage.objects.get", "b", name)
+
+    assert [allowed(ours, "j/x"), allowed(ours, "k/x"), allowed(other, "j/x")] == [True, False, False]
+    with pytest.raises(GoogleError, match="Identity Pool does not exist"):
+        cloud.access.check_binding(bucket_policy_name("b"), Binding("roles/storage.objectUser", (ours,)))
 
 
 def test_bad_assertions_are_refused(cloud: Cloud, layout: Layout) -> None:
