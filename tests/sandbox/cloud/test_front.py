@@ -12,7 +12,7 @@ import pytest
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
 
-from encamp.sandbox.cloud.identity_api import project_number
+from encamp.sandbox.project import project_number
 from encamp.sandbox.provider import messages
 from encamp.sandbox.provider.values import decode, encode
 

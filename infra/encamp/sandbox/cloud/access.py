@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError, permission_denied
-from encamp.sandbox.cloud.identity_api import project_number
 from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
 from encamp.sandbox.cloud.roles import ROLES, role_problem
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

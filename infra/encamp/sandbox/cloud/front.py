@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from encamp.sandbox.cloud.calls import Call
 from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.identity_api import project_number
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -15,6 +15,7 @@ from encamp.sandbox.cloud.calls import no_such_method, page
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.policies import Binding
 from encamp.sandbox.cloud.tokens import LIFETIME_SECONDS
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -147,13 +148,6 @@ def delete_account(store: CloudStore, policies: Policies, name: str) -> None:
     account = store.get(name)
     store.delete(name)
     policies.mark_deleted(account.body["facts"]["email"], account.body["facts"]["uniqueId"])
-
-
-def project_number(project: str) -> str:
-    """The number of a project: twelve digits that follow from its id."""
-    from hashlib import sha256  # noqa: PLC0415 - beside its only use
-
-    return str(100_000_000_000 + int(sha256(project.encode()).hexdigest(), 16) % 900_000_000_000)
 
 
 def workload_principal(project: str, namespace: str, account: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from encamp.sandbox.kubelet.server import Answer, Request, serve
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
     import socket
@@ -102,7 +103,7 @@ class MetadataServer:
         full = ((node.get("metadata") or {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
         parts = full.split("/")
         zone = labels.get("topology.kubernetes.io/zone", "")
-        number = str(int.from_bytes(self._front.project.encode()[:5], "big"))
+        number = project_number(self._front.project)
         attributes = {"cluster-name": parts[5], "cluster-location": parts[3]} if len(parts) > 5 else {}  # noqa: PLR2004
         return {
             "instance": {

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.errors import GoogleError, not_found
-from encamp.sandbox.cloud.identity_api import project_number
 from encamp.sandbox.cloud.policies import bucket_policy_name
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, given, label_outputs, labels_rule
 from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
-from encamp.sandbox.cloud.identity_api import project_number
 from encamp.sandbox.cloud.policies import bucket_policy_name
+from encamp.sandbox.project import project_number
 from encamp.sandbox.provider import Archive, Asset
 
 if TYPE_CHECKING:
