@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from encamp.errors import PlanError, UsageError
@@ -164,6 +168,25 @@ def test_a_build_inside_a_running_event_loop(project: Path, job_file: Callable[.
         return packed(job_file())
 
     assert asyncio.run(program()).file_name == "t-1-py3-none-any.whl"
+
+
+def test_an_interrupt_ends_the_build(project: Path, job_file: Callable[..., JobFile]) -> None:
+    (project / "pyproject.toml").write_text(BACKEND_PROJECT)
+    mark = project.parent / "pid"
+    waiting = f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(99)"
+    (project / "backend.py").write_text(waiting)
+
+    def interrupt() -> None:
+        while not mark.exists() or not mark.read_text():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        local_packages(job_file())
+    # Where nobody waits for orphans, the ended one stays listed.
+    left = [one for one in psutil.process_iter() if one.pid == int(mark.read_text())]
+    assert [one for one in left if one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_given_archives_come_first(project: Path, job_file: Callable[..., JobFile]) -> None:

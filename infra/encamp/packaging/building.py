@@ -7,6 +7,8 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
+import time
 import tomllib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +33,7 @@ _RECIPE = 1
 _EPOCH = "315532800"
 _LAST_LINES = 15
 _BUILD_SECONDS = 600
+_LOOK_SECONDS = 0.2
 #: Of the caller's environment: these would change what is built, or by what.
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "SETUPTOOLS_SCM_PRETEND_VERSION", "DISTUTILS_DEBUG")
 
@@ -105,9 +108,7 @@ def _make(source: Path, target: Path, kind: str) -> Path:
         env=_environment(),
         cwd=source,
     )
-    # The engine calls this inside an event loop of its own; a loop in a thread is nobody else's.
-    with ThreadPoolExecutor(1, "build") as pool:
-        outcome = pool.submit(asyncio.run, _run(spec, lines)).result()
+    outcome = _outcome(spec, lines)
     made = sorted(target.glob("*")) if target.is_dir() else []
     if not outcome.ok or len(made) != 1:
         said = "".join(f"\n  | {line}" for line in lines)
@@ -119,18 +120,35 @@ def _make(source: Path, target: Path, kind: str) -> Path:
     return made[0]
 
 
-async def _run(spec: ProcessSpec, lines: deque[str]) -> ProcessOutcome:
+def _outcome(spec: ProcessSpec, lines: deque[str]) -> ProcessOutcome:
+    """Run a build to its end; a Ctrl-C ends it and all that it started.
+
+    The engine calls this inside an event loop of its own; a loop in a thread is nobody else's.
+    """
+    given_up = threading.Event()
+    with ThreadPoolExecutor(1, "build") as pool:
+        running = pool.submit(lambda: asyncio.run(_run(spec, lines, given_up)))
+        try:
+            return running.result()
+        except BaseException:
+            given_up.set()
+            raise
+
+
+async def _run(spec: ProcessSpec, lines: deque[str], given_up: threading.Event) -> ProcessOutcome:
     def note(line: OutputLine) -> None:
         if line.text.strip():
             lines.append(line.text.rstrip())
 
     process = await start(spec, output=note)
-    try:
-        async with asyncio.timeout(_BUILD_SECONDS):
-            return await process.wait()
-    except TimeoutError:
-        lines.append(f"encamp: stopped after {_BUILD_SECONDS} s")
-        return await process.stop()
+    ended = asyncio.ensure_future(process.wait())
+    deadline = time.monotonic() + _BUILD_SECONDS
+    while not ended.done():
+        await asyncio.wait({ended}, timeout=_LOOK_SECONDS)
+        if given_up.is_set() or time.monotonic() > deadline:
+            lines.append(f"encamp: stopped after {_BUILD_SECONDS} s")
+            return await process.stop()
+    return ended.result()
 
 
 def _environment() -> dict[str, str]:
