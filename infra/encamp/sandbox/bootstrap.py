@@ -1,4 +1,4 @@
-"""What the cluster holds before anybody uses it: JobSet's types and webhooks, put there by server-side apply.
+"""What the cluster holds before anybody uses it: types and webhooks of JobSet and others, by server-side apply.
 
 The webhooks are called where the controller listens on this machine, not as a Service of the cluster. An object
 that carries the digest of what would be applied is left alone: applying JobSet's type costs the API server a second.
@@ -35,16 +35,16 @@ _PATHS = {
 }
 
 
-def bootstrap_objects(layout: Layout, manifests: Path) -> list[dict[str, Any]]:
+def bootstrap_objects(layout: Layout, *manifests: Path) -> list[dict[str, Any]]:
     """Give the objects to apply, with the webhooks' addresses and a digest of each.
 
     Args:
         layout: the sandbox.
-        manifests: ``manifests.json`` of the JobSet tool.
+        manifests: ``manifests.json`` of each tool that has one.
     """
     authority = base64.b64encode(layout.ca_certificate.read_bytes()).decode()
     objects = []
-    for original in json.loads(manifests.read_text(encoding="utf-8")):
+    for original in (item for file in manifests for item in json.loads(file.read_text(encoding="utf-8"))):
         item = copy.deepcopy(original)
         for webhook in item.get("webhooks", []):
             service = webhook["clientConfig"]["service"]
@@ -60,8 +60,8 @@ def bootstrap_objects(layout: Layout, manifests: Path) -> list[dict[str, Any]]:
     return objects
 
 
-async def bootstrap(layout: Layout, manifests: Path) -> None:
-    """Apply the objects and wait until the API server serves JobSet's types.
+async def bootstrap(layout: Layout, *manifests: Path) -> None:
+    """Apply the objects and wait until the API server serves their types.
 
     Raises:
         SandboxError: the API server refuses one, with its reason.
@@ -70,7 +70,7 @@ async def bootstrap(layout: Layout, manifests: Path) -> None:
     context.load_cert_chain(str(layout.pki / "admin.crt"), str(layout.pki / "admin.key"))
     server = f"https://{LOOPBACK}:{layout.ports.apiserver}"
     async with httpx.AsyncClient(base_url=server, verify=context, timeout=30, trust_env=False) as client:
-        objects = bootstrap_objects(layout, manifests)
+        objects = bootstrap_objects(layout, *manifests)
         await asyncio.gather(*(_apply(client, item) for item in objects))
         await asyncio.gather(
             *(_established(client, item) for item in objects if item["kind"] == "CustomResourceDefinition")

@@ -32,7 +32,7 @@ from encamp.sandbox.provider import Resource
 from encamp.sandbox.service import Probe, Service
 from encamp.sandbox.state import read_state
 from encamp.sandbox.supervisor.supervisor import Supervisor
-from encamp.sandbox.tools import installed
+from encamp.sandbox.tools import installed, manifest_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -222,7 +222,7 @@ def _running(layout: Layout, front: FakeFront, *cloud: Service) -> Iterator[Clus
     stop = asyncio.Event()
     loop = asyncio.new_event_loop()
     kept = [*control_plane(layout, tools), *cloud, kubelet]
-    supervisor = Supervisor(layout, kept, tools["jobset"].with_name("manifests.json"))
+    supervisor = Supervisor(layout, kept, *manifest_files())
     thread = threading.Thread(target=lambda: loop.run_until_complete(supervisor.run(stop)))
     thread.start()
     context = ssl.create_default_context(cafile=str(layout.ca_certificate))

@@ -162,14 +162,49 @@ def test_a_slice_of_four_hosts_comes_whole_and_its_pods_know_each_other(
 def test_nodes_with_accelerators_come_for_pods_that_select_them(
     cluster: Any, config: dict[str, Any], device: str, labels: dict[str, str]
 ) -> None:
-    cluster.front.add_pool("fast", 1, **config)
-    asked = {"resources": {"requests": {device: 1}, "limits": {device: 1}}}
-    selector = {"encamp-pool": "fast", **labels}
     name = f"fast-{config['machineType']}"
+    cluster.front.add_pool(name, 1, **config)
+    asked = {"resources": {"requests": {device: 1}, "limits": {device: 1}}}
+    selector = {"encamp-pool": name, **labels}
     cluster.run(name, "true", container=asked, nodeSelector=selector, tolerations=TOLERATIONS)
     cluster.terminated(name)
     assert cluster.phase(name) == "Succeeded"
-    cluster.front.remove_pool("fast")
+    cluster.front.remove_pool(name)
+
+
+def test_machines_that_are_queued_for_come_for_a_request_and_not_for_a_pod(
+    cluster: Any, until: Callable[..., None]
+) -> None:
+    selector = {"encamp-pool": "queued", "cloud.google.com/gke-flex-start": "true"}
+    pods = {"nodeSelector": selector, "tolerations": TOLERATIONS}
+    cluster.front.add_pool("queued", 2, pool={"queuedProvisioning": {"enabled": True}}, flexStart=True)
+    cluster.run("impatient", "true", **pods)
+    until(lambda: "NotTriggerScaleUp" in cluster.events("impatient"))
+    assert "the pod consumes no ProvisioningRequest" in cluster.events("impatient")["NotTriggerScaleUp"]
+    namespace = "namespaces/trials"
+    template = {"restartPolicy": "Never", "containers": [{"name": "replica", "image": "trainer"}], **pods}
+    cluster.create(f"/api/v1/{namespace}/podtemplates", {"metadata": {"name": "ask"}, "template": {"spec": template}})
+    requests = f"/apis/autoscaling.x-k8s.io/v1beta1/{namespace}/provisioningrequests"
+    for name, count in (("too-many", 3), ("two", 2)):
+        spec = {
+            "provisioningClassName": "queued-provisioning.gke.io",
+            "podSets": [{"count": count, "podTemplateRef": {"name": "ask"}}],
+        }
+        kind = {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "ProvisioningRequest"}
+        cluster.create(requests, {**kind, "metadata": {"name": name}, "spec": spec})
+
+    def said(name: str) -> dict[str, Any]:
+        found = cluster.get(f"{requests}/{name}").get("status") or {}
+        return {one["type"]: (one["status"], one["message"]) for one in found.get("conditions") or []}
+
+    until(lambda: said("two").get("Provisioned", ("",))[0] == "True")
+    assert len(of_pool(cluster, "queued")) == 2
+    until(lambda: "Provisioned" in said("too-many"))
+    assert said("too-many")["Provisioned"][0] == "False"
+    assert "of 3 nodes" in said("too-many")["Provisioned"][1]
+    cluster.terminated("impatient")
+    cluster.front.remove_pool("queued")
+    until(lambda: of_pool(cluster, "queued") == [])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet import fit
+from encamp.sandbox.kubelet import fit, provisioning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +66,8 @@ def plan(
         best: Pool | None = None
         for pool in pools:
             reason = fit.obstacle(pod, pool.labels, pool.taints, fit.free(pool.allocatable, []))
+            if reason is None:
+                reason = provisioning.refusal(pod, pool)
             if reason is None and (
                 not pool.autoscaled or sizes.get(pool.full_name, 0) + done.add[pool.full_name] >= pool.maximum
             ):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.sandbox.kubelet import autoscaler, fit, pools
+from encamp.sandbox.kubelet import autoscaler, fit, pools, provisioning
 from encamp.sandbox.kubelet.api import MERGE
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
@@ -28,6 +28,8 @@ _LEASE_SECONDS = 40
 _RENEW_SECONDS = 10
 #: So long a new node is expected to take pods that wait, before another one is made for them.
 _FRESH = timedelta(seconds=8)
+#: So long machines that were queued for wait for their pods: GKE's page of flex-start with queued provisioning.
+_UNUSED = timedelta(minutes=10)
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _REPEAT = timedelta(seconds=30)
@@ -118,6 +120,7 @@ class Nodes:
     async def _step(self) -> None:
         self._pools = {pool.full_name: pool for pool in await self._front.node_pools()}
         await self._remove_orphans()
+        await self._provision()
         await self._scale_up()
         await self._scale_down()
         await self._tell_sizes()
@@ -132,6 +135,27 @@ class Nodes:
             for pod in self._pods()
             if pod["spec"].get("nodeName") == name and (pod.get("status") or {}).get("phase") not in _ENDED
         ]
+
+    async def _provision(self) -> None:
+        """Answer requests for machines, where there are queued pools to answer them with."""
+        queued = [pool for pool in self._pools.values() if pool.queued]
+        found = await self._api.get(provisioning.REQUESTS) if queued else None
+        for request in filter(provisioning.is_open, (found or {}).get("items") or []):
+            metadata, (pods, *_) = request["metadata"], request["spec"]["podSets"]
+            name, count = pods["podTemplateRef"]["name"], int(pods["count"])
+            template = await self._api.get(f"/api/v1/namespaces/{metadata['namespace']}/podtemplates/{name}")
+            sizes = {pool.full_name: len(self._of(pool.full_name)) for pool in queued}
+            pool, reason = (
+                provisioning.place(template["template"], count, queued, sizes)
+                if template
+                else (None, f"pod template {name} is missing")
+            )
+            if pool is not None:
+                for ordinal in range(count):
+                    await self._make(pool, sizes[pool.full_name] + ordinal)
+            if provisioning.says_new(request, status := provisioning.status(pool, reason)):
+                path = provisioning.path(metadata["namespace"], metadata["name"])
+                await self._api.patch(f"{path}/status", {"status": status}, MERGE)
 
     async def _scale_up(self) -> None:
         sizes = {name: len(self._of(name)) for name in self._pools}
@@ -181,7 +205,8 @@ class Nodes:
             for node in nodes:
                 if self._on(node) or node not in self._busy_at:
                     self._busy_at[node] = moment
-            idle = [node for node in nodes if moment - self._busy_at[node] > self._idle]
+            patience = max(self._idle, _UNUSED) if pool.queued else self._idle
+            idle = [node for node in nodes if moment - self._busy_at[node] > patience]
             if not pool.autoscaled or (pool.atomic and len(idle) < len(nodes)):
                 idle = idle[: max(len(nodes) - pool.maximum, 0)]
             for node in idle[: len(nodes) - pool.minimum]:

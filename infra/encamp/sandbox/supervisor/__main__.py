@@ -14,7 +14,7 @@ from encamp.sandbox.layout import ROOT_VARIABLE, Layout
 from encamp.sandbox.services import services
 from encamp.sandbox.state import lock
 from encamp.sandbox.supervisor.supervisor import Supervisor
-from encamp.sandbox.tools import installed
+from encamp.sandbox.tools import installed, manifest_files
 
 _log = logging.getLogger("encamp.sandbox.supervisor")
 
@@ -25,8 +25,7 @@ async def _main(layout: Layout) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     tools = installed()
-    manifests = tools["jobset"].with_name("manifests.json")
-    await Supervisor(layout, services(layout, tools), manifests).run(stop)
+    await Supervisor(layout, services(layout, tools), *manifest_files()).run(stop)
 
 
 def main() -> int:

@@ -33,7 +33,7 @@ _LAST_TO_STOP = ("kube-apiserver", "etcd")
 class Supervisor:
     """All keepers of one sandbox."""
 
-    def __init__(self, layout: Layout, kept: Sequence[Service], manifests: Path) -> None:
+    def __init__(self, layout: Layout, kept: Sequence[Service], *manifests: Path) -> None:
         """``kept``: the services; ``manifests``: what the cluster gets before JobSet starts."""
         self._layout = layout
         self._manifests = manifests
@@ -88,7 +88,7 @@ class Supervisor:
         while not self._bootstrapped.is_set():
             await keeper.ready.wait()
             try:
-                await bootstrap(self._layout, self._manifests)
+                await bootstrap(self._layout, *self._manifests)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported and tried again
                 _log.warning("bootstrap: %s", error)
                 jobset.state.message = f"its types and webhooks could not be applied: {error}"

@@ -9,7 +9,7 @@ checkouts share one cache and an upgrade never meets an old binary. Nothing is d
 from __future__ import annotations
 
 from encamp.sandbox.tools.build import BuildProgress, ensure, ensure_one
-from encamp.sandbox.tools.catalog import TOOLS, Tool, cache_folder, installed, missing
+from encamp.sandbox.tools.catalog import TOOLS, Tool, cache_folder, installed, manifest_files, missing
 from encamp.sandbox.tools.progress import BuildLines
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "ensure",
     "ensure_one",
     "installed",
+    "manifest_files",
     "missing",
 ]

@@ -151,7 +151,10 @@ async def _build(tool: Tool, folder: Path, tell: Callable[[str], None]) -> None:
     tell(f"{tool.version}: reading its modules")
     names = list(tool.packages.values())
     output = folder / names[0] if len(names) == 1 else f"{folder}{os.sep}"
-    await _go(tool, ["build", "-v", *tool.build_flags, "-o", str(output), *tool.import_paths], tell)
+    if tool.packages:
+        await _go(tool, ["build", "-v", *tool.build_flags, "-o", str(output), *tool.import_paths], tell)
+    else:
+        await _go(tool, ["mod", "download", tool.module], tell)
     if tool.manifests:
         lines = await _go(tool, ["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", tool.module], tell)
         write_manifests([Path(lines[-1]) / part for part in tool.manifests], folder / "manifests.json")

@@ -31,7 +31,8 @@ class Tool:
     Attributes:
         name: the folder below ``tools/``.
         module: the module that the tool comes from, without version; its version in ``go.mod`` is the tool's.
-        packages: each main package below the module (empty for the module itself) and its binary's name.
+        packages: each main package below the module (empty for the module itself) and its binary's name; none where
+            only its manifests are wanted.
         stamps: variables that the linker sets to the version, full import paths.
         manifests: folders of Kubernetes manifests in the module that are kept beside the binary as ``manifests.json``.
         on_demand: the sandbox comes up without it; it is built when something first needs it.
@@ -113,6 +114,8 @@ TOOLS: dict[str, Tool] = {
             stamps=("sigs.k8s.io/jobset/pkg/version.GitVersion",),
             manifests=("config/components/crd/bases", "config/components/webhook"),
         ),
+        # Nothing of it runs: the kubelet's autoscaler answers requests of its type for machines.
+        Tool("autoscaler", "k8s.io/autoscaler/cluster-autoscaler/apis", {}, manifests=("config/crd",)),
         # The Automation API refuses a command line that does not know its version.
         Tool(
             "pulumi",
@@ -176,6 +179,11 @@ def installed() -> dict[str, Path]:
         for name in tool.packages.values()
         if not tool.on_demand or is_installed(tool)
     }
+
+
+def manifest_files() -> list[Path]:
+    """The manifests that every cluster gets, of each tool that has some."""
+    return [build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests]
 
 
 @functools.cache

@@ -1,0 +1,87 @@
+"""ProvisioningRequests: machines that are asked for all at once, before the pods that need them may run.
+
+What GKE's autoscaler does of the class ``queued-provisioning.gke.io``: a request is accepted, and provisioned when one
+queued pool takes all of its pods. Conditions and their words: k8s.io/autoscaler/cluster-autoscaler/provisioningrequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.sandbox.kubelet import fit
+from encamp.sandbox.kubelet.times import now, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from encamp.sandbox.kubelet.pools import Pool
+
+CLASS = "queued-provisioning.gke.io"
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1beta1/provisioningrequests"
+ANNOTATION = "autoscaling.x-k8s.io/consume-provisioning-request"
+
+
+def path(namespace: str, name: str) -> str:
+    """The path of one request in the API."""
+    group, _, kind = REQUESTS.rpartition("/")
+    return f"{group}/namespaces/{namespace}/{kind}/{name}"
+
+
+def says_new(request: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a status says of a request what it does not say yet."""
+
+    def said(conditions: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+        return [(one["type"], one["status"], one["message"]) for one in conditions]
+
+    return said((request.get("status") or {}).get("conditions") or []) != said(status["conditions"])
+
+
+def is_open(request: Mapping[str, Any]) -> bool:
+    """Whether a request of our class still waits for its machines."""
+    if request["spec"].get("provisioningClassName") != CLASS:
+        return False
+    said = {one["type"]: one["status"] for one in (request.get("status") or {}).get("conditions") or []}
+    return said.get("Provisioned") != "True" and said.get("Failed") != "True"
+
+
+def place(
+    template: Mapping[str, Any], count: int, pools: Sequence[Pool], sizes: Mapping[str, int]
+) -> tuple[Pool | None, str]:
+    """The queued pool that takes so many pods of a template, each on a node of its own; or why none does."""
+    pod = {"metadata": template.get("metadata") or {}, "spec": template["spec"]}
+    reasons: list[str] = []
+    for pool in pools:
+        if not pool.queued:
+            continue
+        room = pool.maximum - sizes.get(pool.full_name, 0)
+        reason = fit.obstacle(pod, pool.labels, pool.taints, fit.free(pool.allocatable, []))
+        if reason is None and room >= count:
+            return pool, ""
+        reasons.append(f"{pool.name}: {reason or f'room for {room} of {count} nodes'}")
+    return None, "; ".join(reasons) or "no node pool has queued provisioning"
+
+
+def status(pool: Pool | None, reason: str) -> dict[str, Any]:
+    """The status of a request that was looked at."""
+    moment = stamp(now())
+    told = [("Accepted", "True", "Accepted", "the request is accepted")]
+    if pool is not None:
+        told.append(("Provisioned", "True", "Provisioned", f"nodes of {pool.name} are ready"))
+    else:
+        told.append(("Provisioned", "False", "NotProvisioned", reason))
+    return {
+        "conditions": [
+            {"type": kind, "status": value, "reason": why, "message": message, "lastTransitionTime": moment}
+            for kind, value, why, message in told
+        ]
+    }
+
+
+def refusal(pod: Mapping[str, Any], pool: Pool) -> str | None:
+    """Why a pod does not make a queued pool grow; None where the pool is not queued."""
+    if not pool.queued:
+        return None
+    request = (pod["metadata"].get("annotations") or {}).get(ANNOTATION)
+    if request is None:
+        return "node pool(s) with queued provisioning and the pod consumes no ProvisioningRequest"
+    return f"node pool(s) whose nodes come for ProvisioningRequest {request}"
