@@ -1,0 +1,112 @@
+"""What each way of getting machines becomes in the provider's words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GOLDEN = REPOSITORY / "tests" / "golden"
+
+
+@cache
+def registered(case: str) -> dict[str, dict[str, Any]]:
+    ended = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("declare_job.py")), str(GOLDEN / case / "job.yaml")],
+        env={"PYTHONPATH": str(REPOSITORY / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    resources: dict[str, dict[str, Any]] = json.loads(ended.stdout)
+    return resources
+
+
+def pool_of(resources: dict[str, dict[str, Any]], machine: str) -> dict[str, Any]:
+    pools = (inputs for key, inputs in resources.items() if key.startswith("gcp:container/nodePool:NodePool"))
+    return next(inputs for inputs in pools if inputs["nodeConfig"]["machineType"] == machine)
+
+
+ANY = {"locationPolicy": "ANY"}
+
+
+@pytest.mark.parametrize(
+    ("case", "machine", "pool", "config"),
+    [
+        (
+            "flex-start",
+            "a3-highgpu-8g",
+            {
+                "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 2, **ANY},
+                "management": {"autoRepair": False, "autoUpgrade": True},
+                "networkConfig": {"acceleratorNetworkProfile": "auto"},
+            },
+            {
+                "flexStart": True,
+                "spot": False,
+                "gcfsConfig": {"enabled": True},
+                "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+            },
+        ),
+        (
+            "flex-start",
+            "n1-standard-4",
+            {"management": {"autoRepair": True, "autoUpgrade": True}},
+            {"spot": False, "gcfsConfig": {"enabled": True}},
+        ),
+        ("queued", "a3-highgpu-8g", {"queuedProvisioning": {"enabled": True}}, {"flexStart": True}),
+        ("spot-all-roles", "n1-standard-4", {}, {"spot": True}),
+        (
+            "reservation",
+            "a2-highgpu-8g",
+            {},
+            {
+                "reservationAffinity": {
+                    "consumeReservationType": "SPECIFIC_RESERVATION",
+                    "key": "compute.googleapis.com/reservation-name",
+                    "values": ["training"],
+                }
+            },
+        ),
+        (
+            "tpu-v6e-multi-host",
+            "ct6e-standard-4t",
+            {
+                "autoscaling": {"minNodeCount": 0, "maxNodeCount": 4, **ANY},
+                "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+                "nodeLocations": ["us-central1-b"],
+            },
+            {"diskType": "hyperdisk-balanced"},
+        ),
+        ("tpu-v5e-single-host", "ct5lp-hightpu-8t", {"nodeLocations": ["us-central1-a"]}, {}),
+    ],
+)
+def test_a_pool_in_the_providers_words(case: str, machine: str, pool: dict[str, Any], config: dict[str, Any]) -> None:
+    found = pool_of(registered(case), machine)
+    assert {key: found.get(key) for key in pool} == pool
+    assert {key: found["nodeConfig"].get(key) for key in config} == config
+    if case == "tpu-v5e-single-host":
+        assert "placementPolicy" not in found
+
+
+def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy() -> None:
+    resources = registered("tpu-7x-multi-host")
+    pool = pool_of(resources, "tpu7x-standard-4t")
+    policy = next(inputs for key, inputs in resources.items() if key.startswith("gcp:compute/resourcePolicy"))
+    assert policy["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
+    assert pool["placementPolicy"] == {"type": "", "policyName": policy["name"]}
+
+
+def test_a_job_that_is_queued_for_asks_before_its_pods_run() -> None:
+    resources = registered("queued")
+    request = next(inputs for key, inputs in resources.items() if "ProvisioningRequest" in key)
+    template = next(inputs for key, inputs in resources.items() if "PodTemplate" in key)
+    assert request["spec"]["podSets"] == [{"count": 2, "podTemplateRef": {"name": template["metadata"]["name"]}}]
+    assert request["metadata"]["labels"]["encamp-deadline"]
