@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.errors import UsageError
-from encamp.resources import repository
-
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
 
@@ -44,11 +41,9 @@ def open_engine(stack: str) -> JobEngine:
     Raises:
         UsageError: there is no checkout, or no such environment.
     """
-    from encamp.cli.target import enter  # noqa: PLC0415 - `--help` starts without it
+    from encamp.cli.target import checkout, enter  # noqa: PLC0415 - `--help` starts without it
     from encamp.run.engine import JobEngine  # noqa: PLC0415
 
-    checkout = repository()
-    if checkout is None:
-        raise UsageError("environments are stacks of a checkout", hint="clone the repository and run it there")
+    folder = checkout()
     enter(stack)
-    return JobEngine(checkout, click.echo)
+    return JobEngine(folder, click.echo)

@@ -9,22 +9,33 @@ from encamp.errors import SandboxError, UsageError
 from encamp.resources import repository
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from encamp.spec.environment import EnvironmentSpec
+
+
+def checkout() -> Path:
+    """The checkout that holds the committed stacks.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = repository()
+    if found is None:
+        raise UsageError("environments are stacks of a checkout", hint="clone the project and run `encamp` there")
+    return found
 
 
 def enter(environment: str) -> EnvironmentSpec:
     """Read an environment's committed spec, and set the variables of the sandbox if it lives there.
 
     Raises:
-        UsageError: there is no such environment.
+        UsageError: there is no checkout, or no such environment.
         SandboxError: the sandbox is not there or does not run.
     """
     from encamp.spec.environment import SANDBOX_PREFIX, load_environment  # noqa: PLC0415 - models are slow to import
 
-    checkout = repository()
-    if checkout is None:
-        raise UsageError("jobs are run from a checkout of the project", hint="clone it and run `encamp` there")
-    spec = load_environment(environment, checkout)
+    spec = load_environment(environment, checkout())
     if spec.project.startswith(SANDBOX_PREFIX):
         _enter_sandbox()
     return spec

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
-from encamp.run.ending import Ending, RunResult
+from encamp.run.ending import Ending, RunResult, ending
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
 from encamp.run.interrupts import Interrupts
@@ -22,7 +22,6 @@ from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
-from encamp.run.teardown import Teardown
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
@@ -205,23 +204,15 @@ class _Driver:
         self._interrupts.cancelled.set()
 
     def _ending(self) -> Ending:
-        teardown = Teardown(
-            self._context.client,
-            self._cluster,
-            self._intent.place,
-            self._context.show,
-            engine=self._engine,
-            stack=self._intent.stack,
-            committed=False,
-        )
-        return Ending(
+        return ending(
+            self._context,
             self._records,
             self._lease,
             self._intent,
-            client=self._context.client,
+            cluster=self._cluster,
             streams=self._streams,
-            teardown=teardown,
-            show=self._context.show,
+            engine=self._engine,
+            committed=False,
             keep_logs=self._request.keep_logs,
         )
 

@@ -21,16 +21,19 @@ from encamp.run.recover import recover_logs
 from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs
 from encamp.run.states import Outcome, State
+from encamp.run.teardown import Teardown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
+    from encamp.run.context import Context
+    from encamp.run.engine import JobEngine
     from encamp.run.intent import Intent
     from encamp.run.records import Lease, Records
     from encamp.run.replicas import Replica
     from encamp.run.stream import LogStreams
-    from encamp.run.teardown import Teardown
 
 #: How long the streams of an ended job may take to come to their ends.
 _DRAIN_SECONDS = 60.0
@@ -61,6 +64,37 @@ class RunResult:
         if self.error is not None and self.outcome.state is not State.CANCELLED:
             return self.error.exit_code
         return self.outcome.exit_code
+
+
+def ending(
+    context: Context,
+    records: Records,
+    lease: Lease,
+    intent: Intent,
+    *,
+    cluster: Cluster | None,
+    streams: LogStreams,
+    engine: JobEngine | None,
+    committed: bool,
+    keep_logs: bool = False,
+) -> Ending:
+    """The end of a job in its environment.
+
+    ``cluster`` is None where that is gone, ``engine`` where the job has no stack; a committed stack outlives its job.
+    """
+    teardown = Teardown(
+        context.client, cluster, intent.place, context.show, engine=engine, stack=intent.stack, committed=committed
+    )
+    return Ending(
+        records,
+        lease,
+        intent,
+        client=context.client,
+        streams=streams,
+        teardown=teardown,
+        show=context.show,
+        keep_logs=keep_logs,
+    )
 
 
 class Ending:

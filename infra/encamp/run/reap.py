@@ -19,7 +19,7 @@ from encamp.cloud.leftovers import JOB_LABEL, JobPlace, leftovers
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
 from encamp.run.candidates import Candidate, Stranger, candidates, environments, strangers
-from encamp.run.ending import Ending, RunResult
+from encamp.run.ending import Ending, RunResult, ending
 from encamp.run.engine import JobEngine
 from encamp.run.interrupts import Interrupts
 from encamp.run.keeper import LeaseKeeper
@@ -27,7 +27,6 @@ from encamp.run.retention import delete_results, expired
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
-from encamp.run.teardown import Teardown
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
@@ -196,23 +195,15 @@ class _Reaper:
         return engine
 
     def _ending(self, engine: JobEngine | None) -> Ending:
-        teardown = Teardown(
-            self._context.client,
-            self._cluster,
-            self._intent.place,
-            self._context.show,
-            engine=engine,
-            stack=self._intent.stack,
-            committed=self._candidate.committed,
-        )
-        return Ending(
+        return ending(
+            self._context,
             self._records,
             self._lease,
             self._intent,
-            client=self._context.client,
+            cluster=self._cluster,
             streams=self._streams,
-            teardown=teardown,
-            show=self._context.show,
+            engine=engine,
+            committed=self._candidate.committed,
         )
 
     def _log(self, replica: str, line: str) -> None:

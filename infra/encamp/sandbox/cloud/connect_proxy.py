@@ -7,14 +7,14 @@ reaches its index. It never opens what it passes on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+
+from encamp.sandbox.streams import close, join
 
 logger = logging.getLogger(__name__)
 
 _GOOGLE = (".googleapis.com", "metadata.google.internal")
 _HOST = "127.0.0.1"
-_CHUNK = 1 << 16
 _HEAD_SECONDS = 30
 _CONNECT_SECONDS = 20
 
@@ -55,9 +55,7 @@ class ConnectProxy:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             logger.info("a connection ended: %s", error)
         finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            await close(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_SECONDS)
@@ -75,7 +73,10 @@ class ConnectProxy:
             await writer.drain()
             return
         writer.write(b"HTTP/1.1 200 Connection Established\r\n\r\n")
-        await asyncio.gather(_pump(reader, there[1]), _pump(there[0], writer))
+        try:
+            await join((reader, writer), there)
+        finally:
+            await close(there[1])
 
     def destination(self, target: str) -> tuple[str, int]:
         """Where a CONNECT target leads to."""
@@ -84,14 +85,3 @@ class ConnectProxy:
         if name.endswith(_GOOGLE):
             return _HOST, self._front_tls
         return name, int(port)
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-    except OSError:
-        writer.close()

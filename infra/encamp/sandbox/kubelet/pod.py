@@ -312,9 +312,9 @@ class PodLife:
         states = [container.state for container in self.containers]
         policy = self.pod["spec"].get("restartPolicy", "Always")
         phase = status.phase(policy, inits, states, terminal=self._terminal)
-        if self._failure and self._terminal:
-            phase = status.FAILED
-        reason, message = self._failure if self._failure and self._terminal else (None, None)
+        reason = message = None
+        if self._failure and phase in (status.SUCCEEDED, status.FAILED):
+            phase, (reason, message) = status.FAILED, self._failure
         before = self._sent.get("conditions") or (self.pod.get("status") or {}).get("conditions") or []
         network = {"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}
         return {

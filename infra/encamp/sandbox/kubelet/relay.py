@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from encamp.sandbox.streams import close, join
+
 if TYPE_CHECKING:
     import socket
-
-_CHUNK = 1 << 16
 
 
 async def relay(listener: socket.socket, host: str, port: int) -> asyncio.Server:
@@ -24,19 +23,6 @@ async def _pass_on(host: str, port: int, reader: asyncio.StreamReader, writer: a
     except OSError:
         writer.transport.abort()  # as refused as it can be: the client sees a reset
         return
-    await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
-    for end in (writer, far_writer):
-        end.close()
-        with suppress(OSError):
-            await end.wait_closed()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-    except OSError:
-        writer.transport.abort()
+    await join((reader, writer), (far_reader, far_writer))
+    await close(writer)
+    await close(far_writer)

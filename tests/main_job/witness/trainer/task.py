@@ -17,22 +17,23 @@ METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/service-
 STORAGE = "https://storage.googleapis.com"
 
 
-def asked(url, headers, data=None):
+def asked(url: str, headers: dict[str, str], data: bytes | None = None) -> bytes:
     request = urllib.request.Request(url, data, headers)  # noqa: S310 - the two addresses above
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-        return answer.read()
+        body: bytes = answer.read()
+    return body
 
 
-def signed():
-    token = json.loads(asked(METADATA, {"Metadata-Flavor": "Google"}))["access_token"]
+def signed() -> dict[str, str]:
+    token: str = json.loads(asked(METADATA, {"Metadata-Flavor": "Google"}))["access_token"]
     return {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
 
 
-def quoted(name):
+def quoted(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
 
-def exists(name):
+def exists(name: str) -> bool:
     try:
         asked(STORAGE + "/storage/v1/b/" + quoted(bucket) + "/o/" + quoted(name), signed())
     except urllib.error.HTTPError as error:
@@ -42,7 +43,7 @@ def exists(name):
     return True
 
 
-def write(name, content):
+def write(name: str, content: dict[str, object]) -> None:
     query = "?uploadType=media&name=" + quoted(name)
     asked(STORAGE + "/upload/storage/v1/b/" + quoted(bucket) + "/o" + query, signed(), json.dumps(content).encode())
 
@@ -51,7 +52,7 @@ bucket, _, folder = sys.argv[sys.argv.index("--job-dir") + 1][len("gs://") :].pa
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 me = "{}/{}-{}".format(folder, task["type"], task["index"])
 first = not exists(me + "-0.json")
-given = {"argv": sys.argv[1:], "environ": dict(os.environ), "host": socket.gethostname()}
+given: dict[str, object] = {"argv": sys.argv[1:], "environ": dict(os.environ), "host": socket.gethostname()}
 write(me + ("-0.json" if first else "-1.json"), given)
 if task == {"type": "worker", "index": 1} and first:
     os.kill(os.getpid(), signal.SIGKILL)
