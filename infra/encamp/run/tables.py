@@ -109,7 +109,7 @@ def _write_ahead(cursor: Any) -> None:
     for pause in (0.05,) * 100:
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:  # noqa: PERF203 - trying again is the point
+        except sqlite3.OperationalError:
             time.sleep(pause)
         else:
             return
