@@ -63,7 +63,10 @@ def assert_told(replica: Replica, given_input: dict[str, Any], role: str, plan: 
 
 def told_words(given_input: dict[str, Any], role: str, plan: JobPlan) -> list[str]:
     """The last words of a replica's process, by the file."""
-    words = given_input.get("args") or given_input.get(CONFIGS[role], {}).get("containerArgs") or []
+    config = given_input.get(CONFIGS[role], {})
+    if config.get("containerCommand") or config.get("containerArgs"):
+        return list(config.get("containerArgs") or [])
+    words = given_input.get("args") or []
     return [*words, *(["--job-dir", plan.storage.job_dir] if plan.storage.job_dir is not None else [])]
 
 

@@ -47,7 +47,7 @@ def container(
     """The container of a role; ``images`` are the environment's own for runtime versions.
 
     With a runtime version, or with an image and a pythonModule, packages are installed and the module is run. Any other
-    image runs as it is, by the truth table of containerCommand and containerArgs.
+    image runs as it is, by the truth table of containerCommand and containerArgs, to which nothing is added.
     """
     image = _image(training_input, request)
     runtime = None
@@ -63,9 +63,7 @@ def container(
         run = (interpreter, "-m", training_input.python_module)
         return Container(name, run, arguments, image is not None, interpreter, runtime)
     if command or args:
-        tail = ("--job-dir", job_dir) if job_dir is not None else ()
-        given = (*(args or ()), *tail) if args or tail else None
-        return Container(name, tuple(command) if command else None, given, True, None, runtime)
+        return Container(name, tuple(command) if command else None, tuple(args) if args else None, True, None, runtime)
     return Container(name, None, arguments or None, True, None, runtime)
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
+    from encamp.spec.training import TrainingInputSpec
 
 
 def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
@@ -187,6 +188,22 @@ def _groups(
     )
 
 
+def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:
+    """What is run by containerCommand or containerArgs gets these words alone."""
+    configs = {
+        "master": training_input.master_config,
+        "worker": training_input.worker_config,
+        "ps": training_input.parameter_server_config,
+        "evaluator": training_input.evaluator_config,
+    }
+    told = [role for role, config in configs.items() if config and (config.container_command or config.container_args)]
+    if not told:
+        return []
+    return [
+        f"--job-dir is not added to containerCommand and containerArgs ({', '.join(told)}); CLOUD_ML_JOB says the job dir"
+    ]
+
+
 def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Sequence[Container]) -> list[str]:
     found: list[str] = []
     training_input = job.training_input
@@ -206,6 +223,8 @@ def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Se
         if value is not None:
             found.append(f"{field} is checked, but the environment's own is used by this version")
     found.extend(idle_package_warnings(job, containers))
+    if training_input.job_dir is not None or job.encamp.storage is not None:
+        found.extend(_untold_job_dir(training_input))
     if any(re.search(r"/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
         found.append("images of AI Platform itself may be gone; the job fails to start if they are")
     return found
