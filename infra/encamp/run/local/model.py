@@ -1,0 +1,110 @@
+"""What a local run is made of: replicas as wished, how to treat them, and how each ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from encamp.plan.model import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from encamp.process import OutputLine, ProcessOutcome
+
+#: How long replicas may take to end after SIGTERM, seconds.
+GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class LocalReplica:
+    """One replica as it is to run here.
+
+    Attributes:
+        name: as in the cloud's logs, such as ``worker-replica-0``; the primary is ``master-replica-0`` by either name.
+        argv: interpreter, module and arguments, ``--job-dir`` included.
+        env: its whole environment.
+        cwd: where it starts.
+    """
+
+    name: str
+    role: Role
+    index: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+    @property
+    def primary(self) -> bool:
+        """Whether its end is the job's end."""
+        return self.role is Role.MASTER
+
+
+@dataclass(frozen=True)
+class LocalRunOptions:
+    """How a run treats its replicas.
+
+    Attributes:
+        grace_seconds: from SIGTERM to SIGKILL, for all replicas at once.
+        keep_going: let the job go on when a replica other than the primary fails, as the old client did.
+        max_replica_restarts: how often one replica is started again after an exit code that is worth it.
+        max_restarts: how often the whole job is tried again after that.
+        custom_container: whether the job's image is the user's own: SIGABRT is worth a retry there only.
+        restart_all: whether a worker's restart restarts the whole job (``resilientToWorkerRestart``).
+        max_running_seconds: after how long the job is cancelled, None for never.
+    """
+
+    grace_seconds: float = GRACE_SECONDS
+    keep_going: bool = False
+    max_replica_restarts: int = 0
+    max_restarts: int = 0
+    custom_container: bool = False
+    restart_all: bool = False
+    max_running_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class ReplicaEnd:
+    """A replica that has ended for good.
+
+    Attributes:
+        outcome: of its last start.
+        last_lines: what it wrote last, without what steers a terminal; empty lines left out.
+        restarts: how often it was started again, with its job or alone.
+        stopped: whether it was ended by us, so that its exit code says nothing about it.
+    """
+
+    name: str
+    outcome: ProcessOutcome
+    last_lines: tuple[str, ...] = ()
+    restarts: int = 0
+    stopped: bool = False
+
+
+class Console(Protocol):
+    """Who is told of a run as it goes. Called from the event loop's thread alone; must not block for long."""
+
+    def started(self, replica: LocalReplica, restarts: int) -> None:
+        """A process of it runs, after so many restarts."""
+
+    def line(self, replica: str, piece: OutputLine) -> None:
+        """A line of a replica, or a piece of one; standard output and standard error in the order of writing."""
+
+    def raw(self, replica: str, data: bytes) -> None:
+        """The same bytes as they came, before they are cut into lines."""
+
+    def tail(self, replica: str) -> tuple[str, ...]:
+        """The last lines of a replica so far, as in ``ReplicaEnd.last_lines``."""
+
+    def paused(self, replica: str) -> None:
+        """A process of it has ended and its output is complete; it may be started again."""
+
+    def ended(self, end: ReplicaEnd) -> None:
+        """It has ended for good."""
+
+    def note(self, text: str) -> None:
+        """A line of the run itself."""
+
+    def summary(self, ends: Sequence[ReplicaEnd]) -> None:
+        """All have ended, in the order of the replicas; those that never started are left out."""
