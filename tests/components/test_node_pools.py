@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-GOLDEN = REPOSITORY / "tests" / "golden"
 
 
 @cache
 def registered(case: str) -> dict[str, dict[str, Any]]:
     ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("declare_job.py")), str(GOLDEN / case / "job.yaml")],
+        [sys.executable, str(Path(__file__).with_name("declare_stack.py")), f"golden/{case}"],
         env={"PYTHONPATH": str(REPOSITORY / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,

@@ -99,7 +99,8 @@ class JobAccess(pulumi.ComponentResource):
 def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
     """The IAM condition that limits a bucket role to the objects below the grant's prefix, and to listing them.
 
-    The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
+    The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
+    a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
     ``objectListPrefix``).
     """
     # Strings of the Common Expression Language are written as JSON's are.

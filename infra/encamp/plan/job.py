@@ -199,9 +199,8 @@ def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:
     told = [role for role, config in configs.items() if config and (config.container_command or config.container_args)]
     if not told:
         return []
-    return [
-        f"--job-dir is not added to containerCommand and containerArgs ({', '.join(told)}); CLOUD_ML_JOB says the job dir"
-    ]
+    roles = ", ".join(told)
+    return [f"--job-dir is not added to containerCommand and containerArgs ({roles}); CLOUD_ML_JOB says the job dir"]
 
 
 def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Sequence[Container]) -> list[str]:
