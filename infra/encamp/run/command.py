@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     OnOutput = Callable[[str], object]
 
 _PR_SET_PDEATHSIG = 1
+_SILENCE_SECONDS = 10
 
 
 class SessionCommand(PulumiCommand):
@@ -76,7 +77,7 @@ class SessionCommand(PulumiCommand):
             pulumi.automation.CommandError: it exits with another code than 0.
         """
         environment = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
-        with subprocess.Popen(
+        process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -87,13 +88,13 @@ class SessionCommand(PulumiCommand):
             errors="replace",
             start_new_session=True,
             preexec_fn=_interrupted_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
-        ) as process:
-            with self._lock:
-                self._process, self._interrupted = process, False
-            out, err = _Reader(process.stdout, on_output), _Reader(process.stderr, on_error)
-            process.wait()
-            with self._lock:
-                self._process = None
+        )
+        with self._lock:
+            self._process, self._interrupted = process, False
+        out, err = _Reader(process.stdout, on_output), _Reader(process.stderr, on_error)
+        process.wait()
+        with self._lock:
+            self._process = None
         result = CommandResult(stdout=out.text(), stderr=err.text(), code=process.returncode)
         if result.code != 0:
             raise create_command_error(result)
@@ -118,15 +119,23 @@ class _Reader:
         self._thread.start()
 
     def text(self) -> str:
-        # What the CLI left behind may hold the pipe open; its own output is here by then.
-        self._thread.join(timeout=10)
+        """All that the CLI wrote, once it has ended."""
+        known = -1
+        # What the CLI left behind may hold the pipe open; its own output has come when nothing more comes.
+        while self._thread.is_alive() and known != len(self._lines):
+            known = len(self._lines)
+            self._thread.join(timeout=_SILENCE_SECONDS)
         return "\n".join(self._lines)
 
     def _read(self) -> None:
-        for line in self._pipe or ():
-            self._lines.append(line.rstrip())
-            if self._callback is not None:
-                self._callback(self._lines[-1])
+        if self._pipe is None:
+            return
+        # The pipe is closed here alone: closed under its reader it would lose what has not been read.
+        with self._pipe:
+            for line in self._pipe:
+                self._lines.append(line.rstrip())
+                if self._callback is not None:
+                    self._callback(self._lines[-1])
 
 
 def _interrupted_with_parent() -> Callable[[], None] | None:

@@ -1,0 +1,57 @@
+"""The CLI's output is whole, however late it is read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from encamp.run import command
+from encamp.run.command import SessionCommand
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = 20_000
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionCommand:
+    """A CLI that writes many lines and leaves somebody behind who holds its pipes."""
+    program = tmp_path / "pulumi"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = version ] && echo v3.259.0 && exit\n[ $2 = leave ] && { sleep 60 & echo $!; }\nseq {LINES}\necho end\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return SessionCommand()
+
+
+def test_a_slow_reader_loses_nothing(cli: SessionCommand, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def slowly(line: str) -> None:
+        if line == "1":
+            time.sleep(0.3)
+        said.append(line)
+
+    result = cli.run(["stack"], str(tmp_path), {}, on_output=slowly)
+    assert said == result.stdout.split("\n")
+    assert said == [*(str(number) for number in range(1, LINES + 1)), "end"]
+
+
+def test_a_process_left_behind_does_not_hold_the_command(
+    cli: SessionCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_SILENCE_SECONDS", 0.3)
+    result = cli.run(["leave"], str(tmp_path), {})
+    left, *lines = result.stdout.split("\n")
+    try:
+        assert psutil.Process(int(left)).status() != psutil.STATUS_ZOMBIE
+        assert lines[-1] == "end"
+    finally:
+        os.kill(int(left), signal.SIGKILL)
