@@ -17,15 +17,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINES = 20_000
+CLI = f"""#!/bin/sh
+[ "$1" = version ] && echo v3.259.0 && exit
+if [ "$2" = leave ]; then
+    sleep 60 &
+    echo $!
+fi
+seq {LINES}
+echo end
+"""
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionCommand:
     """A CLI that writes many lines and leaves somebody behind who holds its pipes."""
     program = tmp_path / "pulumi"
-    program.write_text(
-        f"#!/bin/sh\n[ $1 = version ] && echo v3.259.0 && exit\n[ $2 = leave ] && { sleep 60 & echo $!; }\nseq {LINES}\necho end\n"
-    )
+    program.write_text(CLI)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return SessionCommand()
