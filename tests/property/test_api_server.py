@@ -16,7 +16,7 @@ from encamp.cloud.kubeconfig import api_client
 from encamp.plan.manifests import render_manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import httpx
     from tests.camp import Camp
@@ -26,18 +26,12 @@ pytestmark = pytest.mark.sandbox
 
 GOLDENS = sorted((Path(__file__).parents[1] / "golden").glob("*/manifests.yaml"))
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-NOT_FOUND = 404
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
 @pytest.fixture(scope="module")
-def api(shared_camp: Camp, until: Callable[[Callable[[], bool]], bool]) -> Iterator[httpx.Client]:
+def api(shared_camp: Camp) -> Iterator[httpx.Client]:
     client = api_client(shared_camp.layout.kubeconfig.read_text())
-    requests = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
-    if client.get(requests).status_code == NOT_FOUND:
-        kind = yaml.safe_load(Path(__file__).with_name("provisioning-requests.yaml").read_text(encoding="utf-8"))
-        assert client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=kind).is_success
-        assert until(lambda: client.get(requests).is_success)
     yield client
     client.close()
 
