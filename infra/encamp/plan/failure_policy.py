@@ -10,6 +10,7 @@ shows a policy no reason but the exit code, so a replica out of memory (137) is 
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any
 
 _PERMANENT = tuple(range(1, 128))
@@ -21,6 +22,37 @@ _LARGEST = 255
 _DISRUPTION, _FOR_GOOD, _WHOLE_JOB = range(3)
 
 
+class Consequence(Enum):
+    """What a replica's failure leads to."""
+
+    JOB_FAILS = auto()
+    REPLICA_AGAIN = auto()
+    JOB_AGAIN = auto()
+
+
+def consequence(code: int, *, custom_container: bool, whole_job: bool) -> Consequence:
+    """What follows from an exit code other than 0, as long as nothing was tried too often.
+
+    Args:
+        code: 1..255; 128 and the signal's number where a signal ended the replica.
+        custom_container: whether the image is the user's own.
+        whole_job: whether any restart of a replica restarts the whole job.
+    """
+    if code in _permanent(custom_container=custom_container):
+        return Consequence.JOB_FAILS
+    if whole_job or code in _whole_job(custom_container=custom_container):
+        return Consequence.JOB_AGAIN
+    return Consequence.REPLICA_AGAIN
+
+
+def _permanent(*, custom_container: bool) -> list[int]:
+    return [*_PERMANENT] if custom_container else [*_PERMANENT, _ABORTED]
+
+
+def _whole_job(*, custom_container: bool) -> list[int]:
+    return [_SEGMENTATION_FAULT, *([_ABORTED] if custom_container else [])]
+
+
 def pod_failure_rules(*, custom_container: bool, whole_job: bool) -> list[dict[str, Any]]:
     """Rules of one role's Job.
 
@@ -28,8 +60,8 @@ def pod_failure_rules(*, custom_container: bool, whole_job: bool) -> list[dict[s
         custom_container: whether the image is the user's own.
         whole_job: whether any restart of a replica restarts the whole job.
     """
-    permanent = [*_PERMANENT] if custom_container else [*_PERMANENT, _ABORTED]
-    again = [_SEGMENTATION_FAULT, *([_ABORTED] if custom_container else [])]
+    permanent = _permanent(custom_container=custom_container)
+    again = _whole_job(custom_container=custom_container)
     if whole_job:
         again = [code for code in range(128, _LARGEST + 1) if code not in permanent]
     rules: list[dict[str, Any]] = [{} for _ in range(3)]

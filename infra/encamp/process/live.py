@@ -34,21 +34,28 @@ _DRAIN_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 
-async def start(spec: ProcessSpec, *, output: Output = None, errors: Output = None) -> LiveProcess:
+async def start(
+    spec: ProcessSpec,
+    *,
+    output: Output = None,
+    errors: Output = None,
+    raw: Callable[[bytes], None] | None = None,
+) -> LiveProcess:
     """Start a process; it belongs to the running event loop and, on Linux, dies with this thread.
 
     Args:
         spec: what to start.
         output: where standard output goes: a file descriptor, a callback that gets each line, or None for nowhere.
         errors: the same for standard error; None sends it where standard output goes, in the order of writing.
+        raw: a callback that gets the bytes of whatever goes to callbacks as they come, before their lines.
 
     Raises:
         EngineError: there is no such program or folder, or it cannot be executed.
     """
     mark = secrets.token_hex(16)
     readers: list[LineReader] = []
-    out, out_end = await _sink(output, readers)
-    err, err_end = await _sink(errors, readers) if errors is not None else (subprocess.STDOUT, None)
+    out, out_end = await _sink(output, readers, raw)
+    err, err_end = await _sink(errors, readers, raw) if errors is not None else (subprocess.STDOUT, None)
     started = datetime.now(UTC)
     try:
         process = _spawn(spec, mark, out, err)
@@ -89,6 +96,11 @@ class LiveProcess:
         """Whether it, or something that it started, may still run."""
         return not self._ended.done()
 
+    @property
+    def exited(self) -> bool:
+        """Whether the process itself has ended; what it started may run on for a moment."""
+        return self._process.returncode is not None
+
     async def wait(self) -> ProcessOutcome:
         """Wait until it, what it started and its output have ended. Cancelling this leaves the process alone."""
         return await asyncio.shield(self._ended)
@@ -102,10 +114,14 @@ class LiveProcess:
             tree.send(self._members(), signal.SIGTERM)
         while self.running and asyncio.get_running_loop().time() < deadline:
             await asyncio.wait({self._ended}, timeout=_POLL_SECONDS)
+        self.kill()
+        return await self.wait()
+
+    def kill(self) -> None:
+        """Kill all of it, also what is in its grace period."""
         self._stopping = False
         if self.running:
             tree.send(self._members(), signal.SIGKILL)
-        return await self.wait()
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the process itself, if it has not ended."""
@@ -169,14 +185,16 @@ async def _wait(pid: int) -> tuple[int, resource.struct_rusage]:
     return status, usage
 
 
-async def _sink(output: Output, readers: list[LineReader]) -> tuple[int, int | None]:
+async def _sink(
+    output: Output, readers: list[LineReader], raw: Callable[[bytes], None] | None
+) -> tuple[int, int | None]:
     """The descriptor that the child writes to, and the same again where we have to close our copy."""
     if output is None:
         return subprocess.DEVNULL, None
     if isinstance(output, int):
         return output, None
     read_end, write_end = os.pipe()
-    reader = LineReader(output)
+    reader = LineReader(output, raw=raw)
     await asyncio.get_running_loop().connect_read_pipe(lambda: reader, os.fdopen(read_end, "rb", 0))
     readers.append(reader)
     return write_end, write_end
@@ -192,7 +210,7 @@ def _spawn(spec: ProcessSpec, mark: str, out: int, err: int) -> subprocess.Popen
         return subprocess.Popen(
             spec.argv,
             executable=program,
-            env={**spec.env, tree.MARK: mark},
+            env={**spec.env, **({tree.FAMILY: spec.family} if spec.family else {}), tree.MARK: mark},
             cwd=spec.cwd,
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -25,6 +25,7 @@ class ProcessSpec:
         pass_fds: file descriptors that it inherits under the same numbers.
         new_session: give it a session and process group of its own, so that a Ctrl-C of the terminal is ours alone.
         die_with_parent: have the kernel kill it when the thread that started it ends (Linux; elsewhere it stays).
+        family: a mark that it shares with other processes and all that they start; ``tree.family`` finds them by it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ProcessSpec:
     pass_fds: tuple[int, ...] = ()
     new_session: bool = True
     die_with_parent: bool = True
+    family: str | None = None
 
 
 @dataclass(frozen=True)

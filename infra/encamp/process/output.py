@@ -108,16 +108,28 @@ def _boundary(data: bytes, limit: int) -> int:
 
 
 class LineReader(asyncio.Protocol):
-    """Feeds a pipe into a line callback; ``done`` is set when the last writer has closed it."""
+    """Feeds a pipe into a line callback; ``done`` is set when the last writer has closed it.
 
-    def __init__(self, callback: Callable[[OutputLine], None], *, redraws: bool = True) -> None:
+    ``raw`` gets the same bytes as they come, before any line of them.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[OutputLine], None],
+        *,
+        redraws: bool = True,
+        raw: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.done = asyncio.Event()
         self._callback = callback
+        self._raw = raw
         self._splitter = LineSplitter(redraws=redraws)
         self._timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Hand on the lines of ``data``."""
+        if self._raw is not None:
+            self._raw(data)
         self._deliver(self._splitter.feed(data))
         if self._timer is not None:
             self._timer.cancel()

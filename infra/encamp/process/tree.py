@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Name of the variable whose value tells a process tree from all others.
 MARK = "ENCAMP_PROCESS_TREE"
+#: The same for several trees of one purpose.
+FAMILY = "ENCAMP_PROCESS_FAMILY"
 
 
 def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Process]:
@@ -31,10 +33,25 @@ def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Proces
     found = {
         pid: process
         for pid, process in everyone.items()
-        if pid not in (own, leader) and (_session(pid) == leader or _marked(process, mark))
+        if pid not in (own, leader) and (_session(pid) == leader or _marked(process, MARK, mark))
     }
     if leader in everyone and not leader_ended:
         found[leader] = everyone[leader]
+    return _with_descendants(found, everyone, parents)
+
+
+def family(mark: str) -> list[psutil.Process]:
+    """Every living process of a family but the caller: those that carry its mark, and what descends from them."""
+    everyone = {process.pid: process for process in psutil.process_iter()}
+    parents = {pid: _parent(process) for pid, process in everyone.items()}
+    found = {pid: process for pid, process in everyone.items() if _marked(process, FAMILY, mark)}
+    return [process for process in _with_descendants(found, everyone, parents) if process.pid != os.getpid()]
+
+
+def _with_descendants(
+    found: dict[int, psutil.Process], everyone: dict[int, psutil.Process], parents: dict[int, int]
+) -> list[psutil.Process]:
+    """The living of ``found`` and of all that descend from them."""
     grown = True
     while grown:
         more = {pid: everyone[pid] for pid, parent in parents.items() if parent in found and pid not in found}
@@ -64,9 +81,9 @@ def _session(pid: int) -> int:
         return 0
 
 
-def _marked(process: psutil.Process, mark: str) -> bool:
+def _marked(process: psutil.Process, name: str, mark: str) -> bool:
     try:
-        return process.environ().get(MARK) == mark
+        return process.environ().get(name) == mark
     except (psutil.Error, OSError):
         return False
 

@@ -1,0 +1,71 @@
+"""Which failures of replicas are tried again, as on the cluster (section 6 of the job model), and how often."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from encamp.plan.failure_policy import Consequence, consequence
+
+if TYPE_CHECKING:
+    from encamp.process import ProcessOutcome
+    from encamp.run.local.model import LocalRunOptions
+
+_KERNEL_COUNTERS = Path("/proc/vmstat")
+
+
+class Restarts:
+    """The restarts of one run.
+
+    Attributes:
+        jobs: how often the whole job was started again.
+    """
+
+    def __init__(self, options: LocalRunOptions) -> None:
+        self._options = options
+        self._replicas: Counter[str] = Counter()
+        self._memory_kills = memory_kills()
+        self.jobs = 0
+
+    def after(self, replica: str, outcome: ProcessOutcome) -> Consequence:
+        """What follows from a replica's failure; a restart that it calls for is counted."""
+        options = self._options
+        if self._out_of_memory(outcome):
+            return Consequence.JOB_FAILS
+        found = consequence(outcome.code, custom_container=options.custom_container, whole_job=options.restart_all)
+        if found is Consequence.REPLICA_AGAIN:
+            if self._replicas[replica] < options.max_replica_restarts:
+                self._replicas[replica] += 1
+                return found
+            found = Consequence.JOB_AGAIN
+        if found is Consequence.JOB_AGAIN:
+            if self.jobs < options.max_restarts:
+                self.jobs += 1
+                self._replicas.clear()
+                return found
+            found = Consequence.JOB_FAILS
+        return found
+
+    def told(self, replica: str) -> str:
+        """How often a replica was started again, of how often it may."""
+        return f"{self._replicas[replica]} of {self._options.max_replica_restarts}"
+
+    def _out_of_memory(self, outcome: ProcessOutcome) -> bool:
+        """Whether this was the kernel for lack of memory: it would come to the same again."""
+        kills = memory_kills()
+        more, self._memory_kills = kills > self._memory_kills, kills
+        return more and outcome.code == 128 + signal.SIGKILL
+
+
+def memory_kills() -> int:
+    """How many processes of this machine the kernel has killed for lack of memory; 0 where it does not say so."""
+    try:
+        for line in _KERNEL_COUNTERS.read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "oom_kill":
+                return int(value)
+    except (OSError, ValueError):
+        pass
+    return 0
