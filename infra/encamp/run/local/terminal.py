@@ -1,0 +1,72 @@
+"""Writes to a terminal or a pipe from a thread of its own: whoever does not read stops no one from watching replicas.
+
+Without it a pager that has enough on its page, or a stopped terminal, would hold up the whole run, Ctrl-C included.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections import deque
+
+#: How much may wait to be read before those who write have to wait too.
+_MOST_WAITING = 16 * 1024 * 1024
+#: How much is written at once.
+_PIECE = 64 * 1024
+
+
+class TerminalWriter:
+    """Writes text to a descriptor, in order; that nobody reads any more is no error."""
+
+    def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
+        self._descriptor = descriptor
+        self._encoding = encoding
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="terminal", daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Have it written; waits only where far too much waits already."""
+        data = text.encode(self._encoding, "backslashreplace")
+        with self._changed:
+            self._changed.wait_for(lambda: self._size < _MOST_WAITING or self._closing)
+            self._waiting.append(data)
+            self._size += len(data)
+            self._changed.notify_all()
+
+    def close(self, patience: float | None = None) -> None:
+        """Wait until all of it is written, at most ``patience`` seconds."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(patience)
+
+    def _run(self) -> None:
+        read = True
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closing)
+                if not self._waiting:
+                    return
+                data = b"".join(self._waiting)
+                self._waiting.clear()
+            read = read and self._written(data)
+            with self._changed:
+                self._size -= len(data)
+                self._changed.notify_all()
+
+    def _written(self, data: bytes) -> bool:
+        """Write all of it; False where nobody will ever read it."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._descriptor, view[:_PIECE]) :]
+            except BlockingIOError:  # another program has made the terminal non-blocking
+                select.select((), (self._descriptor,), ())
+            except OSError:
+                return False
+        return True
