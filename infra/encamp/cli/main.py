@@ -19,6 +19,7 @@ VERBS = {
     "plan": "Show what a job file becomes, without touching any cloud.",
     "manifests": "Print the Kubernetes manifests of a job file.",
     "containerfile": "Print how to build the image of a runtime version.",
+    "local": "Train on this machine, before paying for anything.",
     "run": "Run a job: bring up, train, keep the results, tear down.",
     "reap": "Bring jobs without a living driver to their end.",
     "sandbox": "A Google Cloud of this machine's own.",

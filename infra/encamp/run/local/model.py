@@ -22,7 +22,7 @@ class LocalReplica:
     """One replica as it is to run here.
 
     Attributes:
-        name: as in the cloud's logs, such as ``worker-replica-0``; the primary is ``master-replica-0`` by either name.
+        name: as plans have it, such as ``worker-0``; the primary is ``master-0`` also where TF_CONFIG says chief.
         argv: interpreter, module and arguments, ``--job-dir`` included.
         env: its whole environment.
         cwd: where it starts.

@@ -18,7 +18,7 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from encamp.errors import EngineError, UsageError
 
@@ -48,7 +48,7 @@ class Ports:
         self.numbers = tuple(numbers)
         self._locks = locks
 
-    def __enter__(self) -> Ports:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:

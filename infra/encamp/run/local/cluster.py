@@ -1,0 +1,93 @@
+"""Who is in a local cluster by the old client's flags, and what each replica is told. Pure.
+
+Its TF_CONFIG differs from the cloud's, and stays as it was: ``job`` is an object of module and arguments, a single
+process has an empty cluster, the keys ``ps`` and ``worker`` are there even if nobody is in them, and there are no
+variables but TF_CONFIG.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.model import Role
+from encamp.plan.names import replica_name
+from encamp.run.local.model import LocalReplica
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many replicas there are besides the primary."""
+
+    workers: int = 2
+    parameter_servers: int = 2
+    evaluators: int = 0
+
+    @property
+    def ports(self) -> int:
+        """How many of all replicas are in the cluster, the primary included."""
+        return 1 + self.workers + self.parameter_servers
+
+
+@dataclass(frozen=True)
+class Host:
+    """What all replicas have of this machine.
+
+    Attributes:
+        program: the Python that runs the module.
+        cwd: where replicas start.
+        env: environment that theirs begin with.
+    """
+
+    program: Path
+    cwd: Path
+    env: Mapping[str, str]
+
+
+def flag_replicas(
+    module: str, args: Sequence[str], host: Host, *, counts: Counts | None, primary: str, ports: Sequence[int]
+) -> tuple[LocalReplica, ...]:
+    """The replicas that the old client's flags describe, the primary first.
+
+    Args:
+        module: what each runs.
+        args: arguments of the module, ``--job-dir`` included.
+        host: what they have of this machine.
+        counts: None for a single process.
+        primary: what TF_CONFIG calls the primary, ``chief`` or ``master``.
+        ports: ``counts.ports`` of them: the primary's, then those of parameter servers, then of workers.
+    """
+    job = {"job_name": module, "args": list(args)}
+    if counts is None:
+        config: dict[str, Any] = {"job": job, "task": {}, "cluster": {}, "environment": "cloud"}
+        return (_replica(host, module, args, Role.MASTER, 0, config),)
+    hosts = [f"localhost:{port}" for port in ports]
+    cluster = {
+        primary: hosts[:1],
+        "ps": hosts[1 : 1 + counts.parameter_servers],
+        "worker": hosts[1 + counts.parameter_servers :],
+    }
+    found: list[LocalReplica] = []
+    for role, count in (
+        (Role.MASTER, 1),
+        (Role.PARAMETER_SERVER, counts.parameter_servers),
+        (Role.WORKER, counts.workers),
+        (Role.EVALUATOR, counts.evaluators),
+    ):
+        for index in range(count):
+            task = {"type": primary if role is Role.MASTER else role.value, "index": index}
+            config = {"job": job, "task": task, "cluster": cluster, "environment": "cloud"}
+            found.append(_replica(host, module, args, role, index, config))
+    return tuple(found)
+
+
+def _replica(
+    host: Host, module: str, args: Sequence[str], role: Role, index: int, config: Mapping[str, Any]
+) -> LocalReplica:
+    env = {"PYTHONUNBUFFERED": "1", **host.env, "TF_CONFIG": json.dumps(config)}
+    return LocalReplica(replica_name(role, index), role, index, (str(host.program), "-m", module, *args), env, host.cwd)

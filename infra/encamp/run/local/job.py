@@ -1,0 +1,149 @@
+"""A job file on this machine: planned as for the cloud, then every replica told of addresses and folders of here.
+
+The trainer runs from its sources, other packages from a folder of the run's own. What encamp would have kept in a
+bucket of its own lies below the working directory; a bucket that the job itself names is used from here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from encamp.errors import UsageError
+from encamp.plan.job import plan_job
+from encamp.plan.storage import encamp_owns
+from encamp.run.local.checks import check_job_dir, check_module, package_root
+from encamp.run.local.cluster import Host
+from encamp.run.local.devices import divide, local_gpus
+from encamp.run.local.packages import check_requirements, fetch, install
+from encamp.run.local.planned import addresses, capped, planned_replicas, with_job_dir
+from encamp.run.local.ports import reserve
+from encamp.run.local.prepare import task_types, with_devices
+from encamp.spec.environment import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import ExitStack
+
+    from encamp.plan.model import JobPlan
+    from encamp.run.local.interpreter import Interpreter
+    from encamp.run.local.prepare import Machine, Prepared
+    from encamp.spec.job_file import JobFile
+
+#: Where results of jobs lie that name no place of their own, below the working directory.
+RESULTS = "encamp-local"
+_REMOTE = "gs://"
+
+
+@dataclass(frozen=True)
+class JobWish:
+    """How a job file is to run here.
+
+    Attributes:
+        job_dir: replaces the job's own.
+        environment: what it is planned for, None for one that stands for no cloud.
+    """
+
+    job_dir: str | None = None
+    max_replicas: int | None = None
+    start_port: int | None = None
+    environment: EnvironmentSpec | None = None
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """A job that can be started: its plan as it runs here, and its replicas."""
+
+    plan: JobPlan
+    prepared: Prepared
+
+
+def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitStack) -> PreparedJob:
+    """The replicas of a job file.
+
+    Raises:
+        SpecError: the environment cannot hold the job.
+        PlanError: no plan can be made of it, or it cannot run here.
+        UsageError: what it needs is not there.
+        EngineError: there are no free ports.
+    """
+    python = machine.interpreter()
+    plan, notes = _plan(found, wish, machine)
+    root = _root(found)
+    check_job_dir(plan.storage.job_dir, machine.working)
+    check_requirements(plan.requirements, python)
+    target = _packages(found, plan, python, resources)
+    search = None if python.search is None else (*([target] if target else []), *python.search)
+    if plan.training_input.get("python_module") is not None:
+        check_module(plan.training_input["python_module"], root, search, where="trainingInput.pythonModule")
+    env = dict(machine.environ)
+    if target is not None:
+        env["PYTHONPATH"] = f"{target}:{env['PYTHONPATH']}" if env.get("PYTHONPATH") else str(target)
+    ports = resources.enter_context(reserve(addresses(plan), wish.start_port)).numbers
+    replicas = planned_replicas(plan, Host(python.program, root, env), ports)
+    asked = {
+        replica.name: (group.requested.accelerator.type, group.requested.accelerator.count)
+        for group in plan.groups
+        for replica in replicas
+        if replica.role is group.role and group.requested.accelerator is not None
+    }
+    devices = divide(local_gpus(machine.environ), task_types(replicas), asked)
+    return PreparedJob(plan, with_devices(replicas, devices, notes))
+
+
+def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
+    """The plan as it runs here, and what differs from the cloud."""
+    # Packages of this machine are used where they lie: the plan needs no uploads.
+    block = found.job.encamp.model_copy(update={"package_path": None, "packages": None})
+    job = found.job.model_copy(update={"encamp": block})
+    plan = plan_job(job, wish.environment or _nowhere(job.training_input.region))
+    notes: tuple[str, ...] = ()
+    if wish.max_replicas is not None:
+        plan, notes = capped(plan, wish.max_replicas)
+    job_dir = wish.job_dir
+    if job_dir is not None and not job_dir.startswith(_REMOTE):
+        # Replicas start in the trainer's folder; a path on the command line is relative to where it was typed.
+        job_dir = str(machine.working / job_dir)
+    if job_dir is None and encamp_owns(plan.storage):
+        job_dir = str(machine.working / RESULTS / plan.job_id)
+    plan = with_job_dir(plan, job_dir)
+    if plan.storage.job_dir is not None:
+        notes += (f"the job dir is {plan.storage.job_dir}",)
+    return plan, notes
+
+
+def _nowhere(region: str | None) -> EnvironmentSpec:
+    """An environment for jobs that go to no cloud; it stands in for every region."""
+    return EnvironmentSpec(
+        name="local",
+        project="sandbox-local",
+        region=region or "us-central1",
+        artifacts_bucket="sandbox-local-artifacts",
+        other_regions="stand-in",
+    )
+
+
+def _root(found: JobFile) -> Path:
+    """Where replicas start: above the trainer's folder, else in the job file's."""
+    folder = found.folder or Path.cwd()
+    package = found.job.encamp.package_path
+    return folder if package is None else package_root(folder / package, where="encamp.packagePath")
+
+
+def _packages(found: JobFile, plan: JobPlan, python: Interpreter, resources: ExitStack) -> Path | None:
+    """A folder with the job's packages but the trainer's own, None where it has none."""
+    uris: Sequence[str] = plan.groups[0].package_uris
+    given = found.job.encamp.packages or ()
+    if not uris and not given:
+        return None
+    archives = [(found.folder or Path.cwd()) / path for path in given]
+    for path in archives:
+        if not path.is_file():
+            raise UsageError(f"there is no file {path.name!r} beside {found.source}", where="encamp.packages")
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="encamp-local-")))
+    target = folder / "packages"
+    target.mkdir()
+    install([*fetch(uris, folder / "fetched"), *archives], target, python)
+    return target

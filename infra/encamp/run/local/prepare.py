@@ -1,0 +1,141 @@
+"""From what a command was given to replicas that can be started: everything is checked first, nothing is started.
+
+Ports and folders that a run holds go with the ``ExitStack`` that it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from encamp.errors import UsageError
+from encamp.run.local.checks import check_counts, check_job_dir, check_module, package_root
+from encamp.run.local.cluster import Counts, Host, flag_replicas
+from encamp.run.local.devices import divide, local_gpus
+from encamp.run.local.interpreter import Interpreter, interpreter
+from encamp.run.local.ports import reserve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import ExitStack
+
+    from encamp.run.local.devices import DevicePlan
+    from encamp.run.local.model import LocalReplica
+
+
+@dataclass(frozen=True)
+class FlagWish:
+    """What the old client's flags ask for; None where a flag was not given.
+
+    Attributes:
+        args: what followed ``--``.
+    """
+
+    module: str
+    package_path: str | None = None
+    job_dir: str | None = None
+    args: tuple[str, ...] = ()
+    distributed: bool = False
+    workers: int | None = None
+    parameter_servers: int | None = None
+    evaluators: int | None = None
+    start_port: int | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a run takes place.
+
+    Attributes:
+        environ: the command's own environment.
+        working: the folder that it was called in.
+        python: ``--python``, None for the one of PATH.
+    """
+
+    environ: Mapping[str, str]
+    working: Path
+    python: str | None = None
+
+    def interpreter(self) -> Interpreter:
+        """The Python of replicas."""
+        return interpreter(self.python, self.environ, self.working)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Replicas to start, and what the user is told before."""
+
+    replicas: tuple[LocalReplica, ...]
+    notes: tuple[str, ...] = ()
+
+
+def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Prepared:
+    """The replicas of the old client's flags.
+
+    Raises:
+        UsageError: what is wrong with them, or with what they name.
+        EngineError: there are no free ports.
+    """
+    given = {
+        "--worker-count": wish.workers,
+        "--parameter-server-count": wish.parameter_servers,
+        "--evaluator-count": wish.evaluators,
+    }
+    check_counts(given)
+    python = machine.interpreter()
+    root = _root(wish, machine)
+    check_module(wish.module, root, python.search)
+    check_job_dir(wish.job_dir, root)
+    args = (*wish.args, *(("--job-dir", wish.job_dir) if wish.job_dir else ()))
+    host = Host(python.program, root, machine.environ)
+    if not wish.distributed:
+        idle = [name for name, count in {**given, "--start-port": wish.start_port}.items() if count]
+        notes = (f"{', '.join(idle)}: of no effect without --distributed",) if idle else ()
+        return Prepared(
+            flag_replicas(wish.module, args, host, counts=None, primary=python.primary_name, ports=()), notes
+        )
+    counts = Counts(
+        *(default if count is None else count for count, default in zip(given.values(), (2, 2, 0), strict=True))
+    )
+    ports = resources.enter_context(reserve(counts.ports, wish.start_port)).numbers
+    replicas = flag_replicas(wish.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
+    return with_devices(replicas, divide(local_gpus(machine.environ), task_types(replicas)))
+
+
+def task_types(replicas: Sequence[LocalReplica]) -> dict[str, str]:
+    """Each replica's role by its name."""
+    return {replica.name: replica.role.value for replica in replicas}
+
+
+def with_devices(replicas: Sequence[LocalReplica], devices: DevicePlan, notes: Sequence[str] = ()) -> Prepared:
+    """Replicas that see their own GPUs, with all that is to be told."""
+    seeing = tuple(replace(replica, env={**replica.env, **devices.env.get(replica.name, {})}) for replica in replicas)
+    return Prepared(seeing, (*notes, *devices.notes))
+
+
+def _root(wish: FlagWish, machine: Machine) -> Path:
+    """Where replicas start: above the package; without one above the working directory, as the old client did.
+
+    A module that lies in the working directory and not above it is run from there, which the old client could not.
+    """
+    if wish.package_path is not None:
+        return package_root(machine.working / wish.package_path)
+    first = wish.module.partition(".")[0]
+    here, above = ((folder / first).is_dir() or (folder / f"{first}.py").is_file() for folder in _candidates(machine))
+    return machine.working if here and not above else machine.working.parent
+
+
+def _candidates(machine: Machine) -> tuple[Path, Path]:
+    return machine.working, machine.working.parent
+
+
+def refuse_flags(given: Mapping[str, object], why: str) -> None:
+    """Refuse flags that were given where they mean nothing.
+
+    Raises:
+        UsageError: naming them.
+    """
+    named = [name for name, value in given.items() if value not in (None, False)]
+    if named:
+        raise UsageError(why, where=", ".join(named), hint=f"leave {'it' if len(named) == 1 else 'them'} out")
