@@ -90,7 +90,7 @@ def evaluated(camp: Camp, folder: str, identity: str) -> float:
         env={**os.environ, **trainer_variables(camp.layout)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -125,9 +125,8 @@ def test_the_example_trains_to_what_its_job_file_states(example: str, runs: Runs
     receipt = camp.receipt(identity)
     assert receipt["outcome"]["state"] == "SUCCEEDED"
     assert receipt["left"] == []
-    kept = [
-        stored.name.removeprefix(f"jobs/{identity}/") for stored in camp.storage().objects(BUCKET, f"jobs/{identity}")
-    ]
+    prefix = f"jobs/{identity}/"
+    kept = [stored.name.removeprefix(prefix) for stored in camp.storage().objects(BUCKET, prefix)]
     assert {name.partition("/")[0] for name in kept} <= {"output", "logs", "receipt.json"}
     assert any(name.startswith(f"output/{MODEL.get(folder, 'model')}") for name in kept)
     camp.assert_nothing_left(identity)

@@ -157,6 +157,9 @@ def main() -> None:
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
         print(f"{config['task']['type']} {config['task']['index']}: lost its peers: {error.message}", flush=True)
         os._exit(PEERS_LOST)
+    if config["task"]["type"] == "worker":
+        # TensorFlow would take its leave of the chief, which may have ended, and wait for an answer.
+        os._exit(0)
 
 
 if __name__ == "__main__":
