@@ -112,7 +112,8 @@ def _of_flags(
         raise UsageError(
             "no trainer is named",
             where="--module-name",
-            hint="name a module and its package, such as --module-name trainer.task --package-path trainer, or a job file",
+            hint="name a module and its package, such as --module-name trainer.task --package-path trainer, "
+            "or a job file",
         )
     refuse_flags(
         _named(given, "max_replicas", "environment", "job_id"), "says something about a job file, and none is named"
@@ -164,7 +165,6 @@ def _of_file(
 
 def _options(given: dict[str, Any], replica_restarts: int, job_restarts: int) -> LocalRunOptions:
     """How the run treats its replicas; ``--max-restarts`` bounds both kinds of restarts."""
-    from encamp.plan.limits import MAX_RESTARTS  # noqa: PLC0415
     from encamp.run.local.model import LocalRunOptions  # noqa: PLC0415
 
     most: int | None = given["max_restarts"]
@@ -172,7 +172,7 @@ def _options(given: dict[str, Any], replica_restarts: int, job_restarts: int) ->
         grace_seconds=given["grace"],
         keep_going=given["keep_going"],
         max_replica_restarts=replica_restarts if most is None else most,
-        max_restarts=job_restarts if most is None else min(most, MAX_RESTARTS),
+        max_restarts=job_restarts if most is None else most,
     )
 
 

@@ -7,8 +7,9 @@ Sizes are GiB, durations seconds, money US dollars by list price.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from encamp.plan.role import Role  # noqa: TC001 - its other users take it from here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 
 #: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
 TEARDOWN_ALLOWANCE_SECONDS = 1800
-
-
-class Role(StrEnum):
-    """What a replica is for. The primary is always called master here, also where TF_CONFIG says chief."""
-
-    MASTER = "master"
-    WORKER = "worker"
-    PARAMETER_SERVER = "ps"
-    EVALUATOR = "evaluator"
 
 
 @dataclass(frozen=True)

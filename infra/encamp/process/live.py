@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import resource
     from collections.abc import Callable, Sequence
 
+    import psutil
+
     Output = int | Callable[[OutputLine], None] | None
 
 #: How long output may still come after the last process of the tree is gone (a pipe may have left the tree).
@@ -129,7 +131,7 @@ class LiveProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def _members(self) -> list[tree.psutil.Process]:
+    def _members(self) -> list[psutil.Process]:
         return tree.members(self.pid, self._mark, leader_ended=self._process.returncode is not None)
 
     async def _watch(self) -> ProcessOutcome:

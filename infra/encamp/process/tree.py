@@ -11,10 +11,10 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-import psutil
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import psutil
 
 #: Name of the variable whose value tells a process tree from all others.
 MARK = "ENCAMP_PROCESS_TREE"
@@ -27,8 +27,7 @@ def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Proces
 
     ``leader_ended`` says that the leader has been waited for, so that its number may mean another process by now.
     """
-    everyone = {process.pid: process for process in psutil.process_iter()}
-    parents = {pid: _parent(process) for pid, process in everyone.items()}
+    everyone, parents = _everyone()
     own = os.getpid()
     found = {
         pid: process
@@ -42,10 +41,17 @@ def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Proces
 
 def family(mark: str) -> list[psutil.Process]:
     """Every living process of a family but the caller: those that carry its mark, and what descends from them."""
-    everyone = {process.pid: process for process in psutil.process_iter()}
-    parents = {pid: _parent(process) for pid, process in everyone.items()}
+    everyone, parents = _everyone()
     found = {pid: process for pid, process in everyone.items() if _marked(process, FAMILY, mark)}
     return [process for process in _with_descendants(found, everyone, parents) if process.pid != os.getpid()]
+
+
+def _everyone() -> tuple[dict[int, psutil.Process], dict[int, int]]:
+    """Every process of this machine by its number, and the numbers of their parents."""
+    import psutil  # noqa: PLC0415 - it takes as long to import as ten processes to start, and is needed only later
+
+    everyone = {process.pid: process for process in psutil.process_iter()}
+    return everyone, {pid: _parent(process) for pid, process in everyone.items()}
 
 
 def _with_descendants(
@@ -63,14 +69,14 @@ def _with_descendants(
 def send(processes: Iterable[psutil.Process], number: int) -> None:
     """Send a signal to each; those that are gone, or whose number now means another process, are left out."""
     for process in processes:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(*_gone()):
             process.send_signal(number)
 
 
 def _parent(process: psutil.Process) -> int:
     try:
         return process.ppid()
-    except psutil.Error:
+    except _gone():
         return 0
 
 
@@ -84,12 +90,19 @@ def _session(pid: int) -> int:
 def _marked(process: psutil.Process, name: str, mark: str) -> bool:
     try:
         return process.environ().get(name) == mark
-    except (psutil.Error, OSError):
+    except (*_gone(), OSError):
         return False
 
 
 def _alive(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
+        return process.status() != "zombie"
+    except _gone():
         return False
+
+
+def _gone() -> tuple[type[Exception], ...]:
+    """What psutil says of a process that is no more, or not ours to look at."""
+    import psutil  # noqa: PLC0415 - as above
+
+    return (psutil.Error,)

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.model import Role
-from encamp.plan.names import replica_name
+from encamp.plan.names import log_name
+from encamp.plan.role import Role
 from encamp.run.local.model import LocalReplica
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def flag_replicas(
     job = {"job_name": module, "args": list(args)}
     if counts is None:
         config: dict[str, Any] = {"job": job, "task": {}, "cluster": {}, "environment": "cloud"}
-        return (_replica(host, module, args, Role.MASTER, 0, config),)
+        return (_replica(host, (module, *args), Role.MASTER, 0, config),)
     hosts = [f"localhost:{port}" for port in ports]
     cluster = {
         primary: hosts[:1],
@@ -82,12 +82,10 @@ def flag_replicas(
         for index in range(count):
             task = {"type": primary if role is Role.MASTER else role.value, "index": index}
             config = {"job": job, "task": task, "cluster": cluster, "environment": "cloud"}
-            found.append(_replica(host, module, args, role, index, config))
+            found.append(_replica(host, (module, *args), role, index, config))
     return tuple(found)
 
 
-def _replica(
-    host: Host, module: str, args: Sequence[str], role: Role, index: int, config: Mapping[str, Any]
-) -> LocalReplica:
+def _replica(host: Host, run: Sequence[str], role: Role, index: int, config: Mapping[str, Any]) -> LocalReplica:
     env = {"PYTHONUNBUFFERED": "1", **host.env, "TF_CONFIG": json.dumps(config)}
-    return LocalReplica(replica_name(role, index), role, index, (str(host.program), "-m", module, *args), env, host.cwd)
+    return LocalReplica(log_name(role, index), role, index, (str(host.program), "-m", *run), env, host.cwd)

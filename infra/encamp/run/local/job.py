@@ -7,7 +7,7 @@ bucket of its own lies below the working directory; a bucket that the job itself
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.packages import check_requirements, fetch, install
 from encamp.run.local.planned import addresses, capped, planned_replicas, with_job_dir
 from encamp.run.local.ports import reserve
-from encamp.run.local.prepare import task_types, with_devices
+from encamp.run.local.prepare import roles, with_devices
 from encamp.spec.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: Exit
     ports = resources.enter_context(reserve(addresses(plan), wish.start_port)).numbers
     replicas = planned_replicas(plan, Host(python.program, root, env), ports)
     asked = {
-        replica.name: (group.requested.accelerator.type, group.requested.accelerator.count)
+        replica.name: group.accelerator
         for group in plan.groups
         for replica in replicas
-        if replica.role is group.role and group.requested.accelerator is not None
+        if replica.role is group.role and group.accelerator is not None
     }
-    devices = divide(local_gpus(machine.environ), task_types(replicas), asked)
+    devices = divide(local_gpus(machine.environ), roles(replicas), asked)
     return PreparedJob(plan, with_devices(replicas, devices, notes))
 
 
@@ -129,7 +129,7 @@ def _root(found: JobFile) -> Path:
     """Where replicas start: above the trainer's folder, else in the job file's."""
     folder = found.folder or Path.cwd()
     package = found.job.encamp.package_path
-    return folder if package is None else package_root(folder / package, where="encamp.packagePath")
+    return folder if package is None else package_root(package, folder, where="encamp.packagePath")
 
 
 def _packages(found: JobFile, plan: JobPlan, python: Interpreter, resources: ExitStack) -> Path | None:

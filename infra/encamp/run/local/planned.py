@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
 from encamp.plan.cluster import cluster_spec, replicas
 from encamp.plan.containers import compact_json
 from encamp.plan.model import ClusterPlan, JobPlan, Role
+from encamp.plan.names import log_name
 from encamp.run.local.model import LocalReplica
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _planned(plan: JobPlan, host: Host) -> Iterator[LocalReplica]:
             env["CLUSTER_SPEC"] = compact_json(cluster_spec(plan, group, each.index))
         env["TF_CONFIG"] = compact_json(each.tf_config)
         argv = (str(host.program), *(group.command or ())[1:], *(group.args or ()))
-        yield LocalReplica(each.name, group.role, each.index, argv, env, host.cwd)
+        yield LocalReplica(log_name(group.role, each.index), group.role, each.index, argv, env, host.cwd)
 
 
 def _here(cluster: ClusterPlan, ports: Sequence[int]) -> ClusterPlan:

@@ -6,7 +6,6 @@ Ports and folders that a run holds go with the ``ExitStack`` that it is given.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
@@ -19,7 +18,9 @@ from encamp.run.local.ports import reserve
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
+    from pathlib import Path
 
+    from encamp.plan.role import Role
     from encamp.run.local.devices import DevicePlan
     from encamp.run.local.model import LocalReplica
 
@@ -100,12 +101,12 @@ def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Pre
     )
     ports = resources.enter_context(reserve(counts.ports, wish.start_port)).numbers
     replicas = flag_replicas(wish.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
-    return with_devices(replicas, divide(local_gpus(machine.environ), task_types(replicas)))
+    return with_devices(replicas, divide(local_gpus(machine.environ), roles(replicas)))
 
 
-def task_types(replicas: Sequence[LocalReplica]) -> dict[str, str]:
+def roles(replicas: Sequence[LocalReplica]) -> dict[str, Role]:
     """Each replica's role by its name."""
-    return {replica.name: replica.role.value for replica in replicas}
+    return {replica.name: replica.role for replica in replicas}
 
 
 def with_devices(replicas: Sequence[LocalReplica], devices: DevicePlan, notes: Sequence[str] = ()) -> Prepared:
@@ -120,7 +121,7 @@ def _root(wish: FlagWish, machine: Machine) -> Path:
     A module that lies in the working directory and not above it is run from there, which the old client could not.
     """
     if wish.package_path is not None:
-        return package_root(machine.working / wish.package_path)
+        return package_root(wish.package_path, machine.working)
     first = wish.module.partition(".")[0]
     here, above = ((folder / first).is_dir() or (folder / f"{first}.py").is_file() for folder in _candidates(machine))
     return machine.working if here and not above else machine.working.parent
