@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from encamp.errors import UsageError
 from encamp.run.local.checks import check_counts, check_job_dir, check_module, check_own_flags, package_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -23,10 +20,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_replicas_start_in_the_folder_above_the_package(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert package_root(project / "trainer") == project
-    monkeypatch.chdir(project / "trainer")
-    assert package_root(".") == project
+def test_replicas_start_in_the_folder_above_the_package(project: Path) -> None:
+    assert package_root("trainer", project) == project
+    assert package_root(str(project / "trainer"), Path("/")) == project
+    assert package_root(".", project / "trainer") == project
 
 
 @pytest.mark.parametrize(
@@ -38,12 +35,9 @@ def test_replicas_start_in_the_folder_above_the_package(project: Path, monkeypat
         ("data", "'data' has no __init__.py", "create data/__init__.py; it may be empty"),
     ],
 )
-def test_what_is_no_package_is_refused(
-    project: Path, monkeypatch: pytest.MonkeyPatch, path: str, says: str, hint: str
-) -> None:
-    monkeypatch.chdir(project)
+def test_what_is_no_package_is_refused(project: Path, path: str, says: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        package_root(path)
+        package_root(path, project)
     assert says in refused.value.what
     assert hint in (refused.value.hint or "")
     assert refused.value.where == "--package-path"
@@ -53,7 +47,7 @@ def test_a_package_that_cannot_be_imported_by_its_name_is_refused(project: Path)
     (project / "my-trainer").mkdir()
     (project / "my-trainer" / "__init__.py").touch()
     with pytest.raises(UsageError, match="rename it, such as to my_trainer"):
-        package_root(project / "my-trainer")
+        package_root("my-trainer", project)
 
 
 @pytest.mark.parametrize("module", ["trainer.task", "trainer.models.wide", "alone", "http.server"])

@@ -49,31 +49,39 @@ def test_the_table_says_of_each_replica_how_it_ended_and_what_it_took() -> None:
     ]
 
 
-def test_a_failure_is_named_at_once_and_its_last_lines_stand_at_the_end() -> None:
+def replica(role: Role) -> LocalReplica:
+    return LocalReplica(f"{role.value}-replica-0", role, 0, ("python3",), {}, Path("/"))
+
+
+def test_ends_are_told_of_and_the_last_lines_of_failures_stand_at_the_end() -> None:
     written: list[str] = []
-    console = RunConsole(written.append, ["master-replica-0", "worker-replica-0"], clock=lambda: 0.0)
+    console = RunConsole(written.append, ["master-replica-0", "worker-replica-0", "ps-replica-0"], clock=lambda: 0.0)
+    for role in (Role.MASTER, Role.WORKER, Role.PARAMETER_SERVER):
+        console.started(replica(role), 0)
     console.line("worker-replica-0", OutputLine(b"ValueError: no data"))
     failed = end("worker-replica-0", 1, last=console.tail("worker-replica-0"))
+    # What the failure of another than the primary leads to is a note of the run.
     console.ended(failed)
-    assert written[-1] == "[   0.0s] worker-replica-0 exited with 1 after 1.2 s\n"
-    console.ended(end("master-replica-0", None, number=15, stopped=True))
+    assert written == ["worker-replica-0 | ValueError: no data\n"]
+    console.ended(end("master-replica-0", 3))
+    assert written[1:] == ["[   0.0s] master-replica-0 exited with 3 after 1.2 s\n"]
+    console.ended(end("ps-replica-0", None, number=15, stopped=True))
     assert len(written) == 2
-    console.summary([end("master-replica-0", None, number=15, stopped=True, last=("x",)), failed])
+    console.summary([end("ps-replica-0", None, number=15, stopped=True, last=("x",)), failed])
     account = "".join(written[2:])
     assert (
         "\nthe last lines of worker-replica-0 (worker-replica-0 exited with 1):\n  | ValueError: no data\n" in account
     )
-    assert "the last lines of master" not in account
+    assert "the last lines of ps" not in account
 
 
 def test_restarts_are_told_of_and_first_starts_are_not() -> None:
     written: list[str] = []
     console = RunConsole(written.append, ["worker-replica-0"], clock=lambda: 0.0)
-    replica = LocalReplica("worker-replica-0", Role.WORKER, 0, ("python3",), {}, Path("/"))
-    console.started(replica, 0)
+    console.started(replica(Role.WORKER), 0)
     console.line("worker-replica-0", OutputLine(b"half a", ended=False))
     console.paused("worker-replica-0")
-    console.started(replica, 1)
+    console.started(replica(Role.WORKER), 1)
     assert written == ["worker-replica-0 | half a\n", "[   0.0s] worker-replica-0 starts again (1)\n"]
 
 

@@ -7,7 +7,11 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
+
+from encamp.cli.main import cli
+from encamp.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,9 +99,18 @@ def test_no_signal_to_the_command_leaves_a_process(train: Any, number: signal.Si
     assert ended == (-number if number == signal.SIGKILL else 128 + number), output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-@pytest.mark.parametrize("processes", [1, 2, 5, 9], ids="with {} processes".format)
+@pytest.mark.parametrize(
+    ("number", "processes"),
+    [
+        (signal.SIGINT, 4),
+        (signal.SIGHUP, 4),
+        (signal.SIGTERM, 1),
+        (signal.SIGTERM, 7),
+        *((signal.SIGKILL, processes) for processes in (2, 4, 9)),
+    ],
+)
 def test_no_signal_during_the_launch_leaves_a_process(train: Any, number: signal.Signals, processes: int) -> None:
+    """``processes`` says how many there are when it comes: the command, its guardian, replicas."""
     flags = ("--distributed", "--worker-count", "8", "--parameter-server-count", "3", "--grace", "0.2")
     with train(*flags) as command:
         while len(command.processes()) < processes and command.process.poll() is None:
@@ -195,17 +208,36 @@ def test_a_reader_that_goes_away_does_not_end_the_job(train: Any) -> None:
         (("--package-path", "."), "has no __init__.py"),
         (("--job-dir", "trainer/task.py"), "is a file"),
         (("--distributed", "--worker-count", "-1"), "--worker-count"),
-        (("--epochs", "3"), "--epochs"),
-        (("--log-dir", "/dev/null/logs"), "--log-dir"),
         (("--python", "no-such-python"), "no-such-python"),
+        (("--max-replicas", "1"), "--max-replicas"),
+        (("--epochs", "3"), "--epochs"),
+        (("epochs",), "epochs"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_bad_input_is_refused_before_any_process_is_started(train: Any, flags: tuple[str, ...], says: str) -> None:
-    with train(*flags, told=("chief=exit:0",)) as command:
+def test_bad_input_is_refused_before_any_process_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], says: str
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    (tmp_path / "trainer").mkdir()
+    for name in ("__init__.py", "task.py"):
+        (tmp_path / "trainer" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fork", never)
+    monkeypatch.setattr(subprocess, "Popen", never)
+    call = ["local", "train", "--module-name", "trainer.task", "--package-path", "trainer", *flags]
+    with pytest.raises((UsageError, click.UsageError)) as refused:
+        cli.main(call, standalone_mode=False)
+    assert says in f"{refused.value} {getattr(refused.value, 'message', '')}"
+
+
+def test_a_log_folder_that_cannot_be_is_refused_before_any_process_is_started(train: Any) -> None:
+    with train("--log-dir", "/dev/null/logs", told=("chief=exit:0",)) as command:
         ended, output = command.end()
     assert ended == 2, output
-    assert says in output
+    assert "--log-dir: '/dev/null/logs' cannot be written" in output
     assert not command.has("chief-0")
 
 

@@ -23,14 +23,19 @@ _PACKAGE, _MODULE, _FOLDER = "package", "module", "folder"
 _MOST_NAMED = 8
 
 
-def package_root(package_path: str | os.PathLike[str], *, where: str = "--package-path") -> Path:
+def package_root(package_path: str, working: Path, *, where: str = "--package-path") -> Path:
     """The folder that a trainer package lies in, which replicas start in.
+
+    Args:
+        package_path: as it was given, relative to ``working``.
+        working: the folder that the command was called in.
+        where: what messages call it.
 
     Raises:
         UsageError: it is not there, no folder, or no package.
     """
     given = Path(package_path)
-    path = Path(os.path.abspath(given.expanduser()))  # noqa: PTH100 - links stay as they are
+    path = Path(os.path.abspath(working / given.expanduser()))  # noqa: PTH100 - links stay as they are
     if not path.exists():
         near = difflib.get_close_matches(path.name, _modules(path.parent), n=1)
         hint = f"did you mean {given.parent / near[0]}?" if near else "name the folder that holds the trainer's modules"

@@ -57,11 +57,14 @@ class RunConsole:
     ) -> None:
         self._screen = Screen(write, names, terminal=terminal, colour=colour, width=width, clock=clock)
         self.patience: float | None = None
+        self._primary = ""
         self._logs = logs
         self._files = _open_logs(logs, names) if logs is not None else {}
 
     def started(self, replica: LocalReplica, restarts: int) -> None:
         """Say so where it is a restart; first starts come all at once."""
+        if replica.primary:
+            self._primary = replica.name
         if restarts:
             self._screen.say(f"{replica.name} starts again ({restarts})")
 
@@ -90,9 +93,9 @@ class RunConsole:
         self._screen.ended(replica)
 
     def ended(self, end: ReplicaEnd) -> None:
-        """Say so, unless we ended it ourselves."""
+        """Say so, unless we ended it ourselves; what a failure of another than the primary leads to, the run says."""
         self._screen.ended(end.name)
-        if not end.stopped:
+        if not end.stopped and (end.outcome.ok or end.name == self._primary):
             self._screen.say(f"{end.outcome} after {_duration(_seconds(end))}")
 
     def note(self, text: str) -> None:
