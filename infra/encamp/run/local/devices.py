@@ -16,7 +16,7 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
 
-from encamp.plan.model import Role
+from encamp.plan.role import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
