@@ -13,6 +13,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -70,7 +71,8 @@ async def start(
 
 async def stop_all(processes: Sequence[LiveProcess], grace: float | None = None) -> list[ProcessOutcome]:
     """Stop many processes at the same time; each within its own grace period unless one is given."""
-    return list(await asyncio.gather(*(process.stop(grace) for process in processes)))
+    now = time.monotonic()
+    return list(await asyncio.gather(*(process.stop(grace, seen_since=now) for process in processes)))
 
 
 class LiveProcess:
@@ -107,13 +109,16 @@ class LiveProcess:
         """Wait until it, what it started and its output have ended. Cancelling this leaves the process alone."""
         return await asyncio.shield(self._ended)
 
-    async def stop(self, grace: float | None = None) -> ProcessOutcome:
-        """Ask all of it to end and kill what is left after ``grace`` seconds (None: as the spec says; 0: only kill)."""
+    async def stop(self, grace: float | None = None, *, seen_since: float | None = None) -> ProcessOutcome:
+        """Ask all of it to end and kill what is left after ``grace`` seconds (None: as the spec says; 0: only kill).
+
+        ``seen_since``: see ``tree.members``; for who stops many.
+        """
         patience = self.spec.grace_seconds if grace is None else grace
         self._stopping = patience > 0
         deadline = asyncio.get_running_loop().time() + patience
         if self.running and self._stopping:
-            tree.send(self._members(), signal.SIGTERM)
+            tree.send(self._members(seen_since), signal.SIGTERM)
         while self.running and asyncio.get_running_loop().time() < deadline:
             await asyncio.wait({self._ended}, timeout=_POLL_SECONDS)
         self.kill()
@@ -131,8 +136,8 @@ class LiveProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def _members(self) -> list[psutil.Process]:
-        return tree.members(self.pid, self._mark, leader_ended=self._process.returncode is not None)
+    def _members(self, seen_since: float | None = None) -> list[psutil.Process]:
+        return tree.members(self.pid, self._mark, leader_ended=self.exited, since=seen_since)
 
     async def _watch(self) -> ProcessOutcome:
         status, usage = await _wait(self.pid)
@@ -158,7 +163,13 @@ class LiveProcess:
     async def _end_rest(self) -> None:
         """Kill what the leader left; while it is being stopped, the rest has its grace period."""
         patience = _DRAIN_SECONDS
-        while patience > 0 and (left := self._members()):
+        while patience > 0:
+            # Others that end at the same time come here too before the first of us looks, and look no more.
+            now = time.monotonic()
+            await asyncio.sleep(0)
+            left = self._members(now)
+            if not left:
+                return
             if not self._stopping:
                 tree.send(left, signal.SIGKILL)
                 patience -= _POLL_SECONDS  # what took another user's identity cannot be killed by us

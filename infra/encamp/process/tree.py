@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,48 +23,69 @@ MARK = "ENCAMP_PROCESS_TREE"
 FAMILY = "ENCAMP_PROCESS_FAMILY"
 
 
-def members(leader: int, mark: str, *, leader_ended: bool) -> list[psutil.Process]:
+class _Picture:
+    """Every process of this machine as it was once.
+
+    Attributes:
+        begun: when the first of them was looked at, by the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        import psutil  # noqa: PLC0415 - it takes as long to import as ten processes to start, and is needed only later
+
+        self.begun = time.monotonic()
+        self.processes = {process.pid: process for process in psutil.process_iter()}
+        self.parents = {pid: _parent(process) for pid, process in self.processes.items()}
+        self.sessions = {pid: _session(pid) for pid in self.processes}
+        self.marks = {pid: _marks(process) for pid, process in self.processes.items()}
+
+    def with_descendants(self, found: Iterable[int]) -> list[psutil.Process]:
+        """Those of these numbers and of all that descend from them that live now, the caller left out."""
+        known = set(found)
+        grown = True
+        while grown:
+            more = {pid for pid, parent in self.parents.items() if parent in known and pid not in known}
+            known |= more
+            grown = bool(more)
+        return [self.processes[pid] for pid in known - {os.getpid()} if _alive(self.processes[pid])]
+
+
+_latest: list[_Picture] = []
+
+
+def _picture(since: float) -> _Picture:
+    """The latest picture if it was begun at or after ``since``, else a new one."""
+    if not _latest or _latest[0].begun < since:
+        _latest[:] = [_Picture()]
+    return _latest[0]
+
+
+def members(leader: int, mark: str, *, leader_ended: bool, since: float | None = None) -> list[psutil.Process]:
     """Every living process of the tree that ``leader`` began.
 
-    ``leader_ended`` says that the leader has been waited for, so that its number may mean another process by now.
+    Args:
+        leader: its number.
+        mark: value of ``MARK``.
+        leader_ended: whether it has been waited for, so that its number may mean another process by now.
+        since: by the monotonic clock: what was seen of this machine from then on will do, so that who asks about many
+            trees looks only once. With ``leader_ended`` it must lie behind the leader's end: a tree that has nobody
+            then has nobody any more. None: from now on.
     """
-    everyone, parents = _everyone()
-    own = os.getpid()
+    picture = _picture(time.monotonic() if since is None else since)
     found = {
-        pid: process
-        for pid, process in everyone.items()
-        if pid not in (own, leader) and (_session(pid) == leader or _marked(process, MARK, mark))
+        pid
+        for pid, (own_mark, _) in picture.marks.items()
+        if pid != leader and (picture.sessions[pid] == leader or own_mark == mark)
     }
-    if leader in everyone and not leader_ended:
-        found[leader] = everyone[leader]
-    return _with_descendants(found, everyone, parents)
+    if leader in picture.processes and not leader_ended:
+        found.add(leader)
+    return picture.with_descendants(found - {os.getpid()})
 
 
 def family(mark: str) -> list[psutil.Process]:
     """Every living process of a family but the caller: those that carry its mark, and what descends from them."""
-    everyone, parents = _everyone()
-    found = {pid: process for pid, process in everyone.items() if _marked(process, FAMILY, mark)}
-    return [process for process in _with_descendants(found, everyone, parents) if process.pid != os.getpid()]
-
-
-def _everyone() -> tuple[dict[int, psutil.Process], dict[int, int]]:
-    """Every process of this machine by its number, and the numbers of their parents."""
-    import psutil  # noqa: PLC0415 - it takes as long to import as ten processes to start, and is needed only later
-
-    everyone = {process.pid: process for process in psutil.process_iter()}
-    return everyone, {pid: _parent(process) for pid, process in everyone.items()}
-
-
-def _with_descendants(
-    found: dict[int, psutil.Process], everyone: dict[int, psutil.Process], parents: dict[int, int]
-) -> list[psutil.Process]:
-    """The living of ``found`` and of all that descend from them."""
-    grown = True
-    while grown:
-        more = {pid: everyone[pid] for pid, parent in parents.items() if parent in found and pid not in found}
-        found |= more
-        grown = bool(more)
-    return [process for process in found.values() if _alive(process)]
+    picture = _picture(time.monotonic())
+    return picture.with_descendants(pid for pid, (_, own_family) in picture.marks.items() if own_family == mark)
 
 
 def send(processes: Iterable[psutil.Process], number: int) -> None:
@@ -87,11 +109,13 @@ def _session(pid: int) -> int:
         return 0
 
 
-def _marked(process: psutil.Process, name: str, mark: str) -> bool:
+def _marks(process: psutil.Process) -> tuple[str | None, str | None]:
+    """Its values of ``MARK`` and ``FAMILY``."""
     try:
-        return process.environ().get(name) == mark
+        environ = process.environ()
     except (*_gone(), OSError):
-        return False
+        return None, None
+    return environ.get(MARK), environ.get(FAMILY)
 
 
 def _alive(process: psutil.Process) -> bool:
@@ -103,6 +127,6 @@ def _alive(process: psutil.Process) -> bool:
 
 def _gone() -> tuple[type[Exception], ...]:
     """What psutil says of a process that is no more, or not ours to look at."""
-    import psutil  # noqa: PLC0415 - as above
+    import psutil  # noqa: PLC0415 - as for pictures
 
     return (psutil.Error,)

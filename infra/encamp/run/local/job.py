@@ -20,7 +20,7 @@ from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.packages import check_requirements, fetch, install
 from encamp.run.local.planned import addresses, capped, planned_replicas, with_job_dir
 from encamp.run.local.ports import reserve
-from encamp.run.local.prepare import roles, with_devices
+from encamp.run.local.prepare import check_number, roles, with_devices
 from encamp.spec.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: Exit
     """
     python = machine.interpreter()
     plan, notes = _plan(found, wish, machine)
+    check_number(sum(group.count for group in plan.groups))
     root = _root(found)
     check_job_dir(plan.storage.job_dir, machine.working)
     check_requirements(plan.requirements, python)

@@ -73,10 +73,10 @@ def reserve(count: int, start: int | None = None) -> Ports:
     """
     if start is not None:
         return _exactly(range(start, start + count))
-    locks = _all_of(range(FIRST_PORT, FIRST_PORT + count))
-    if locks is not None:
-        return Ports(range(FIRST_PORT, FIRST_PORT + count), locks)
-    return _any(count)
+    lowest, highest = _bounds()
+    usual = range(FIRST_PORT, FIRST_PORT + count)
+    locks = _all_of(usual) if usual.stop <= highest else None
+    return Ports(usual, locks) if locks is not None else _any(count, lowest, highest)
 
 
 def _exactly(wanted: range) -> Ports:
@@ -101,8 +101,7 @@ def _exactly(wanted: range) -> Ports:
     return Ports(wanted, [lock for lock in locks.values() if lock is not None])
 
 
-def _any(count: int) -> Ports:
-    lowest, highest = _bounds()
+def _any(count: int, lowest: int, highest: int) -> Ports:
     numbers: list[int] = []
     locks: list[_Lock] = []
     generator = random.SystemRandom()

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from encamp.run.local.model import LocalReplica
 
 
+#: Each takes three of the command's file descriptors, of which systems grant 1024.
+MOST_REPLICAS = 256
+
+
 @dataclass(frozen=True)
 class FlagWish:
     """What the old client's flags ask for; None where a flag was not given.
@@ -99,6 +103,7 @@ def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Pre
     counts = Counts(
         *(default if count is None else count for count, default in zip(given.values(), (2, 2, 0), strict=True))
     )
+    check_number(counts.ports + counts.evaluators)
     ports = resources.enter_context(reserve(counts.ports, wish.start_port)).numbers
     replicas = flag_replicas(wish.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
     return with_devices(replicas, divide(local_gpus(machine.environ), roles(replicas)))
@@ -129,6 +134,19 @@ def _root(wish: FlagWish, machine: Machine) -> Path:
 
 def _candidates(machine: Machine) -> tuple[Path, Path]:
     return machine.working, machine.working.parent
+
+
+def check_number(replicas: int) -> None:
+    """Refuse more replicas than one command can watch.
+
+    Raises:
+        UsageError: there are.
+    """
+    if replicas > MOST_REPLICAS:
+        raise UsageError(
+            f"{replicas} replicas are more than run here at once ({MOST_REPLICAS})",
+            hint="lower the counts; --max-replicas does so for a job file",
+        )
 
 
 def refuse_flags(given: Mapping[str, object], why: str) -> None:

@@ -139,9 +139,13 @@ class _Run:
         order = sorted(outcomes, key=lambda name: (name != self._primary, outcomes[name].ended_at))
         for name in order:
             self._console.paused(name)
-        found: list[int] = []
+        code: int | None = None
         for name in order:
-            follows = self._restarts.after(name, outcomes[name]) if not outcomes[name].ok and not found else None
+            if code is not None:
+                self._end(name, outcomes[name])
+                self._too(name, outcomes[name])
+                continue
+            follows = self._restarts.after(name, outcomes[name]) if not outcomes[name].ok else None
             if follows is Consequence.JOB_AGAIN:
                 await self._start_over(outcomes[name])
                 return None
@@ -150,20 +154,25 @@ class _Run:
                 await self._start(self._replicas[name])
             else:
                 self._end(name, outcomes[name])
-                found += self._verdict(name, outcomes[name])
-        return found[0] if found else None
+                code = self._verdict(name, outcomes[name])
+        return code
 
-    def _verdict(self, name: str, outcome: ProcessOutcome) -> list[int]:
+    def _too(self, name: str, outcome: ProcessOutcome) -> None:
+        """Tell of a failure beside the one that ended the job."""
+        if not outcome.ok and name != self._primary:
+            self._console.note(f"{outcome}, too")
+
+    def _verdict(self, name: str, outcome: ProcessOutcome) -> int | None:
         """The exit code of the run where this end, which is for good, is the run's end."""
         if name == self._primary:
-            return [outcome.code]
+            return outcome.code
         if outcome.ok:
-            return []
+            return None
         if self._options.keep_going:
             self._console.note(f"{outcome}: the job goes on without it")
-            return []
+            return None
         self._console.note(f"{outcome}: the job has failed (--keep-going lets it go on)")
-        return [ExitCode.JOB_FAILED]
+        return ExitCode.JOB_FAILED
 
     async def _start_over(self, cause: ProcessOutcome) -> None:
         count = f"{self._restarts.jobs} of {self._options.max_restarts}"
@@ -185,6 +194,8 @@ class _Run:
         for name, outcome in zip(names, outcomes, strict=True):
             self._console.paused(name)
             self._end(name, outcome, stopped=name not in late)
+            if name in late:
+                self._too(name, outcome)
 
     def _end(self, name: str, outcome: ProcessOutcome, *, stopped: bool = False) -> None:
         end = ReplicaEnd(name, outcome, self._console.tail(name), max(self._starts[name] - 1, 0), stopped)
