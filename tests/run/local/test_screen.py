@@ -124,18 +124,29 @@ def test_on_a_terminal_a_bar_stays_in_the_last_row_under_the_lines_of_all() -> N
     assert terminal.rows == ["b | hello", "a | 100%", ""]
 
 
-def test_two_bars_take_turns_in_the_last_row() -> None:
-    terminal = Terminal()
-    screen = Screen(terminal.write, ["a", "b"], terminal=True)
+def test_two_bars_take_turns_in_the_last_row_and_each_can_be_read() -> None:
+    terminal, clock = Terminal(), Clock()
+    screen = Screen(terminal.write, ["a", "b"], terminal=True, clock=clock)
     feed(screen, "a", b"\ra 10%")
+    clock.now += 0.5
+    feed(screen, "b", b"\rb 40%")
+    assert terminal.rows == ["a | a 10%"]
+    clock.now += 0.5
     feed(screen, "b", b"\rb 50%")
     assert terminal.rows == ["b | b 50%"]
     feed(screen, "b", b"\rb 100%\n")
     assert terminal.rows == ["b | b 100%", "a | a 10%"]
     screen.say("steps of the run go above it")
-    assert terminal.rows[1:] == ["[   0.0s] steps of the run go above it", "a | a 10%"]
+    assert terminal.rows[1:] == ["[   1.0s] steps of the run go above it", "a | a 10%"]
     screen.ended("a")
     assert terminal.rows[2:] == ["a | a 10%", ""]
+
+
+def test_a_bar_that_has_not_moved_is_not_drawn_again() -> None:
+    out = Plain()
+    screen = Screen(out.write, ["a"], terminal=True)
+    feed(screen, "a", b"\r10%", b"\r10%", b"\r", b"10%")
+    assert out.text == "a | 10%"
 
 
 def test_a_bar_that_is_wiped_away_leaves_nothing() -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BAR_SECONDS = 10.0
 #: How many lines of each replica are remembered, for the account of a failure.
 TAIL_LINES = 20
+#: How long a replica has the last row of the terminal for itself, where several draw.
+_ROW_SECONDS = 1.0
 #: Of prefixes, one replica after the other: those that are read well on black and on white.
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _RESET = "\x1b[0m"
@@ -86,7 +88,8 @@ class Screen:
             name: _Row(f"{name:<{longest}} | ", _COLOURS[at % len(_COLOURS)]) for at, name in enumerate(names)
         }
         self._last_row: _Row | None = None
-        self._lit = False
+        self._since = self._begun
+        self._lit = ""
 
     def say(self, text: str) -> None:
         """A line of encamp itself, with the seconds since the start."""
@@ -129,19 +132,28 @@ class Screen:
         return f"\x1b[{row.colour}m{row.prefix}{_RESET}" if self._colour else row.prefix
 
     def _settle(self, row: _Row, lines: str) -> None:
-        """Write lines of a row, and have the last row show what is unfinished: of this row or of another."""
-        if self._terminal and row.unfinished:
-            self._last_row = row
-        elif self._last_row is row:
-            self._last_row = next((one for one in self._rows.values() if one.unfinished), None)
-        if lines or self._lit or self._last_row is not None:
+        """Write lines of a row, and have the last row of the terminal show what is unfinished."""
+        if self._terminal:
+            self._choose(row)
+        if lines or (self._bar(self._last_row) if self._last_row is not None else "") != self._lit:
             self._put(lines)
+
+    def _choose(self, row: _Row) -> None:
+        """Which replica has the last row: one that has something to draw, and each long enough to be read."""
+        drawn, now = self._last_row, self._clock()
+        if drawn is None or not drawn.unfinished:
+            others = (one for one in self._rows.values() if one.unfinished)
+            self._last_row = row if row.unfinished else next(others, None)
+        elif drawn is not row and row.unfinished and now - self._since >= _ROW_SECONDS:
+            self._last_row = row
+        if self._last_row is not drawn:
+            self._since = now
 
     def _put(self, lines: str) -> None:
         """Write whole lines above the last row."""
         bar = self._bar(self._last_row) if self._last_row is not None else ""
         text = f"{_ERASE if self._lit else ''}{lines}{bar}"
-        self._lit = bool(bar)
+        self._lit = bar
         if text:
             self._write(text)
 
