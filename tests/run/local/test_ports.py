@@ -24,7 +24,9 @@ def free_start(count: int) -> int:
 
 def test_two_runs_never_have_the_same_port() -> None:
     with ExitStack() as held, ThreadPoolExecutor(8) as pool:
-        runs = list(pool.map(lambda _: held.enter_context(reserve(13)), range(20)))
+        runs = list(pool.map(reserve, [13] * 20))
+        for run in runs:
+            held.enter_context(run)
         numbers = [number for run in runs for number in run.numbers]
         assert len(set(numbers)) == len(numbers) == 260
 

@@ -5,7 +5,6 @@ A container that is started as it is (an image with its own command) cannot run 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,18 +75,17 @@ def addresses(plan: JobPlan) -> int:
 
 def capped(plan: JobPlan, most: int) -> tuple[JobPlan, tuple[str, ...]]:
     """The same job with at most so many replicas of each role besides the primary, and what was cut."""
-    groups = [
-        replace(group, count=min(group.count, most)) for group in plan.groups if group.role is Role.MASTER or most
-    ]
+    counts = {group.role: group.count if group.role is Role.MASTER else min(group.count, most) for group in plan.groups}
     cut = [
-        f"{min(group.count, most)} of {group.count} {group.role.value} replicas"
+        f"{counts[group.role]} of {group.count} {group.role.value} replicas"
         for group in plan.groups
-        if group.role is not Role.MASTER and group.count > most
+        if counts[group.role] < group.count
     ]
-    counts: dict[str, int] = defaultdict(int, {group.task_type: group.count for group in groups})
-    tasks = {task: hosts[: counts[task]] for task, hosts in plan.cluster.tasks.items() if counts[task]}
+    groups = tuple(replace(group, count=counts[group.role]) for group in plan.groups if counts[group.role])
+    kept = {group.task_type: group.count for group in groups}
+    tasks = {task: hosts[: kept[task]] for task, hosts in plan.cluster.tasks.items() if task in kept}
     notes = (f"--max-replicas: {', '.join(cut)} run",) if cut else ()
-    return replace(plan, groups=tuple(groups), cluster=ClusterPlan(tasks)), notes
+    return replace(plan, groups=groups, cluster=ClusterPlan(tasks)), notes
 
 
 def with_job_dir(plan: JobPlan, job_dir: str | None) -> JobPlan:
