@@ -33,10 +33,12 @@ class TerminalWriter:
         """Have it written; waits only where far too much waits already."""
         data = text.encode(self._encoding, "backslashreplace")
         with self._changed:
-            self._changed.wait_for(lambda: self._size < _MOST_WAITING or self._closing)
+            if self._size >= _MOST_WAITING:
+                self._changed.wait_for(lambda: self._size < _MOST_WAITING or self._closing)
             self._waiting.append(data)
             self._size += len(data)
-            self._changed.notify_all()
+            if len(self._waiting) == 1:  # else the thread has been told and has not come yet
+                self._changed.notify_all()
 
     def close(self, patience: float | None = None) -> None:
         """Wait until all of it is written, at most ``patience`` seconds."""
