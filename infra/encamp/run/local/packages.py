@@ -11,9 +11,6 @@ import subprocess
 import zipfile
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from encamp.errors import EncampError, UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +26,10 @@ _LAST_LINES = 12
 
 def lacking(requirements: Sequence[str], python: Interpreter) -> list[str]:
     """Which requirements a Python does not fulfil; none where its folders are not known."""
-    if python.search is None:
+    if python.search is None or not requirements:
         return []
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - most jobs require nothing
+
     have: dict[str, str] = {}
     for folder in python.search:
         for entry in folder.iterdir():
@@ -40,6 +39,9 @@ def lacking(requirements: Sequence[str], python: Interpreter) -> list[str]:
 
 
 def _fulfilled(text: str, have: dict[str, str]) -> bool:
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
