@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from encamp.errors import ExitCode
 from encamp.plan.failure_policy import Consequence
 from encamp.process import LiveProcess, ProcessSpec, start, stop_all
-from encamp.run.local.guardian import guarded
 from encamp.run.local.model import Console, LocalReplica, LocalRunOptions, ReplicaEnd
 from encamp.run.local.restarts import Restarts
 
@@ -28,15 +27,6 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHELL_SIGNAL = 128
 
 
-def run_guarded(replicas: Sequence[LocalReplica], options: LocalRunOptions, console: Console) -> int:
-    """Run to the end with a guardian, who ends everything should this process be killed; see :func:`run`.
-
-    To be called before any thread is started.
-    """
-    with guarded() as family:
-        return asyncio.run(run(replicas, options, console, family=family))
-
-
 async def run(
     replicas: Sequence[LocalReplica], options: LocalRunOptions, console: Console, *, family: str | None = None
 ) -> int:
@@ -46,7 +36,7 @@ async def run(
         replicas: one of them the primary.
         options: how they are treated.
         console: who is told.
-        family: mark that all processes carry.
+        family: mark that all processes carry, where a guardian watches over them.
 
     Returns:
         The primary's exit code (128 + n where signal n ended it), 1 where another replica's failure or the time limit
