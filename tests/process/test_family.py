@@ -33,15 +33,16 @@ def test_a_family_is_all_its_trees_and_nobody_else() -> None:
 
 def test_what_a_member_of_a_family_starts_is_of_the_family() -> None:
     async def run() -> None:
-        child = "import subprocess, time; subprocess.Popen(['sleep', '60'], start_new_session=True); time.sleep(60)"
-        parent = await start(spec("parent", "kin of a parent", child))
-        while len(found := tree.family("kin of a parent")) < 2:
-            await asyncio.sleep(0.01)
+        child = "import subprocess as s; kin = s.Popen(['sleep', '60'], start_new_session=True); print(flush=True); kin.wait()"
+        ready = asyncio.Event()
+        parent = await start(spec("parent", "kin of a parent", child), output=lambda _line: ready.set())
+        await ready.wait()
+        found = tree.family("kin of a parent")
+        assert len(found) == 2
         assert parent.pid in {process.pid for process in found}
         tree.send(found, signal.SIGKILL)
         await parent.wait()
-        while tree.family("kin of a parent"):
-            await asyncio.sleep(0.01)
+        assert tree.family("kin of a parent") == []
 
     asyncio.run(run())
 
