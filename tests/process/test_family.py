@@ -33,7 +33,9 @@ def test_a_family_is_all_its_trees_and_nobody_else() -> None:
 
 def test_what_a_member_of_a_family_starts_is_of_the_family() -> None:
     async def run() -> None:
-        child = "import subprocess as s; kin = s.Popen(['sleep', '60'], start_new_session=True); print(flush=True); kin.wait()"
+        child = (
+            "import subprocess as s; k = s.Popen(['sleep', '60'], start_new_session=True); print(flush=True); k.wait()"
+        )
         ready = asyncio.Event()
         parent = await start(spec("parent", "kin of a parent", child), output=lambda _line: ready.set())
         await ready.wait()
