@@ -53,7 +53,7 @@ def test_a_replica_that_fails_for_good_fails_the_job_and_says_why(camp: Camp, jo
 def test_an_interrupt_cancels_and_a_second_one_changes_nothing(camp: Camp, job: Callable[..., str]) -> None:
     command = camp.start("run", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "interrupted")
     for replica in REPLICAS:
-        command.until(f"{replica} | ")
+        command.until(f"{replica} | encamp: Running task")
     command.until("the job is RUNNING")
     command.process.send_signal(signal.SIGINT)
     command.until("cancelling")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 import tarfile
 import uuid
 from pathlib import Path
@@ -71,9 +72,9 @@ def wheel(path: Path, name: str, **scripts: str) -> str:
 
 @pytest.fixture
 def visible() -> Iterator[Path]:
-    """A folder that replicas see: the checkout is there in every pod of the sandbox, the tests' own folder is not."""
-    folder = REPOSITORY / ".encamp" / f"test-{uuid.uuid4().hex}"
-    folder.mkdir(parents=True)
+    """A folder that replicas see: the interpreter's own is there in every pod of the sandbox, wherever it lies."""
+    folder = Path(sys.prefix) / f"test-{uuid.uuid4().hex}"
+    folder.mkdir()
     yield folder
     shutil.rmtree(folder)
 

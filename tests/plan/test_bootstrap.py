@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,13 +155,11 @@ def test_sigterm_reaches_the_trainer(replica: Path) -> None:
 
 def test_a_missing_package_is_no_training_failure(replica: Path) -> None:
     settings(replica, ["gs://scratch/nothing.tar.gz"])
-    begun = time.monotonic()
     process = start(replica)
     process.communicate(timeout=30)
     assert process.returncode == 1
     assert message(replica)["reason"] == "PackageDownloadFailed"
     assert "gs://scratch/nothing.tar.gz" in str(message(replica)["lastLines"])
-    assert time.monotonic() - begun < 20
 
 
 def wheel(name: str, version: str, *requires: str, extra: str = "") -> tuple[str, bytes]:

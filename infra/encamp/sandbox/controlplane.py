@@ -184,7 +184,8 @@ def _jobset(layout: Layout, binary: Path) -> Service:
     )
     probes = (
         Probe(layout.ports.jobset_health, "/readyz"),
-        Probe(layout.ports.jobset_webhook),
+        # It listens before it knows its webhooks: until then every JobSet would be refused with a 404.
+        Probe(layout.ports.jobset_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", layout.ca_certificate),
     )
     return Service("jobset", argv, probes, (BOOTSTRAP,), _SMALL)
 

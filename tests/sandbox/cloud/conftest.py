@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INFRA = Path(__file__).parents[3] / "infra"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """A sandbox's folder with certificates and keys, in which nothing runs."""
     made = Layout.create(tmp_path_factory.mktemp("cloud") / "sb")
@@ -98,7 +98,7 @@ def _healthy(port: int) -> bool:
         return False
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def processes(layout: Layout) -> Iterator[Processes]:
     made = Processes(layout)
     made.start("storage", "cloud")

@@ -187,7 +187,7 @@ class Cluster:
         os.kill(self.kubelet_pid(), signal.SIGKILL)
 
 
-def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 120.0) -> None:
     """Wait until something is true."""
     end = time.monotonic() + seconds
     while not true():
@@ -241,7 +241,7 @@ def _running(layout: Layout, front: FakeFront, *cloud: Service) -> Iterator[Clus
         loop.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     layout = _layout(tmp_path_factory.mktemp("kubelet") / "sb")
     front = FakeFront()
@@ -322,7 +322,7 @@ def _declare(layout: Layout) -> None:
     cloud.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     layout = _layout(tmp_path_factory.mktemp("camp") / "sb")
     _declare(layout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,11 +145,9 @@ def test_nothing_is_left_of_a_pod(camp: Any, buckets: Any, until: Callable[..., 
     until(lambda: camp.cluster.phase("leaves") == "Running")
     assert len(served("leaves")) == 1
     assert len(held(camp)) == 1
-    began = time.monotonic()
     camp.cluster.api.delete(f"{PODS}/leaves?gracePeriodSeconds=1")
     until(lambda: camp.cluster.phase("leaves") == "gone" and not served("leaves"))
     assert held(camp) == []
-    assert time.monotonic() - began < 4
     assert buckets.read("data", "half") == b"half"
 
 

@@ -208,7 +208,7 @@ async def official(**args: Any) -> AsyncGenerator[Engine]:
 IMPLEMENTATIONS = [ours, official] if shutil.which(OFFICIAL) else [ours]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(engine_layout: Layout) -> Generator[Cluster]:
     with running(engine_layout):
         made = Cluster(engine_layout)
