@@ -23,12 +23,12 @@ test: tools ## every test that needs neither root nor Debian's packages
 test-system: tools ## the tests that need root or Debian's packages
 	$(BIN)/python -m pytest -m system
 
-check: setup ## style, types, import contracts, and the tests that need nothing
+check: setup ## style, types, import contracts, and the quick tests that need nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not sandbox and not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not sandbox and not slow and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from encamp.cli.main import VERBS, cli
 from encamp.errors import ExitCode
 
@@ -19,6 +21,7 @@ def tracked(*patterns: str) -> list[str]:
     return listed.stdout.split()
 
 
+@pytest.mark.slow
 def test_every_test_file_is_collected() -> None:
     collected = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],

@@ -7,6 +7,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from encamp.cli.main import main; main()"
 

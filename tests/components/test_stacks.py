@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 STACKS = sorted((REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
 

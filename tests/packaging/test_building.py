@@ -32,6 +32,8 @@ SETUP = "from setuptools import setup, find_packages\nsetup(name='my-trainer', v
 #: A build backend without any requirement; what it makes is in its own words.
 BACKEND = """
 import os, zipfile
+
+pytestmark = pytest.mark.slow
 def _made(folder, name, members):
     with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
         for path, text in members.items():

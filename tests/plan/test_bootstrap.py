@@ -185,6 +185,7 @@ def index(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return folder, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
 
 
+@pytest.mark.slow
 def test_only_what_is_missing_is_installed(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     folder, variables = index
     for name, content in (wheel("mars", "2.1", "packaging>=1", "phobos"), wheel("phobos", "1.0"), wheel("deimos", "1")):
@@ -197,6 +198,7 @@ def test_only_what_is_missing_is_installed(replica: Path, index: tuple[Path, dic
     assert not (replica / "run" / "packages" / "packaging").exists()
 
 
+@pytest.mark.slow
 def test_what_is_there_needs_no_pip(replica: Path) -> None:
     settings(replica, uris(replica), ["PyTest >= 1", "hypothesis"])
     _, err = start(replica).communicate(timeout=30)
@@ -204,6 +206,7 @@ def test_what_is_there_needs_no_pip(replica: Path) -> None:
     assert "Running command" not in err
 
 
+@pytest.mark.slow
 def test_what_packages_require_comes_last(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     folder, variables = index
     name, content = wheel("ganymede", "1.0")
@@ -217,6 +220,7 @@ def test_what_packages_require_comes_last(replica: Path, index: tuple[Path, dict
     assert (replica / "run" / "packages" / "bin" / "orbit").exists()
 
 
+@pytest.mark.slow
 def test_an_unsatisfiable_requirement_is_no_training_failure(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     settings(replica, uris(replica), ["moon>=2"])
     out, _ = start(replica, **index[1]).communicate(timeout=60)
@@ -229,6 +233,7 @@ def test_an_unsatisfiable_requirement_is_no_training_failure(replica: Path, inde
     assert "hello" not in out
 
 
+@pytest.mark.slow
 def test_a_package_that_is_no_archive_says_so(replica: Path) -> None:
     Cloud.objects["/b/scratch/o/t-0.0.0-py3-none-any.whl"] = b"no zip"
     settings(replica, ["gs://scratch/t-0.0.0-py3-none-any.whl"])

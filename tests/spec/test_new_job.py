@@ -31,6 +31,7 @@ def text_of(choices: Choices) -> str:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.slow
 def test_the_whole_product_of_choices_is_planned_or_refused(framework: str, environment: EnvironmentSpec) -> None:
     planned = 0
     for tier, accelerator, workers in itertools.product([None, *ScaleTier], [None, *ACCELERATORS], WORKERS):

@@ -3,9 +3,13 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 RUNS = 20
 FLAGS = ("--distributed", "--worker-count", "1", "--parameter-server-count", "1", "--grace", "1")

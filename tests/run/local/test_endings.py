@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 #: Replicas of the default cluster, and what a family leaves.
 CLUSTER = ("chief-0", "worker-0", "worker-1", "ps-0", "ps-1")
 SMALL = ("--distributed", "--worker-count", "1", "--parameter-server-count", "1", "--grace", "0.3")

@@ -31,6 +31,8 @@ encamp:
 """
 TRAINER = """
 import json, os, sys, time
+
+pytestmark = pytest.mark.slow
 config = json.loads(os.environ["TF_CONFIG"])
 task = config["task"]
 name = f"{task['type']}-{task['index']}"
