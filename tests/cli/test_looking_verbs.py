@@ -50,7 +50,7 @@ def encamp(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call
 @pytest.fixture
 def ended(google: Any) -> str:
     """A job that another machine ran to its end."""
-    receipt = {
+    receipt: dict[str, Any] = {
         "jobId": "digits_1",
         "name": "digits-1-abc",
         "outcome": {"state": "FAILED", "message": "it said: \x1b[2J"},

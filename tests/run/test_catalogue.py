@@ -75,7 +75,7 @@ class World:
         return lease
 
     def put_receipt(self, job_id: str, state: str = "SUCCEEDED", day: int = 2, **more: Any) -> dict[str, Any]:
-        receipt = {
+        receipt: dict[str, Any] = {
             "version": 1,
             "jobId": job_id,
             "name": f"{job_id}-abc",
