@@ -281,10 +281,19 @@ class GoogleServer(Loopback):
         names = sorted(
             name for held, name in self.objects if held == bucket and name.startswith(request.first("prefix"))
         )
+        prefix, delimiter = request.first("prefix"), request.first("delimiter")
+        if delimiter:
+            cut = (name.removeprefix(prefix).partition(delimiter) for name in names)
+            names = sorted({f"{prefix}{head}{mark}" for head, mark, _ in cut})
         start = int(request.first("pageToken", "0"))
         page = names[start : start + self.page_size]
         answer: dict[str, Any] = {
-            "items": [{"name": name, "size": str(len(self.objects[bucket, name]))} for name in page]
+            "items": [
+                {"name": name, "size": str(len(self.objects[bucket, name]))}
+                for name in page
+                if not (delimiter and name.endswith(delimiter))
+            ],
+            "prefixes": [name for name in page if delimiter and name.endswith(delimiter)],
         }
         if start + self.page_size < len(names):
             answer["nextPageToken"] = str(start + self.page_size)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def printable(line: str) -> str:
+    """A line without what would steer the terminal: that is shown as an escape."""
+    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in line)
+
+
 class Lines:
     """Writes whole lines, from any thread; a closed terminal is no error."""
 
@@ -28,10 +33,7 @@ class Lines:
 
     def log(self, replica: str, line: str) -> None:
         """A line of a replica's log; what would steer the terminal is shown as an escape."""
-        text = "".join(
-            one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in line
-        )
-        self._write(f"{replica} | {text}")
+        self._write(f"{replica} | {printable(line)}")
 
     def context(self) -> Context:
         """What commands about jobs work with, writing here."""

@@ -108,6 +108,13 @@ class Storage:
         for item in self._client.pages(Service.STORAGE, path, "items", {"prefix": prefix}):
             yield _stored({"bucket": bucket, **item})
 
+    def folders(self, bucket: str, prefix: str) -> Iterator[str]:
+        """The names directly below ``prefix`` that objects lie under (``jobs/a/`` below ``jobs/``), in their order."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        params = {"prefix": prefix, "delimiter": "/"}
+        # An entry is a text here, not an object as in other listings.
+        return map(str, self._client.pages(Service.STORAGE, path, "prefixes", params))
+
     def delete(self, bucket: str, name: str) -> None:
         """Delete an object; none being there is success."""
         self._client.request(Service.STORAGE, "DELETE", _object(bucket, name), accept=frozenset({_NOT_FOUND}))

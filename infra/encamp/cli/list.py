@@ -1,0 +1,70 @@
+"""``encamp list``: the jobs of an environment."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.known import looking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STATES = (
+    "QUEUED",
+    "PREPARING",
+    "RUNNING",
+    "SUCCEEDED",
+    "FAILED",
+    "CANCELLING",
+    "CANCELLED",
+    "STATE_UNSPECIFIED",
+)
+_HEADINGS = ("JOB", "STATE", "CREATED", "RUNNING TIME", "COST", "DRIVER")
+
+
+@click.command()
+@ENVIRONMENT
+@click.option("--state", type=click.Choice(_STATES, case_sensitive=False), help="Only jobs in this state.")
+@FORMAT
+def command(environment: str, state: str | None, output: str) -> None:
+    """List the jobs of an environment, newest first: those that live and those that have ended, on any machine.
+
+    STATE_UNSPECIFIED: something of the job is in the bucket, and neither a record here nor a receipt says more; it may
+    be running on another machine.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - `encamp list --help` needs none of it
+
+    from encamp.run.job_resource import summary  # noqa: PLC0415
+
+    with looking(environment) as jobs:
+        now = datetime.now(UTC)
+        found = [summary(job, now) for job in jobs.catalogue.jobs() if state is None or job.state == state]
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+    elif not found:
+        click.echo("no job")
+    else:
+        for line in _table([_HEADINGS, *map(_row, found)]):
+            click.echo(line)
+
+
+def _row(job: dict[str, Any]) -> tuple[str, ...]:
+    seconds, cost = job["runningSeconds"], job["costUsd"]
+    created = (job["createTime"] or "-").partition(".")[0].replace("T", " ")
+    return (
+        job["jobId"],
+        job["state"],
+        created,
+        "-" if seconds is None else f"{seconds:.0f} s",
+        "-" if cost is None else f"{cost:.4f} USD",
+        job["driver"] or "-",
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

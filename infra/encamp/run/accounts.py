@@ -1,0 +1,62 @@
+"""What the jobs of a span were and cost: their receipts, added up.
+
+What is not in the sum is named beside it: machines without a price, and jobs whose receipts were reduced to the mark
+of a used id when their results were deleted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from encamp.run.catalogue import KnownJob
+
+
+def ended_since(jobs: Iterable[KnownJob], since: datetime | None) -> list[KnownJob]:
+    """The jobs with a receipt that ended at ``since`` or later, oldest first; all of them where it is None.
+
+    A job whose end is in no receipt counts by its latest time that is.
+    """
+    dated = [(job.ended or max(job.times.values(), default=None), job) for job in jobs if job.receipt is not None]
+    kept = [
+        (at.timestamp() if at else 0.0, job) for at, job in dated if since is None or (at is not None and at >= since)
+    ]
+    return [job for _, job in sorted(kept, key=lambda one: (one[0], one[1].job_id))]
+
+
+def add_up(jobs: Sequence[KnownJob]) -> dict[str, Any]:
+    """The sum of receipts: jobs by outcome, node-seconds by machine, USD, and what none of these counts."""
+    seconds: dict[str, list[float]] = {}
+    unpriced: dict[str, list[float]] = {}
+    for job in jobs:
+        receipt = job.receipt or {}
+        without = set(_cost(receipt).get("unpriced") or ())
+        for machine, spent in (receipt.get("nodeSeconds") or {}).items():
+            seconds.setdefault(machine, []).append(spent)
+            if machine in without:
+                unpriced.setdefault(machine, []).append(spent)
+    amounts = [job.cost for job in jobs if job.cost is not None]
+    return {
+        "jobs": dict(sorted(Counter(job.state for job in jobs).items())),
+        "nodeSeconds": _summed(seconds),
+        "cost": {
+            "currency": "USD",
+            "amount": round(math.fsum(amounts), 4),
+            "unpriced": _summed(unpriced),
+            "forgotten": [job.job_id for job in jobs if "nodeSeconds" not in (job.receipt or {})],
+        },
+    }
+
+
+def _cost(receipt: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = receipt.get("cost") or {}
+    return found
+
+
+def _summed(parts: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    return {machine: round(math.fsum(spent), 3) for machine, spent in sorted(parts.items())}

@@ -1,0 +1,201 @@
+"""Every job of an environment, as the record and the receipts in its artifacts bucket know them together.
+
+Neither is enough: the record knows what lives, but only of drivers that write to it; receipts know what has ended on
+any machine, but nothing that still runs. Where both know a job that has ended, the receipt that tells more is taken.
+Reads only.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import UsageError
+from encamp.plan.storage import job_prefix
+from encamp.run.intent import Intent
+from encamp.run.receipt import RECEIPT
+from encamp.run.states import State
+from encamp.spec.job_id import is_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.cloud.storage import Storage
+    from encamp.run.records import Records, RunRecord
+
+JOBS = "jobs/"
+#: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
+UNSPECIFIED = "STATE_UNSPECIFIED"
+
+
+@dataclass(frozen=True)
+class KnownJob:
+    """One job as far as it is known.
+
+    Attributes:
+        state: a ``State``, or ``UNSPECIFIED``.
+        times: when each state began.
+        message: why it ended so (errorMessage).
+        driver: who drives it and since when, None where nobody does or that is not known here.
+        intent: None where only the bucket knows the job.
+        receipt: None before it ended; without resources, machine time and cost once its results were deleted.
+        prefix: ``jobs/<jobId>/`` of ``bucket``.
+        torn_down: whether nothing of it is left but what was to be kept.
+    """
+
+    job_id: str
+    name: str | None
+    state: str
+    times: Mapping[State, datetime]
+    message: str
+    driver: str | None
+    intent: Intent | None
+    receipt: Mapping[str, Any] | None
+    bucket: str
+    prefix: str
+    torn_down: bool
+
+    @property
+    def created(self) -> datetime | None:
+        """When it was accepted."""
+        return self.times.get(State.QUEUED) or min(self.times.values(), default=None)
+
+    @property
+    def started(self) -> datetime | None:
+        """When every replica had started; None where that never was."""
+        return self.times.get(State.RUNNING)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it reached its last state, None before."""
+        return next((at for state, at in self.times.items() if state.ended), None)
+
+    @property
+    def cost(self) -> float | None:
+        """USD by list prices, None before its end and where nothing of it has a price."""
+        amount = ((self.receipt or {}).get("cost") or {}).get("amount")
+        return None if amount is None else float(amount)
+
+    def running_seconds(self, now: datetime) -> float | None:
+        """How long it trains or trained, None where it never did or where its end is not known."""
+        if self.started is None:
+            return None
+        end = self.ended or (None if self.state == State.CANCELLING or self.receipt else now)
+        return None if end is None else max(0.0, (end - self.started).total_seconds())
+
+
+class Catalogue:
+    """The jobs of one environment.
+
+    Args:
+        environment: name of its stack.
+        bucket: its artifacts bucket.
+    """
+
+    def __init__(self, records: Records, storage: Storage, *, environment: str, bucket: str) -> None:
+        self._records = records
+        self._storage = storage
+        self._environment = environment
+        self._bucket = bucket
+
+    def jobs(self) -> list[KnownJob]:
+        """Every job, newest first; those of which not even the time is known come last.
+
+        Raises:
+            RestError: the bucket cannot be listed.
+        """
+        recorded = {record.job_id: record for record in self._records.records() if self._is_here(record)}
+        found = {job_id: self._known(job_id, recorded.get(job_id), stored=True) for job_id in self._stored()}
+        for job_id, record in recorded.items():
+            if job_id not in found:
+                found[job_id] = self._known(job_id, record, stored=False)
+        known = [job for job in found.values() if job is not None]
+        return sorted(known, key=_age, reverse=True)
+
+    def job(self, job_id: str) -> KnownJob:
+        """One job.
+
+        Raises:
+            UsageError: neither the record nor the bucket knows it; names the nearest id.
+            RestError: the bucket cannot be read.
+        """
+        record = self._records.record(job_id)
+        here = record if record is not None and self._is_here(record) else None
+        stored = is_job_id(job_id) and any(True for _ in self._storage.objects(self._bucket, job_prefix(job_id)))
+        found = self._known(job_id, here, stored=stored)
+        if found is None:
+            raise self._unknown(job_id, record)
+        return found
+
+    def _is_here(self, record: RunRecord) -> bool:
+        """Whether a job belongs to the environment; one whose intent is lost may."""
+        return record.intent is None or record.intent.get("environment") == self._environment
+
+    def _stored(self) -> list[str]:
+        names = (name.removeprefix(JOBS).removesuffix("/") for name in self._storage.folders(self._bucket, JOBS))
+        return [name for name in names if is_job_id(name)]
+
+    def _known(self, job_id: str, record: RunRecord | None, *, stored: bool) -> KnownJob | None:
+        receipt = record.receipt if record is not None else None
+        if stored and not (record is not None and record.torn_down and receipt):
+            # Whoever ended the job last wrote it, perhaps on another machine with a record of its own.
+            receipt = self._receipt(job_id) or receipt
+        if record is None and not stored:
+            return None
+        outcome = (receipt or {}).get("outcome") or {}
+        times = {**(record.times if record else {}), **_times(receipt)}
+        state = str(outcome.get("state") or (record.state if record else UNSPECIFIED))
+        if state == State.CANCELLED and State.CANCELLED not in times:
+            # Its replicas may not have stopped: what takes it down has failed so far.
+            state = str(State.CANCELLING)
+        message = outcome.get("message") or (record.outcome.message if record and record.outcome else "")
+        return KnownJob(
+            job_id=job_id,
+            name=record.name if record else (receipt or {}).get("name"),
+            state=state,
+            times=times,
+            message=str(message),
+            driver=self._records.holder_of(job_id) if record else None,
+            intent=Intent.from_json(record.intent) if record and record.intent else None,
+            receipt=receipt,
+            bucket=self._bucket,
+            prefix=job_prefix(job_id),
+            torn_down=(record is not None and record.torn_down) or (receipt is not None and not _left(receipt)),
+        )
+
+    def _receipt(self, job_id: str) -> dict[str, Any] | None:
+        """The receipt in the bucket, None where there is none or none of this job."""
+        try:
+            found = json.loads(self._storage.read(self._bucket, f"{job_prefix(job_id)}{RECEIPT}") or b"null")
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) and found.get("jobId") == job_id else None
+
+    def _unknown(self, job_id: str, elsewhere: RunRecord | None) -> UsageError:
+        if elsewhere is not None:
+            other = (elsewhere.intent or {}).get("environment")
+            return UsageError(
+                f"this job belongs to environment {other}", where=job_id, hint=f"add `--environment {other}`"
+            )
+        known = [job.job_id for job in self.jobs()]
+        near = difflib.get_close_matches(job_id, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`encamp list` names every job"
+        return UsageError(f"environment {self._environment} knows no such job", where=job_id, hint=hint)
+
+
+def _age(job: KnownJob) -> tuple[float, str]:
+    return job.created.timestamp() if job.created else 0.0, job.job_id
+
+
+def _left(receipt: Mapping[str, Any]) -> list[str]:
+    """What was left against the promise; the bucket of results, which counts among it, stays on purpose."""
+    kept = (receipt.get("results") or {}).get("bucket")
+    return [one for one in receipt.get("left") or [] if not (kept and one.startswith(f"bucket {kept} "))]
+
+
+def _times(receipt: Mapping[str, Any] | None) -> dict[State, datetime]:
+    found = (receipt or {}).get("times") or {}
+    return {State(state): datetime.fromisoformat(at) for state, at in found.items() if state in set(State)}

@@ -1,0 +1,106 @@
+"""A job as AI Platform Training showed it: the Job resource, and beside it what only encamp knows.
+
+A field that is not known is left out, as the service did. ``consumedMLUnits`` is never known: no table says how many
+units today's machines are.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from encamp.run.receipt import RECEIPT, spec_hash
+from encamp.run.sealed import replica_ends
+
+if TYPE_CHECKING:
+    from encamp.cloud.storage import Storage
+    from encamp.run.catalogue import KnownJob
+
+#: What of the job file is part of the resource.
+_WRITTEN = ("labels", "trainingInput")
+
+
+def summary(job: KnownJob, now: datetime) -> dict[str, Any]:
+    """One line of a list: texts, seconds and USD, None for what is not known."""
+    seconds = job.running_seconds(now)
+    return {
+        "jobId": job.job_id,
+        "state": job.state,
+        "createTime": _rfc3339(job.created),
+        "runningSeconds": None if seconds is None else round(seconds, 3),
+        "costUsd": job.cost,
+        "driver": job.driver,
+    }
+
+
+def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
+    """The Job resource with the block ``encamp`` beside it.
+
+    ``spool`` is the folder of this machine where a driver would keep the job's logs.
+
+    Raises:
+        RestError: the bucket cannot be read.
+    """
+    resource = {
+        "jobId": job.job_id,
+        **_as_sent(job),
+        "createTime": _rfc3339(job.created),
+        "startTime": _rfc3339(job.started),
+        "endTime": _rfc3339(job.ended),
+        "state": job.state,
+        "errorMessage": job.message or None,
+        "encamp": _own(job, storage, spool),
+    }
+    return {key: value for key, value in resource.items() if value is not None}
+
+
+def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
+    receipt = job.receipt or {}
+    folder = f"gs://{job.bucket}/{job.prefix}"
+    results = receipt.get("results") or {}
+    job_dir = results.get("jobDir") or (job.intent.job_dir if job.intent else None)
+    own = {
+        "name": job.name,
+        "environment": receipt.get("environment") or (job.intent.environment if job.intent else None),
+        "stack": job.intent.stack if job.intent else None,
+        "driver": job.driver,
+        "jobDir": job_dir,
+        "results": folder,
+        "resultsBucket": results.get("bucket"),
+        "keptUntil": results.get("until"),
+        "resultsDeleted": results.get("deleted"),
+        "receipt": f"{folder}{RECEIPT}" if job.receipt else None,
+        "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
+        "nodeSeconds": receipt.get("nodeSeconds"),
+        "cost": receipt.get("cost"),
+        "left": receipt.get("left"),
+        "replicas": replica_ends(job, storage, spool) or None,
+    }
+    return {key: value for key, value in own.items() if value is not None}
+
+
+def _as_sent(job: KnownJob) -> dict[str, Any]:
+    """What was asked for, while the job's own folder is here and holds the very job that the record is about."""
+    if job.intent is None or not job.intent.folder:
+        return {}
+    data = _configured(Path(job.intent.folder) / f"Pulumi.{job.intent.stack}.yaml")
+    if not isinstance(data, dict) or spec_hash(data) != job.intent.spec_hash:
+        return {}
+    return {key: data[key] for key in _WRITTEN if data.get(key)}
+
+
+def _configured(file: Path) -> Any:
+    """``encamp:job`` of a stack's config file, None where it cannot be had."""
+    try:
+        return yaml.safe_load(file.read_text())["config"]["encamp:job"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return None
+
+
+def _rfc3339(at: datetime | None) -> str | None:
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

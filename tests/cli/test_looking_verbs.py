@@ -1,0 +1,134 @@
+"""``encamp list``, ``describe``, ``logs`` and ``receipts`` as a user calls them, over a cloud of loopback fakes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+import yaml
+from click.testing import CliRunner
+
+from encamp.cli import target
+from encamp.cli.main import cli
+from encamp.cloud import rest
+from encamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+BUCKET = "sandbox-encamp-artifacts"
+LOG = b"step 1\n\x1b[31mred\nlast without an end"
+
+
+@pytest.fixture
+def encamp(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
+    """The command line in this process, in the committed environment of the sandbox without the sandbox."""
+    google.add_bucket(BUCKET)
+    for key, value in google.environ().items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path))
+    for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
+    session = requests.Session()
+    monkeypatch.setattr(rest, "_default_session", lambda: session)
+
+    def run(*words: str) -> Result:
+        result = CliRunner().invoke(cli, words)
+        session.close()
+        return result
+
+    return run
+
+
+@pytest.fixture
+def ended(google: Any) -> str:
+    """A job that another machine ran to its end."""
+    receipt: dict[str, Any] = {
+        "jobId": "digits_1",
+        "name": "digits-1-abc",
+        "outcome": {"state": "FAILED", "message": "it said: \x1b[2J"},
+        "times": {
+            "QUEUED": "2026-05-02T10:00:00.000+00:00",
+            "RUNNING": "2026-05-02T10:01:00.000+00:00",
+            "FAILED": "2026-05-02T10:02:30.000+00:00",
+        },
+        "environment": "sandbox",
+        "nodeSeconds": {"n1-standard-4": 90.0, "ct9": 3.0},
+        "cost": {"currency": "USD", "amount": 0.25, "unpriced": ["ct9"]},
+        "left": [],
+    }
+    entry = {
+        "replica": "master-replica-0",
+        "object": f"gs://{BUCKET}/jobs/digits_1/logs/master-replica-0.log",
+        "sha256": hashlib.sha256(LOG).hexdigest(),
+        "complete": False,
+        "reason": "the pod is gone",
+        "exitCode": 3,
+    }
+    for name, content in {
+        "receipt.json": json.dumps(receipt).encode(),
+        "logs/manifest.json": json.dumps({"version": 1, "replicas": [entry]}).encode(),
+        "logs/master-replica-0.log": LOG,
+    }.items():
+        google.objects[BUCKET, f"jobs/digits_1/{name}"] = content
+    return "digits_1"
+
+
+def test_an_environment_without_jobs_says_so(encamp: Callable[..., Result]) -> None:
+    assert encamp("list").output == "no job\n"
+    assert json.loads(encamp("list", "--format", "json").output) == []
+    assert "jobs         none" in encamp("receipts").output
+
+
+def test_a_list_is_a_table_and_can_be_asked_for_a_state(encamp: Callable[..., Result], ended: str) -> None:
+    heading, line = encamp("list", "--state", "failed").output.splitlines()
+    assert heading.split() == ["JOB", "STATE", "CREATED", "RUNNING", "TIME", "COST", "DRIVER"]
+    assert line.split() == [ended, "FAILED", "2026-05-02", "10:00:00", "90", "s", "0.2500", "USD", "-"]
+    assert encamp("list", "--state", "RUNNING").output == "no job\n"
+    (found,) = json.loads(encamp("list", "--format", "json").output)
+    assert (found["jobId"], found["runningSeconds"], found["costUsd"]) == (ended, 90.0, 0.25)
+
+
+def test_a_description_is_the_same_in_yaml_and_json(encamp: Callable[..., Result], ended: str) -> None:
+    text = encamp("describe", ended).output
+    found = json.loads(encamp("describe", ended, "--format", "json").output)
+    assert yaml.safe_load(text) == found
+    assert "\x1b" not in text
+    assert (found["state"], found["endTime"]) == ("FAILED", "2026-05-02T10:02:30.000Z")
+    assert found["encamp"]["replicas"][0]["exitCode"] == 3
+
+
+def test_logs_have_their_replicas_names_and_what_is_missing_is_said_apart(
+    encamp: Callable[..., Result], ended: str
+) -> None:
+    run = encamp("logs", ended)
+    assert run.stdout.splitlines() == [
+        "master-replica-0 | step 1",
+        "master-replica-0 | \\x1b[31mred",
+        "master-replica-0 | last without an end",
+    ]
+    assert "not whole: the pod is gone" in run.stderr
+    assert encamp("logs", ended, "--replica", "master-replica-0").stdout_bytes == LOG
+
+
+def test_receipts_of_a_span_are_added_up(encamp: Callable[..., Result], ended: str) -> None:
+    text = encamp("receipts", "--since", "2026-05-01").output
+    for words in (ended, "1 FAILED", "90 s of n1-standard-4", "about 0.2500 USD", "no price of  ct9: its 3 s"):
+        assert words in text
+    found = json.loads(encamp("receipts", "--format", "json").output)
+    assert (found["receipts"][0]["jobId"], found["sum"]["jobs"]) == (ended, {"FAILED": 1})
+    assert json.loads(encamp("receipts", "--since", "2026-05-03", "--format", "json").output)["receipts"] == []
+
+
+@pytest.mark.parametrize("verb", ["describe", "logs"])
+def test_an_unknown_job_is_refused_with_the_nearest_id(encamp: Callable[..., Result], ended: str, verb: str) -> None:
+    error = encamp(verb, f"{ended}0").exception
+    assert isinstance(error, UsageError)
+    assert error.hint == f"did you mean {ended}?"
