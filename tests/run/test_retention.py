@@ -44,6 +44,8 @@ RECEIPT = {
     "outcome": {"state": "FAILED", "message": "what the trainer said"},
     "times": {"FAILED": "2026-05-01T12:00:00"},
     "images": {"master": "secret/image"},
+    "nodeSeconds": {"n1-standard-4": 60.0},
+    "cost": {"usd": 0.01},
 }
 
 
@@ -103,7 +105,9 @@ def test_what_a_job_left_goes_but_for_the_mark_of_its_id(google: Any, storage: S
     mark = json.loads(google.objects["artifacts", "jobs/digits_1/receipt.json"])
     assert mark["outcome"] == {"state": "FAILED"}
     assert mark["results"] == {"until": "2026-05-08T12:00:00Z", "deleted": "2026-05-08T12:00:00Z"}
-    assert set(mark) == {"version", "jobId", "name", "outcome", "times", "results"}
+    assert mark["nodeSeconds"] == {"n1-standard-4": 60.0}
+    assert mark["cost"] == {"usd": 0.01}
+    assert set(mark) == {"version", "jobId", "name", "outcome", "times", "results", "nodeSeconds", "cost"}
     assert due(storage, until) == []
 
 

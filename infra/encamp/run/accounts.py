@@ -1,7 +1,6 @@
 """What the jobs of a span were and cost: their receipts, added up.
 
-What is not in the sum is named beside it: machines without a price, and jobs whose receipts were reduced to the mark
-of a used id when their results were deleted.
+What is not in the sum is named beside it: machines without a price, and jobs whose receipts say nothing of machines.
 """
 
 from __future__ import annotations

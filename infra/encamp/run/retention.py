@@ -26,8 +26,8 @@ EXPIRY = "expiry/"
 #: Label of a bucket that a job made for its results; its value is the job's cloud name.
 RESULTS_LABEL = "encamp-results"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
-#: What of a receipt stays when the rest is deleted: enough to refuse the id and to say why.
-_REMEMBERED = ("version", "jobId", "name", "outcome", "times", "environment", "project")
+#: What of a receipt stays when the rest is deleted: enough to refuse the id, to say why, and to add up what was spent.
+_REMEMBERED = ("version", "jobId", "name", "outcome", "times", "environment", "project", "nodeSeconds", "cost")
 
 
 @dataclass(frozen=True)
