@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import socket
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import httpx
 import pytest
 
 from encamp.process import OutputLine
 from encamp.sandbox.kubelet.hosts import Hosts
 from encamp.sandbox.kubelet.isolation import NAMESPACES, NONE, isolation
 from encamp.sandbox.kubelet.logs import LogFile, LogQuery, last_lines, read
+from encamp.sandbox.kubelet.nodes import Nodes
 from encamp.sandbox.kubelet.plain import Plain
 from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
@@ -206,3 +209,37 @@ def test_without_namespaces_pods_still_run(tmp_path: Path) -> None:
     assert lines == [f"file 127.0.0.1:{port}"]
     assert message == "bye"
     assert note == "sandbox.encamp.dev/rewritten"
+
+
+def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
+    class Server:
+        """Hears of the node and fails or answers; a pod could be bound to it from then on."""
+
+        def __init__(self, *, fails: bool) -> None:
+            self.fails = fails
+            self.ours: list[bool] = []
+
+        async def create(self, _path: str, body: dict[str, Any]) -> dict[str, Any]:
+            self.ours.append(nodes.is_ours("n-0"))
+            if self.fails:
+                raise httpx.ConnectError("nobody listens")
+            return {**body, "status": {}}
+
+        async def replace(self, *_: Any) -> dict[str, Any]:
+            return {}
+
+        async def patch(self, *_: Any) -> dict[str, Any]:
+            return {}
+
+    class Pool:
+        def node(self, *_: Any) -> dict[str, Any]:
+            return {"metadata": {"name": "n-0"}}
+
+    for fails in (False, True):
+        server = Server(fails=fails)
+        unused = cast("Any", None)
+        nodes = Nodes(cast("Any", server), unused, unused, list, host="127.0.0.1", port=1, idle_seconds=1)
+        with contextlib.suppress(httpx.ConnectError):
+            asyncio.run(nodes._make(cast("Any", Pool()), 0))
+        assert server.ours[0]
+        assert nodes.is_ours("n-0") is not fails

@@ -188,10 +188,18 @@ class Nodes:
             self._events.send({"kind": "Pod", **pod}, reason, message)
 
     async def _make(self, pool: pools.Pool, ordinal: int) -> None:
-        node = await self._api.create(_NODES, pool.node(ordinal, self._host, self._port))
+        wished = pool.node(ordinal, self._host, self._port)
+        name = wished["metadata"]["name"]
+        # Ours before it exists: a pod may be bound to it, and heard of, before the answer to its creation is.
+        self._nodes[name] = wished
+        node = None
+        try:
+            node = await self._api.create(_NODES, wished)
+        finally:
+            if node is None:
+                del self._nodes[name]
         if node is None:
             return
-        name = node["metadata"]["name"]
         self._nodes[name] = node
         self._busy_at[name] = now()
         await self._renew_one(name)
