@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from encamp.plan.model import LocalPackage
     from encamp.spec.job_file import JobFile
 
+pytestmark = pytest.mark.slow
+
 SETUP = "from setuptools import setup, find_packages\nsetup(name='my-trainer', version='3', packages=find_packages())\n"
 #: A build backend without any requirement; what it makes is in its own words.
 BACKEND = """
 import os, zipfile
-
-pytestmark = pytest.mark.slow
 def _made(folder, name, members):
     with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
         for path, text in members.items():

@@ -12,6 +12,8 @@ import pytest
 
 import encamp
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 JOB = """
 trainingInput:
@@ -31,8 +33,6 @@ encamp:
 """
 TRAINER = """
 import json, os, sys, time
-
-pytestmark = pytest.mark.slow
 config = json.loads(os.environ["TF_CONFIG"])
 task = config["task"]
 name = f"{task['type']}-{task['index']}"
