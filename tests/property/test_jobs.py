@@ -23,7 +23,7 @@ CONFIGS = {
     "evaluator": "evaluatorConfig",
 }
 THOROUGH = settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -52,6 +52,8 @@ SAID: dict[str, tuple[str, ...]] = {
     "scikit-learn/job": (),
     "xgboost/job": (),
 }
+#: One argument more than the job file says: this job loses a worker on its way to the same quality.
+MORE = {"multi-worker/job": "--lose-worker-after=10"}
 MODEL = {"process-group": "model.npz", "scikit-learn": "model.joblib", "xgboost": "model.json"}
 
 
@@ -65,21 +67,24 @@ class Runs:
 
     camp: Camp
     names: list[str]
+    copies: Path
     started: dict[str, Command] = field(default_factory=dict)
 
     def said(self, name: str) -> str:
-        at = self.names.index(name)
-        for each in self.names[at : at + 2]:
+        at = self.names.index(name) if name in self.names else len(self.names)
+        for each in (name, *self.names[at + 1 : at + 2]):
             if each not in self.started:
-                path = EXAMPLES / f"{each}.yaml"
-                self.started[each] = self.camp.start("run", str(path), "--job-id", job_id(each))
+                path = str(EXAMPLES / f"{each}.yaml")
+                if each in MORE:
+                    path = changed(each.partition("/")[0], self.copies, MORE[each])
+                self.started[each] = self.camp.start("run", path, "--job-id", job_id(each))
         return self.started[name].ends(0)
 
 
 @pytest.fixture(scope="module")
-def runs(shared_camp: Camp, request: pytest.FixtureRequest) -> Runs:
+def runs(shared_camp: Camp, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     names = [item.callspec.params.get("example") for item in request.session.items if hasattr(item, "callspec")]
-    return Runs(shared_camp, [name for name in SAID if name in names])
+    return Runs(shared_camp, [name for name in SAID if name in names], tmp_path_factory.mktemp("copies"))
 
 
 def evaluated(camp: Camp, folder: str, identity: str) -> float:
@@ -154,16 +159,12 @@ def test_a_model_below_the_stated_quality_fails_the_job(camp: Camp, tmp_path: Pa
     camp.assert_nothing_left("example_below")
 
 
-def test_a_job_that_loses_a_worker_goes_on_from_its_checkpoint(camp: Camp, tmp_path: Path) -> None:
-    path = changed("multi-worker", tmp_path, "--lose-worker-after=10")
-    said = camp.encamp("run", path, "--job-id", "example_lost_worker")
-    before, after = said.split("worker-replica-0 | worker 0: gone")
+def test_a_job_that_loses_a_worker_goes_on_from_its_checkpoint(runs: Runs) -> None:
+    before, after = runs.said("multi-worker/job").split("worker-replica-0 | worker 0: gone")
     assert "goes on" not in before
     for role in ("chief 0", "worker 0", "worker 1"):
         assert f"{role}: goes on after epoch 10" in after
     assert "epoch  10" in before
-    assert evaluated(camp, "multi-worker", "example_lost_worker") >= stated("multi-worker/job")
-    camp.assert_nothing_left("example_lost_worker")
 
 
 def changed(folder: str, target: Path, argument: str) -> str:
