@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from encamp.sandbox.kubelet.launcher.network import BRIDGE_ADDRESS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -267,6 +269,19 @@ except urllib.error.HTTPError as error: print(error.code)
     assert cluster.terminated("asks")["exitCode"] == 0, cluster.log("asks")
     email = "trainer@sandbox-encamp.example"
     assert cluster.log("asks") == f"sandbox-encamp {email} token of {email}\n403\n"
+
+
+def test_the_gateways_hardware_address_is_its_own(cluster: Any) -> None:
+    # One that follows the pods' changes as they come and go, and those that stay reach no gateway until they have asked.
+    program = """
+import socket
+socket.create_connection(('169.254.169.254', 80)).close()
+for line in open('/proc/net/arp'):
+    if line.startswith('10.8.0.1 '): print(line.split()[3])
+"""
+    cluster.run("neighbour", "", container={"command": ["python3", "-c", program]})
+    assert cluster.terminated("neighbour")["exitCode"] == 0, cluster.log("neighbour")
+    assert cluster.log("neighbour") == f"{BRIDGE_ADDRESS}\n"
 
 
 def test_a_pod_sees_its_own_files_and_nothing_of_the_sandbox(cluster: Any) -> None:

@@ -12,15 +12,20 @@ import socket
 import struct
 
 BRIDGE = "encamp0"
+#: Of the bridge, locally administered. Without one of its own a bridge takes the lowest of its ports', which changes as
+#: pods come and go, and leaves the others with a gateway and a metadata server that they cannot reach for a while.
+BRIDGE_ADDRESS = "02:65:6e:63:61:6d"
 
 _SIOCADDRT = 0x890B
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
 _SIOCSIFADDR = 0x8916
 _SIOCSIFNETMASK = 0x891C
+_SIOCSIFHWADDR = 0x8924
 _SIOCGIFINDEX = 0x8933
 _SIOCBRADDBR = 0x89A0
 _SIOCBRADDIF = 0x89A2
+_ARPHRD_ETHER = 1
 _IFF_UP = 1
 _RTF_UP_GATEWAY = 3
 
@@ -41,6 +46,8 @@ def make_bridge(gateway: str, prefix_length: int, further: str) -> None:
     up("lo")
     with _socket() as control:
         fcntl.ioctl(control, _SIOCBRADDBR, BRIDGE.encode() + b"\0")
+        hardware = bytes.fromhex(BRIDGE_ADDRESS.replace(":", ""))
+        fcntl.ioctl(control, _SIOCSIFHWADDR, struct.pack("16sH6s16x", BRIDGE.encode(), _ARPHRD_ETHER, hardware))
     add_address(BRIDGE, gateway, prefix_length)
     add_address(f"{BRIDGE}:1", further, 32)
     up(BRIDGE)
