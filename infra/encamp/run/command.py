@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _SILENCE_SECONDS = 10
+#: Without the search for stacks of Pulumi 2 in every command.
+_ENVIRONMENT = {"PULUMI_AUTOMATION_API": "true", "PULUMI_DIY_BACKEND_NO_LEGACY_WARNING": "true"}
 
 
 class SessionCommand(PulumiCommand):
@@ -76,7 +78,7 @@ class SessionCommand(PulumiCommand):
         Raises:
             pulumi.automation.CommandError: it exits with another code than 0.
         """
-        environment = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
+        environment = {**os.environ, **_ENVIRONMENT, **additional_env}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import json
 import re
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,17 @@ if TYPE_CHECKING:
 
 _LOCKED_BY = re.compile(r"created by (?P<user>\S+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 _LOCK_PATIENCE_SECONDS = 60
+_LISTINGS = 10
+_REPLACED = "code=NotFound"
 _BASE_TYPES = frozenset({"pulumi:pulumi:Stack"})
 
 
 class NoStackError(EngineError):
     """The engine's backend has no stack of this name."""
+
+
+class _StackExistsError(EngineError):
+    pass
 
 
 class LockedError(EngineError):
@@ -134,12 +141,30 @@ class JobEngine:
         self._command.interrupt()
 
     def stacks(self) -> list[str]:
-        """Names of all stacks of the project in the backend."""
-        return [summary.name for summary in self._opened().list_stacks()]
+        """Names of all stacks of the project in the backend.
+
+        In a backend of files a state that another engine replaces meanwhile spoils the listing; it is then made anew.
+        """
+        listing = ["stack", "ls", "--json"]
+        for _ in range(_LISTINGS - 1):
+            try:
+                return _names(self._run(listing, "the engine's stacks"))
+            except EngineError as error:
+                if _REPLACED not in str(error):
+                    raise
+        return _names(self._run(listing, "the engine's stacks"))
+
+    def has(self, stack: str) -> bool:
+        """Whether the backend has a stack of this name."""
+        try:
+            self._run(["stack", "--show-name", "--stack", stack], f"stack {stack}")
+        except NoStackError:
+            return False
+        return True
 
     def create(self, stack: str) -> None:
         """Make a stack if it is not there; it is not made the current one."""
-        if stack not in self.stacks():
+        with suppress(_StackExistsError):
             self._run(["stack", "init", stack, "--no-select"], f"stack {stack}")
 
     def up(self, stack: str) -> None:
@@ -283,12 +308,19 @@ class JobEngine:
         return exported
 
     def _run(self, arguments: list[str], where: str) -> str:
-        from pulumi.automation import CommandError, ConcurrentUpdateError, StackNotFoundError  # noqa: PLC0415
+        from pulumi.automation import (  # noqa: PLC0415
+            CommandError,
+            ConcurrentUpdateError,
+            StackAlreadyExistsError,
+            StackNotFoundError,
+        )
 
         try:
             return self._command.run(arguments, str(self._folder), {}).stdout
         except StackNotFoundError as error:
             raise NoStackError("the engine has no such stack", where=where) from error
+        except StackAlreadyExistsError as error:
+            raise _StackExistsError("the engine has this stack already", where=where) from error
         except ConcurrentUpdateError as error:
             raise LockedError(where.removeprefix("stack "), str(error)) from error
         except CommandError as error:
@@ -316,6 +348,10 @@ class JobEngine:
         except CommandError as error:
             what = "; ".join(events.errors) or _excerpt(str(error))
             raise EngineError(what, where=f"stack {stack}") from error
+
+
+def _names(listing: str) -> list[str]:
+    return [summary["name"] for summary in json.loads(listing)]
 
 
 def _is_engine(pid: int) -> bool:

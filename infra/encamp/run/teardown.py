@@ -84,7 +84,7 @@ class Teardown:
         return leftovers(self._client, self._place, self._cluster)
 
     def _destroy(self) -> None:
-        self._there = self._engine is not None and self._stack in self._engine.stacks()
+        self._there = self._engine is not None and self._engine.has(self._stack)
         if self._engine is None or not self._there:
             return
         try:
