@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from sqlalchemy import inspect, text
 
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder
-from encamp.run.records import LEASE_SECONDS, Records
+from encamp.run.records import LEASE_SECONDS, CancelRequest, Records
 from encamp.run.states import Outcome, ReplicaFailure, State
 from encamp.run.tables import open_database
 
@@ -129,6 +130,27 @@ def test_a_driver_that_was_killed_here_is_seen_at_once(tmp_path: Path) -> None:
     assert records.holder_of("a") is None
     assert records.adopt("a", "a", {}).fence == 2
     records.close()
+
+
+def test_whoever_asks_first_cancels_and_needs_no_lease(records: Records, clock: Clock) -> None:
+    begun = records.begin("a", "a", {})
+    assert records.cancel_requested("a") is None
+    clock.now += 5
+    first = records.request_cancel("a", "ann")
+    clock.now += 5
+    assert first == records.request_cancel("a", "bob") == datetime.fromtimestamp(clock.now - 5, UTC)
+    assert records.cancel_requested("a") == CancelRequest(first, "ann")
+    record = records.record("a")
+    assert record is not None
+    assert (record.cancel, record.state) == (CancelRequest(first, "ann"), State.QUEUED)
+    assert [entry.kind for entry in record.entries].count("cancel") == 1
+    records.append(begun, "sealed", {})
+
+
+def test_a_job_that_never_was_cannot_be_cancelled(records: Records) -> None:
+    with pytest.raises(UsageError, match="no such job"):
+        records.request_cancel("a", "ann")
+    assert records.cancel_requested("a") is None
 
 
 def test_a_damaged_entry_is_left_out_and_counted(records: Records, tmp_path: Path) -> None:

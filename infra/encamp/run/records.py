@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEASE_SECONDS = 60.0
+_CANCEL = "cancel"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class CancelRequest:
+    """Somebody wants a job cancelled: when it was first asked for, and by whom."""
+
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A job as its journal tells it.
 
@@ -46,6 +55,7 @@ class RunRecord:
         times: when each state began.
         outcome: how the training ended, known before tear-down begins.
         torn_down: whether it was proven that nothing is left.
+        cancel: the first request to cancel it, None where nobody asked.
         damaged: journal entries that could not be read and were left out.
     """
 
@@ -58,6 +68,7 @@ class RunRecord:
     outcome: Outcome | None = None
     receipt: dict[str, Any] | None = None
     torn_down: bool = False
+    cancel: CancelRequest | None = None
     entries: tuple[Entry, ...] = ()
     damaged: int = 0
 
@@ -158,6 +169,28 @@ class Records:
         if record is not None and state in FOLLOWING[record.state]:
             self.append(lease, "state", {"state": str(state)})
 
+    def request_cancel(self, job_id: str, by: str) -> datetime:
+        """Write down that ``by`` wants a job cancelled. Needs no lease: who holds the job looks for it.
+
+        The first request counts; returns its time.
+
+        Raises:
+            UsageError: the id was never used.
+        """
+        with self._database.begin() as connection:
+            if connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id)).first() is None:
+                raise UsageError("no such job in the record", where=job_id, hint="`encamp list` names every job")
+            if _first_request(connection, job_id) is None:
+                self._append(connection, job_id, _CANCEL, {"by": by})
+            # Of two that came at once both are written, and the journal's order decides.
+            first = _first_request(connection, job_id)
+        return first.at if first is not None else _time(self._clock())
+
+    def cancel_requested(self, job_id: str) -> CancelRequest | None:
+        """The first request to cancel a job, None where nobody asked. One short query: made to be asked often."""
+        with self._database.connect() as connection:
+            return _first_request(connection, job_id)
+
     def record(self, job_id: str) -> RunRecord | None:
         """A job's record, or None where the id was never used."""
         with self._database.connect() as connection:
@@ -236,6 +269,18 @@ class Records:
         )
 
 
+def _first_request(connection: Connection, job_id: str) -> CancelRequest | None:
+    lines = connection.execute(
+        select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == _CANCEL).order_by(JOURNAL.c.sequence)
+    )
+    entries = (_entry(line.at, line.kind, line.data, line.digest) for line in lines)
+    return next((_request(entry) for entry in entries if entry is not None), None)
+
+
+def _request(entry: Entry) -> CancelRequest:
+    return CancelRequest(entry.at, str(entry.data.get("by", "")))
+
+
 def _digest(kind: str, text: str) -> str:
     return hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest()
 
@@ -261,6 +306,7 @@ def _fold(job_id: str, name: str, created: datetime, entries: tuple[Entry, ...],
         outcome=outcome,
         receipt=latest.get("receipt"),
         torn_down="gone" in latest,
+        cancel=next((_request(entry) for entry in entries if entry.kind == _CANCEL), None),
         entries=entries,
         damaged=damaged,
     )
