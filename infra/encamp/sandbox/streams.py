@@ -4,8 +4,40 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 _CHUNK = 1 << 16
+
+
+class Connections:
+    """The callback of ``asyncio.start_server``: serves each connection, and holds what serves it until it has ended.
+
+    The loop itself does not: with the client gone, what still waits for the other side would be collected as garbage.
+
+    Args:
+        serve: one connection's coroutine.
+    """
+
+    def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+        self._serve = serve
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        if task:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        await self._serve(reader, writer)
+
+    async def cut(self) -> None:
+        """End every connection that is being served."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def join(

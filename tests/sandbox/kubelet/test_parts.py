@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import socket
 import sys
 from functools import partial
@@ -134,6 +135,37 @@ def test_a_relay_passes_bytes_and_ends_of_both_directions() -> None:
         return said
 
     assert asyncio.run(run()) == b"HELLO"
+
+
+def test_a_relayed_connection_whose_client_is_gone_still_ends() -> None:
+    async def run() -> list[str]:
+        troubles: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context["message"]))
+        ended, may_end = asyncio.Event(), asyncio.Event()
+
+        async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            ended.set()
+            await may_end.wait()
+            writer.write(b"too late")
+            writer.close()
+
+        server = await asyncio.start_server(slow, "127.0.0.1", 0)
+        listener = socket.create_server(("127.0.0.1", 0))
+        passing = await relay(listener, "127.0.0.1", server.sockets[0].getsockname()[1])
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.transport.abort()
+        await ended.wait()
+        del writer
+        await asyncio.sleep(0.05)
+        gc.collect()
+        may_end.set()
+        await asyncio.sleep(0.05)
+        passing.close()
+        server.close()
+        return troubles
+
+    assert asyncio.run(run()) == []
 
 
 class _Sandbox:

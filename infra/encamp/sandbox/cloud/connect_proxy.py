@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from encamp.sandbox.streams import close, join
+from encamp.sandbox.streams import Connections, close, join
 
 logger = logging.getLogger(__name__)
 
@@ -31,25 +31,19 @@ class ConnectProxy:
         self._port = port
         self._front_tls = front_tls
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections = Connections(self._accept)
 
     async def start(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._accept, _HOST, self._port)
+        self._server = await asyncio.start_server(self._connections, _HOST, self._port)
 
     async def stop(self) -> None:
         """Listen no more and cut what runs."""
         if self._server:
             self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._connections.cut()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
         try:
             await self._serve(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.streams import close, join
+from encamp.sandbox.streams import Connections, close, join
 
 if TYPE_CHECKING:
     import socket
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def relay(listener: socket.socket, host: str, port: int) -> asyncio.Server:
     """Accept on ``listener`` and connect each client to ``host:port``."""
-    return await asyncio.start_server(partial(_pass_on, host, port), sock=listener)
+    return await asyncio.start_server(Connections(partial(_pass_on, host, port)), sock=listener)
 
 
 async def _pass_on(host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
