@@ -272,7 +272,7 @@ except urllib.error.HTTPError as error: print(error.code)
 
 
 def test_the_gateways_hardware_address_is_its_own(cluster: Any) -> None:
-    # One that follows the pods' changes as they come and go, and those that stay reach no gateway until they have asked.
+    # One that follows the pods' changes with each that comes or goes, and those that stay reach no gateway for a while.
     program = """
 import socket
 socket.create_connection(('169.254.169.254', 80)).close()
