@@ -67,6 +67,7 @@ class Supervisor:
     Args:
         cancelled: set when the job is to be cancelled.
         running_since: seconds on ``clock`` when RUNNING began, for a job that is adopted.
+        begun: seconds on ``clock`` since when the job waits for its machines; now, where it is not adopted.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Supervisor:
         watch: Watch,
         cancelled: threading.Event,
         running_since: float | None = None,
+        begun: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
@@ -91,7 +93,7 @@ class Supervisor:
         self._cancelled = cancelled
         self._clock = clock
         self._running_since = running_since
-        self._begun = clock()
+        self._begun = clock() if begun is None else begun
         self._said: dict[str, str] = {}
         self._explained = 0.0
         self._waiting: list[str] = []
@@ -105,19 +107,27 @@ class Supervisor:
             EngineError: the cluster gave no answer for six hours.
         """
         while True:
-            pods = 0
-            try:
-                outcome, pods = self.look()
-                self._unreachable_since = None
-            except EngineError as error:
-                outcome = None
-                self._lost(error)
-            outcome = outcome or self._overdue()
+            outcome, pause = self.step()
             if outcome is not None:
                 return outcome
-            self._cancelled.wait(max(_POLL_SECONDS, pods / _PODS_PER_SECOND))
+            self._cancelled.wait(pause)
             if self._cancelled.is_set():
                 return Outcome(State.CANCELLED, "cancelled by the user")
+
+    def step(self) -> tuple[Outcome | None, float]:
+        """Look once and hold the job to its limits: its outcome, if it has one now, and seconds until the next look.
+
+        Raises:
+            EngineError: the cluster gave no answer for six hours.
+        """
+        pods = 0
+        try:
+            outcome, pods = self.look()
+            self._unreachable_since = None
+        except EngineError as error:
+            outcome = None
+            self._lost(error)
+        return outcome or self._overdue(), max(_POLL_SECONDS, pods / _PODS_PER_SECOND)
 
     def peek(self) -> tuple[bool, bool]:
         """Whether there is a JobSet, and whether it has ended; begins no stream and shows nothing."""
