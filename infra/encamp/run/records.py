@@ -151,6 +151,12 @@ class Records:
                 update(LEASES).where(LEASES.c.job_id == lease.job_id, LEASES.c.fence == lease.fence).values(expires=0.0)
             )
 
+    def holds(self, lease: Lease) -> bool:
+        """Whether nobody has taken the job since; unlike ``renew`` it writes nothing, so it may be asked often."""
+        with self._database.connect() as connection:
+            row = connection.execute(select(LEASES.c.fence).where(LEASES.c.job_id == lease.job_id)).first()
+        return row is not None and row.fence == lease.fence
+
     def append(self, lease: Lease, kind: str, data: dict[str, Any]) -> None:
         """Add an entry.
 
@@ -255,7 +261,11 @@ class Records:
             return UsageError(f"the cloud name {name} was used by another job", where=job_id, hint="choose another id")
         held = self.holder_of(job_id)
         if held is not None:
-            return UsageError(f"this job is running: {held}", where=job_id, hint="choose another --job-id")
+            return UsageError(
+                f"this job is running: {held}",
+                where=job_id,
+                hint=f"`encamp attach {job_id}` follows it; a new run needs another --job-id",
+            )
         if not record.torn_down:
             return UsageError(
                 f"this job was started before and is {record.state}; its driver is gone",
