@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import TYPE_CHECKING
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import httpx
@@ -177,10 +179,65 @@ def test_logs_are_written_and_found(admin: httpx.Client) -> None:
 def test_faults_are_set_over_the_front(admin: httpx.Client) -> None:
     assert admin.post("/encamp/v1/faults", json={"kind": "nonsense"}).status_code == 400
     fault = {"type": "gcp:storage/*", "operation": "create", "kind": "stockout", "count": 2, "name": "*"}
-    assert admin.post("/encamp/v1/faults", json=fault).status_code == 201
-    assert admin.get("/encamp/v1/faults").json() == {"faults": [fault]}
+    made = admin.post("/encamp/v1/faults", json=fault)
+    assert made.status_code == 201
+    number = made.json()["id"]
+    assert admin.get("/encamp/v1/faults").json() == {"faults": [{"id": number, **fault, "left": 2, "reached": False}]}
     admin.delete("/encamp/v1/faults")
     assert admin.get("/encamp/v1/faults").json() == {"faults": []}
+    assert admin.get(f"/encamp/v1/faults/{number}").status_code == 404
+
+
+def armed(admin: httpx.Client, **fault: Any) -> str:
+    """Set a fault; its path."""
+    return f"/encamp/v1/faults/{admin.post('/encamp/v1/faults', json=fault).json()['id']}"
+
+
+def test_faults_strike_what_is_asked_of_the_front(admin: httpx.Client) -> None:
+    admin.post("/storage/v1/b", json={"name": "struck-bucket"})
+    upload = {"uploadType": "media", "name": "jobs/1/a"}
+    named = "projects/_/buckets/struck-bucket/objects/jobs/1/a"
+    fault = armed(admin, type="storage:objects", operation="create", kind="429", name=named)
+    note = armed(admin, type="*", operation="*", kind="note", count=100)
+    lost = armed(admin, type="storage:objects", operation="delete", kind="lost", name=named)
+    codes = [admin.post("/upload/storage/v1/b/struck-bucket/o", params=upload, content=b"x").status_code for _ in "12"]
+    assert codes == [429, 200]
+    assert admin.get("/storage/v1/b/struck-bucket/o", params={"prefix": "jobs/"}).status_code == 200
+    assert admin.delete("/storage/v1/b/struck-bucket/o/jobs%2F1%2Fa").status_code == 504
+    assert admin.get("/storage/v1/b/struck-bucket/o/jobs%2F1%2Fa").status_code == 404
+    admin.post(f"/cloudresourcemanager/v1/{PROJECT}:getIamPolicy", json={})
+    admin.get(f"/container/v1/{PROJECT}/locations/r/clusters/c/nodePools")
+    admin.delete(f"/iam/v1/{PROJECT}/serviceAccounts/a@b.c")
+    assert [admin.get(path).json()["reached"] for path in (fault, lost)] == [True, True]
+    seen = [(one["type"], one["operation"], one["name"]) for one in admin.get(note).json()["struck"]]
+    assert seen == [
+        ("storage:objects", "create", named),
+        ("storage:objects", "read", "projects/_/buckets/struck-bucket/objects/jobs/"),
+        ("storage:objects", "delete", named),
+        ("storage:objects", "read", named),
+        ("cloudresourcemanager:projects", "read", PROJECT),
+        ("container:nodePools", "read", f"{PROJECT}/locations/r/clusters/c/nodePools"),
+        ("iam:serviceAccounts", "delete", f"{PROJECT}/serviceAccounts/a@b.c"),
+    ]
+    admin.delete("/encamp/v1/faults")
+
+
+@pytest.mark.parametrize(("kind", "there"), [("pause", 404), ("pause-after", 200)])
+def test_a_paused_call_goes_on_when_its_fault_is_deleted(
+    processes: Processes, admin: httpx.Client, kind: str, there: int
+) -> None:
+    fault = armed(admin, type="storage:buckets", operation="create", kind=kind)
+    name = f"bucket-{kind}"
+    with processes.client() as client, ThreadPoolExecutor() as pool:
+        # A bucket's name stands in the body, so a fault for one is by the project's whole list.
+        making = pool.submit(client.post, "/storage/v1/b", json={"name": name})
+        while not admin.get(fault).json()["reached"]:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert not making.done()
+        assert admin.get(f"/storage/v1/b/{name}").status_code == there
+        admin.delete(fault)
+        assert making.result().status_code == 200
 
 
 def test_everything_survives_a_kill(processes: Processes, admin: httpx.Client) -> None:

@@ -49,6 +49,9 @@ SLICE: Properties = {
     "autoscaling": {"minNodeCount": 0, "maxNodeCount": 4, "locationPolicy": "ANY"},
 }
 
+#: Kinds that refuse nothing, or not at once.
+WAITING = (FaultKind.HANG, FaultKind.PAUSE, FaultKind.PAUSE_AFTER, FaultKind.NOTE)
+
 
 def resource(token: str) -> Resource:
     return Resource(token, f"urn:pulumi:dev::proj::{token}::thing", "thing")
@@ -394,7 +397,7 @@ def test_protected_and_abandoned_resources(session: GcpSession, cloud: Cloud) ->
     assert cloud.store.find(left.resource_id)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind is not FaultKind.HANG])
+@pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind not in WAITING])
 def test_faults_strike_as_often_as_they_were_armed(session: GcpSession, cloud: Cloud, kind: FaultKind) -> None:
     cloud.faults.add(Fault(NETWORK, "create", kind, 1, "*/networks/net"))
     create(session, NETWORK, {"name": "other"})
@@ -403,6 +406,24 @@ def test_faults_strike_as_often_as_they_were_armed(session: GcpSession, cloud: C
     happened = cloud.store.find("projects/sandbox-encamp/global/networks/net") is not None
     assert happened is (kind is FaultKind.LOST_ANSWER)
     assert cloud.faults.armed() == []
+
+
+@pytest.mark.parametrize("kind", [FaultKind.PAUSE, FaultKind.PAUSE_AFTER])
+def test_a_paused_operation_waits_before_or_after_it_is_done(
+    session: GcpSession, cloud: Cloud, kind: FaultKind
+) -> None:
+    fault = cloud.faults.add(Fault(NETWORK, "create", kind))
+
+    async def work() -> None:
+        task = asyncio.create_task(session.create(resource(NETWORK), {"name": "net"}, time_limit=None, preview=False))
+        await asyncio.sleep(0.05)
+        assert [one.json(whole=False)["reached"] for one in cloud.faults.all()] == [True]
+        assert not task.done()
+        assert (cloud.store.find("projects/sandbox-encamp/global/networks/net") is None) is (kind is FaultKind.PAUSE)
+        cloud.faults.remove(fault.number)
+        assert (await task).outputs["name"] == "net"
+
+    asyncio.run(work())
 
 
 def test_a_hang_ends_with_the_engine(session: GcpSession, cloud: Cloud) -> None:

@@ -3,7 +3,9 @@
 - ``POST workloadTokens`` ``{"namespace": …, "serviceAccount": …}``: the kubelet's metadata server asks for the token of
   a Kubernetes service account without a Google one, as GKE's exchanges it at the Security Token Service.
 - ``PUT nodePools/<full name>/size`` ``{"currentNodeCount": n}``: the autoscaler tells how many nodes there are.
-- ``GET | POST | DELETE faults``: faults to come, in the form of ``faults.Fault``.
+- ``GET | POST | DELETE faults``: what shall go wrong, in the form of ``faults.Fault``; a listed one says whether it was
+  ``reached``. ``GET | DELETE faults/ID``: one of them, with what it struck; deleting one lets go what it holds up.
+- ``POST strikes``: a provider in another process asks what strikes an operation, as ``faults.Asked``.
 - ``GET resources?kind=&parent=``: what exists, every kind (``GET faults`` and this are for tests and for people).
 """
 
@@ -16,8 +18,8 @@ from starlette.responses import JSONResponse
 from encamp.sandbox.cloud.calls import no_such_method
 from encamp.sandbox.cloud.container_api import set_node_count
 from encamp.sandbox.cloud.container_shapes import node_pool
-from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.faults import Fault
+from encamp.sandbox.cloud.errors import GoogleError, not_found
+from encamp.sandbox.cloud.faults import Asked, Fault
 from encamp.sandbox.cloud.identity_api import rfc3339, workload_principal
 
 if TYPE_CHECKING:
@@ -52,20 +54,41 @@ class AdminApi:
                 principal = workload_principal(self._project, str(body["namespace"]), str(body["serviceAccount"]))
                 token, expires = self._tokens.issue(principal)
                 return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
-            case ("GET", "v1", "faults"):
-                return JSONResponse({"faults": [fault.json() for fault in self._faults.armed()]})
-            case ("POST", "v1", "faults"):
-                fault = Fault.of(await call.json())
-                self._faults.add(fault)
-                return JSONResponse(fault.json(), status_code=201)
-            case ("DELETE", "v1", "faults"):
-                self._faults.clear()
-                return JSONResponse({})
+            case (_, "v1", "faults" | "strikes", *rest):
+                return await self._fault(call, rest)
             case ("GET", "v1", "resources"):
                 kind, parent = call.query.get("kind", ""), call.query.get("parent", "")
                 found = self._store.all_of(kind, parent) if kind else self._store.children(parent or "projects")
                 return JSONResponse({"resources": [_shown(item) for item in found]})
         raise no_such_method(call)
+
+    async def _fault(self, call: Call, rest: list[str]) -> Response:
+        match call.method, call.path[1], rest:
+            case "GET", "faults", []:
+                return JSONResponse({"faults": [fault.json(whole=False) for fault in self._faults.all()]})
+            case "POST", "faults", []:
+                return JSONResponse(self._faults.add(Fault.of(await call.json())).json(whole=False), status_code=201)
+            case "DELETE", "faults", []:
+                self._faults.clear()
+                return JSONResponse({})
+            case "GET", "faults", [number] if (found := self._faults.find(_number(number))) is not None:
+                return JSONResponse(found.json(whole=True))
+            case "GET", "faults", [number]:
+                raise not_found(f"faults/{number}")
+            case "DELETE", "faults", [number]:
+                self._faults.remove(_number(number))
+                return JSONResponse({})
+            case "POST", "strikes", []:
+                body = await call.json()
+                strike = await self._faults.strike(Asked(body["type"], body["operation"], body["name"]))
+                return JSONResponse({} if strike is None else {"kind": strike.kind, "fault": strike.fault})
+        raise no_such_method(call)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise not_found(f"faults/{text}")
+    return int(text)
 
 
 def _shown(resource: CloudResource) -> dict[str, Any]:

@@ -67,4 +67,4 @@ def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
         "logging": LoggingApi(cloud.database, cloud.access),
         "encamp": AdminApi(cloud.project, cloud.store, cloud.faults, tokens),
     }
-    return Front(cloud.project, tokens, services), storage
+    return Front(cloud.project, tokens, services, cloud.faults), storage

@@ -25,6 +25,10 @@ CREATE TABLE IF NOT EXISTS faults (
     id INTEGER PRIMARY KEY, type TEXT NOT NULL, operation TEXT NOT NULL, kind TEXT NOT NULL,
     left INTEGER NOT NULL, name TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS strikes (
+    id INTEGER PRIMARY KEY, fault INTEGER NOT NULL, at REAL NOT NULL, type TEXT NOT NULL, operation TEXT NOT NULL,
+    name TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS log_entries (
     id INTEGER PRIMARY KEY, log_name TEXT NOT NULL, timestamp TEXT NOT NULL, insert_id TEXT NOT NULL,
     body TEXT NOT NULL, UNIQUE (log_name, timestamp, insert_id)

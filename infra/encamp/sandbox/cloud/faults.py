@@ -1,11 +1,16 @@
 """Faults to inject: what the cloud shall answer instead of doing as asked, the next so many times.
 
-Set over the front's admin path, taken by the ``gcp`` provider. A fault of kind ``lost`` or ``hang`` strikes after
-the thing was done (the answer never says so), every other kind before anything happens.
+Set over the front's admin path; taken by the ``gcp`` provider, by the front itself and by the sandbox's
+``kubernetes`` provider. A fault of kind ``lost`` or ``hang`` strikes after the thing was done (the answer never says
+so). ``pause`` holds an operation up before it is done, ``pause-after`` between its being done and its answer, both
+until the fault is deleted. ``note`` changes nothing: it writes down what is asked. Every other kind strikes before
+anything happens. A fault that has struck stays listed, with what it struck, until it is deleted.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -14,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.sandbox.cloud.errors import GoogleError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping
 
     from encamp.sandbox.database import Database
@@ -32,6 +38,9 @@ class FaultKind(StrEnum):
     QUOTA = "quota"
     LOST_ANSWER = "lost"
     HANG = "hang"
+    PAUSE = "pause"
+    PAUSE_AFTER = "pause-after"
+    NOTE = "note"
 
 
 _ERRORS = {
@@ -87,46 +96,120 @@ class Fault:
         return {**shown, "count": self.count, "name": self.name}
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One operation that somebody asks for: type such as ``storage:objects``, operation, full name."""
+
+    type: str
+    operation: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Strike:
+    """What strikes an operation now: the kind, and the number of the fault that it comes from."""
+
+    kind: FaultKind
+    fault: int
+
+
+@dataclass(frozen=True)
+class ArmedFault:
+    """A fault that was set: how often it is still to come, and what it struck, oldest first, each with its time."""
+
+    number: int
+    fault: Fault
+    left: int
+    struck: tuple[tuple[float, Asked], ...]
+
+    def json(self, *, whole: bool) -> dict[str, Any]:
+        """The same as JSON data; what it struck only in a ``whole`` one."""
+        shown = {"id": self.number, **self.fault.json(), "left": self.left, "reached": bool(self.struck)}
+        if whole:
+            shown["struck"] = [
+                {"at": at, "type": asked.type, "operation": asked.operation, "name": asked.name}
+                for at, asked in self.struck
+            ]
+        return shown
+
+
 class Faults:
-    """The faults that are still to come."""
+    """The faults that were set and not deleted."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._deleted: dict[int, asyncio.Event] = {}
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: Fault) -> ArmedFault:
         """Arm a fault."""
         with self._database.transaction() as change:
-            change.execute(
+            number = change.execute(
                 "INSERT INTO faults (type, operation, kind, left, name) VALUES (?, ?, ?, ?, ?)",
                 (fault.type, fault.operation, fault.kind.value, fault.count, fault.name),
-            )
+            ).lastrowid
+        return ArmedFault(int(number or 0), fault, fault.count, ())
+
+    def all(self) -> list[ArmedFault]:
+        """Every fault that was not deleted, oldest first."""
+        return [self._armed(row) for row in self._database.all("SELECT * FROM faults ORDER BY id")]
 
     def armed(self) -> list[Fault]:
-        """Every fault that is armed, oldest first."""
-        return [
-            Fault(row["type"], row["operation"], FaultKind(row["kind"]), row["left"], row["name"])
-            for row in self._database.all("SELECT * FROM faults ORDER BY id")
-        ]
+        """Every fault that is still to come, oldest first."""
+        return [one.fault for one in self.all() if one.left]
+
+    def find(self, number: int) -> ArmedFault | None:
+        """A fault by its number, None where it was deleted."""
+        row = self._database.one("SELECT * FROM faults WHERE id = ?", number)
+        return None if row is None else self._armed(row)
+
+    def remove(self, number: int) -> None:
+        """Delete a fault; what it holds up goes on."""
+        with self._database.transaction() as change:
+            change.execute("DELETE FROM faults WHERE id = ?", (number,))
+            change.execute("DELETE FROM strikes WHERE fault = ?", (number,))
+        if (deleted := self._deleted.pop(number, None)) is not None:
+            deleted.set()
 
     def clear(self) -> None:
-        """Disarm all."""
+        """Delete all."""
         with self._database.transaction() as change:
             change.execute("DELETE FROM faults")
+            change.execute("DELETE FROM strikes")
+        for deleted in self._deleted.values():
+            deleted.set()
+        self._deleted.clear()
 
-    def take(self, type_token: str, operation: str, name: str) -> FaultKind | None:
-        """The fault that strikes now, counted off; None if all goes well."""
-        with self._database.transaction() as change:
-            for row in self._database.all("SELECT * FROM faults ORDER BY id"):
-                if not fnmatchcase(type_token, row["type"]) or not fnmatchcase(name, row["name"]):
-                    continue
-                if row["operation"] not in ("*", operation):
-                    continue
-                if row["left"] > 1:
-                    change.execute("UPDATE faults SET left = left - 1 WHERE id = ?", (row["id"],))
-                else:
-                    change.execute("DELETE FROM faults WHERE id = ?", (row["id"],))
-                return FaultKind(row["kind"])
+    async def strike(self, asked: Asked) -> Strike | None:
+        """The fault that strikes an operation now, counted off and written down; None if all goes well."""
+        for row in self._database.all("SELECT * FROM faults WHERE left > 0 ORDER BY id"):
+            if not fnmatchcase(asked.type, row["type"]) or not fnmatchcase(asked.name, row["name"]):
+                continue
+            if row["operation"] not in ("*", asked.operation):
+                continue
+            with self._database.transaction() as change:
+                change.execute("UPDATE faults SET left = left - 1 WHERE id = ?", (row["id"],))
+                change.execute(
+                    "INSERT INTO strikes (fault, at, type, operation, name) VALUES (?, ?, ?, ?, ?)",
+                    (row["id"], time.time(), asked.type, asked.operation, asked.name),
+                )
+            if row["kind"] != FaultKind.NOTE:
+                return Strike(FaultKind(row["kind"]), row["id"])
         return None
+
+    async def released(self, number: int) -> None:
+        """Return when a fault is deleted."""
+        deleted = self._deleted.setdefault(number, asyncio.Event())
+        if self.find(number) is not None:
+            await deleted.wait()
+
+    def _armed(self, row: sqlite3.Row) -> ArmedFault:
+        struck = tuple(
+            (one["at"], Asked(one["type"], one["operation"], one["name"]))
+            for one in self._database.all("SELECT * FROM strikes WHERE fault = ? ORDER BY id", row["id"])
+        )
+        kind = FaultKind(row["kind"])
+        fault = Fault(row["type"], row["operation"], kind, row["left"] + len(struck), row["name"])
+        return ArmedFault(row["id"], fault, row["left"], struck)
 
 
 def fault_error(kind: FaultKind) -> GoogleError:

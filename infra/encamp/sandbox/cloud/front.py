@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from encamp.sandbox.cloud.asked import asked_of
 from encamp.sandbox.cloud.calls import Call
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.striking import perform
 from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from encamp.sandbox.cloud.faults import Asked
+    from encamp.sandbox.cloud.striking import FaultSource
     from encamp.sandbox.cloud.tokens import Tokens
 
     Handler = Callable[[Call], Awaitable[Response]]
@@ -43,12 +47,14 @@ class Front:
         project: the only project there is.
         tokens: who a token stands for.
         services: handler of each service, by host name without ``.googleapis.com``; ``encamp`` is the admin's.
+        faults: what shall go wrong.
     """
 
-    def __init__(self, project: str, tokens: Tokens, services: Mapping[str, Handler]) -> None:
+    def __init__(self, project: str, tokens: Tokens, services: Mapping[str, Handler], faults: FaultSource) -> None:
         self._project = project
         self._tokens = tokens
         self._services = services
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -90,7 +96,24 @@ class Front:
             query=dict(request.query_params),
         )
         self._check_project(call)
-        return await handler(call)
+        asked = asked_of(call)
+        return await handler(call) if asked is None else await self._struck(call, handler, asked)
+
+    async def _struck(self, call: Call, handler: Handler, asked: Asked) -> Response:
+        """Answer a call with the faults that were set for it; an answer that is lost is closed."""
+        answers: list[Response] = []
+
+        async def work() -> Response:
+            answers.append(await handler(call))
+            return answers[0]
+
+        try:
+            return await perform(self._faults, asked, work, hang=lambda: _gone(call.request))
+        except GoogleError:
+            for answer in answers:
+                if answer.background is not None:
+                    await answer.background()
+            raise
 
     def _service(self, request: Request, path: tuple[str, ...]) -> tuple[str, tuple[str, ...], str]:
         """The service, its own path, and the path prefix that was cut off."""
@@ -128,3 +151,9 @@ class Front:
         except GoogleError as error:
             return JSONResponse({"error": error.reason, "error_description": error.message}, error.code)
         return JSONResponse(answer)
+
+
+async def _gone(request: Request) -> None:
+    """Return when the caller waits no longer."""
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from encamp.sandbox.kubernetes.provider import KubernetesProvider
+from encamp.sandbox.kubernetes.struck import FrontFaults
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.provider import run_provider
 
 if __name__ == "__main__":
-    run_provider(KubernetesProvider(), Layout.open().ports.kubernetes_provider)
+    layout = Layout.open()
+    run_provider(KubernetesProvider(FrontFaults(layout)), layout.ports.kubernetes_provider)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from encamp.sandbox.kubernetes.kubeconfig import load
 from encamp.sandbox.kubernetes.session import KubernetesSession, SessionOptions
+from encamp.sandbox.kubernetes.struck import StruckSession
 from encamp.sandbox.provider import UNKNOWN, CheckResult, DiffResult, Failure, Provider, ProviderError, diff
 
 if TYPE_CHECKING:
+    from encamp.sandbox.cloud.striking import FaultSource
     from encamp.sandbox.provider import Configuration, Properties
 
 REFUSED: Final = ("renderYamlToDirectory", "alwaysRender")
@@ -43,6 +45,10 @@ class KubernetesProvider(Provider):
 
     name: ClassVar[str] = "kubernetes"
     version: ClassVar[str] = importlib.metadata.version("pulumi-kubernetes")
+
+    def __init__(self, faults: FaultSource | None = None) -> None:
+        """``faults``: what shall go wrong, where anything may."""
+        self._faults = faults
 
     async def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckResult:
         """Refuse what this provider does not do."""
@@ -81,7 +87,9 @@ class KubernetesProvider(Provider):
             patch_force=flags["enablePatchForce"],
             upsert=flags["upsertExistingObjects"],
         )
-        return KubernetesSession(access, options)
+        if self._faults is None:
+            return KubernetesSession(access, options)
+        return StruckSession(access, options, self._faults)
 
 
 def _cluster(inputs: Properties) -> tuple[str, bytes | None] | None:

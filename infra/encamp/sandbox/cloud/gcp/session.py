@@ -8,11 +8,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.faults import FaultKind, fault_error
+from encamp.sandbox.cloud.faults import Asked
 from encamp.sandbox.cloud.gcp.common import given
 from encamp.sandbox.cloud.gcp.functions import FUNCTIONS
 from encamp.sandbox.cloud.gcp.model import DEFAULTS_KEY, has_unknown
 from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.cloud.striking import perform
 from encamp.sandbox.provider import (
     UNKNOWN,
     CheckResult,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 #: Seconds that every create, update and delete takes, so that the sandbox can feel like a cloud.
 LATENCY_VARIABLE = "ENCAMP_SANDBOX_LATENCY_SECONDS"
 _RANDOM_DIGITS = 7
-_STRIKES_AFTER = (FaultKind.LOST_ANSWER, FaultKind.HANG)
 
 
 class GcpSession(Session):
@@ -185,17 +185,10 @@ class GcpSession(Session):
             name = name or type_.backend.name(inputs, self._context)
             if operation != "read":
                 await asyncio.sleep(self._latency)
-            fault = self._context.cloud.faults.take(type_.token, operation, name)
-            if fault and fault not in _STRIKES_AFTER:
-                raise fault_error(fault)
-            done = await work()
-            if fault is FaultKind.HANG:
-                await self._hang(time_limit)
-            if fault:
-                raise fault_error(FaultKind.LOST_ANSWER)
+            asked = Asked(type_.token, operation, name)
+            return await perform(self._context.cloud.faults, asked, work, hang=lambda: self._hang(time_limit))
         except GoogleError as error:
             raise ProviderError(str(error), where=name or type_.token) from error
-        return done
 
     async def _hang(self, time_limit: float | None) -> None:
         """Answer nothing until the engine gives up."""
