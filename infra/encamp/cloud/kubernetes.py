@@ -27,6 +27,8 @@ _PATHS = {
     "services": "/api/v1",
     "configmaps": "/api/v1",
     "serviceaccounts": "/api/v1",
+    "podtemplates": "/api/v1",
+    "provisioningrequests": "/apis/autoscaling.x-k8s.io/v1beta1",
 }
 _NOT_FOUND = 404
 _RETRYABLE = frozenset({429, 500, 502, 503, 504})

@@ -74,6 +74,21 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Who held a job last, also where the lease has run out.
+
+    Attributes:
+        host: name of the holder's machine.
+        place: what makes its process numbers comparable, see ``holder``.
+        expires: seconds since the epoch when the lease runs out or ran out; 0 where it was given back.
+    """
+
+    host: str
+    place: str
+    expires: float
+
+
+@dataclass(frozen=True)
 class Lease:
     """The right to drive a job until ``expires``, unless renewed."""
 
@@ -223,6 +238,15 @@ class Records:
         if row is None or not holder.alive(row.holder, row.expires, self._clock()):
             return None
         return f"{holder.words(row.holder)} since {_time(row.since):%Y-%m-%d %H:%M:%S} UTC"
+
+    def last_hold(self, job_id: str) -> Hold | None:
+        """Who held a job last, None where nobody ever did."""
+        with self._database.connect() as connection:
+            row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id)).first()
+        if row is None:
+            return None
+        who = json.loads(row.holder)
+        return Hold(str(who["host"]), str(who["place"]), float(row.expires))
 
     def _hold(self, connection: Connection, job_id: str, now: float) -> Lease:
         row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id)).first()
