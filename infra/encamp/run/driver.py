@@ -104,6 +104,7 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         deadline=float(int(time.time()) + plan.limits.deadline_seconds),
         spec_hash=spec_hash(request.job),
         source=source_of(project_file().parent),
+        job=request.job,
     )
 
 

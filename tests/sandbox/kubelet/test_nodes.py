@@ -89,6 +89,45 @@ def test_a_deleted_pool_takes_its_nodes_and_pods_with_it(cluster: Any, until: Ca
     until(lambda: cluster.phase("evicted") in ("gone", "Failed"), 10)
 
 
+def disruption(cluster: Any, pod: str) -> tuple[str, str, str]:
+    """Phase and reason of a pod, and the reason of its disruption."""
+    status = cluster.pod(pod)["status"]
+    found = [one["reason"] for one in status["conditions"] if (one["type"], one["status"]) == DISRUPTED]
+    return status["phase"], status.get("reason", ""), "".join(found)
+
+
+DISRUPTED = ("DisruptionTarget", "True")
+
+
+def test_machines_that_go_away_say_so_on_their_pods(cluster: Any, until: Callable[..., None]) -> None:
+    """After their run duration, by the cloud's own decision, or with their pool."""
+    cluster.front.add_pool("mortal", 1, maxRunDuration="3s")
+    cluster.front.add_pool("spot", 1, spot=True)
+    cluster.front.add_pool("doomed", 1)
+    script = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
+    for pool in ("mortal", "spot", "doomed"):
+        cluster.run(
+            pool, "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done", nodeSelector={"encamp-pool": pool}
+        )
+    until(lambda: all(cluster.phase(pool) == "Running" for pool in ("spot", "doomed")))
+    cluster.front.remove_pool("doomed")
+    assert cluster.api.delete(f"/api/v1/nodes/{cluster.pod('spot')['spec']['nodeName']}").is_success
+    evicted: list[str] = []
+
+    def all_gone() -> bool:
+        if cluster.phase("doomed") != "gone":
+            evicted.append(disruption(cluster, "doomed")[2])
+        return not any(of_pool(cluster, pool) for pool in ("mortal", "spot", "doomed"))
+
+    until(all_gone)
+    until(lambda: cluster.phase("spot") == "Failed")
+    assert disruption(cluster, "mortal") == ("Failed", "Terminated", "TerminationByKubelet")
+    assert disruption(cluster, "spot") == ("Failed", "Terminated", "TerminationByKubelet")
+    assert "EvictionByEvictionAPI" in evicted
+    for pool in ("mortal", "spot"):
+        cluster.front.remove_pool(pool)
+
+
 TOLERATIONS = [{"operator": "Exists"}]
 
 

@@ -85,6 +85,9 @@ class _Pods:
                 return life.pod
         return None
 
+    def on(self, node: str) -> list[PodLife]:
+        return [life for life in self.lives.values() if life.pod["spec"].get("nodeName") == node]
+
 
 class Kubelet:
     """The kubelet of all nodes of one sandbox."""
@@ -114,6 +117,7 @@ class Kubelet:
                 front,
                 scaler_events,
                 lambda: list(self._pods.objects.values()),
+                self._pods.on,
                 host=HOST,
                 port=ports.kubelet,
                 idle_seconds=self._settings.idle_seconds,

@@ -1,4 +1,8 @@
-"""The nodes of the sandbox: made for pods that wait, removed when idle or when their pool is gone, kept alive."""
+"""The nodes of the sandbox: made for pods that wait, kept alive, removed when idle or with their pool.
+
+A node that has run for its pool's maximum run duration is shut down, and one that somebody deleted as well (see
+``departures``).
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,17 @@ import httpx
 
 from encamp.sandbox.kubelet import autoscaler, fit, pools, provisioning
 from encamp.sandbox.kubelet.api import MERGE
+from encamp.sandbox.kubelet.departures import Departures
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from encamp.sandbox.kubelet.api import Api
     from encamp.sandbox.kubelet.events import Events
     from encamp.sandbox.kubelet.front import Front
+    from encamp.sandbox.kubelet.pod import PodLife
 
 _LOG = logging.getLogger(__name__)
 _STEP_SECONDS = 0.5
@@ -41,6 +47,7 @@ class Nodes:
 
     Args:
         pods: every pod of the cluster, as the API server has it now.
+        lives: the pods that run on a node.
         idle_seconds: how long a node stays without a pod.
     """
 
@@ -50,6 +57,7 @@ class Nodes:
         front: Front,
         events: Events,
         pods: Callable[[], list[dict[str, Any]]],
+        lives: Callable[[str], Sequence[PodLife]],
         *,
         host: str,
         port: int,
@@ -68,6 +76,7 @@ class Nodes:
         self._told: dict[str, int] = {}
         self._noted: dict[str, tuple[str, datetime]] = {}
         self._wake = asyncio.Event()
+        self._departures = Departures(api, lives, self._unmake)
 
     def wake(self) -> None:
         """Something has changed: look at once."""
@@ -116,9 +125,11 @@ class Nodes:
                 await asyncio.sleep(0.1)  # changes come in bursts
         finally:
             renewer.cancel()
+            self._departures.stop()
 
     async def _step(self) -> None:
         self._pools = {pool.full_name: pool for pool in await self._front.node_pools()}
+        await self._let_go()
         await self._remove_orphans()
         await self._provision()
         await self._scale_up()
@@ -135,6 +146,17 @@ class Nodes:
             for pod in self._pods()
             if pod["spec"].get("nodeName") == name and (pod.get("status") or {}).get("phase") not in _ENDED
         ]
+
+    async def _let_go(self) -> None:
+        """Begin the end of nodes that have run for as long as they may, and of those that somebody has deleted."""
+        found = await self._api.get(_NODES) or {}
+        there = {node["metadata"]["name"] for node in found.get("items") or []}
+        for name, node in self._nodes.items():
+            pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
+            if name not in there:
+                self._departures.begin(name, "it was deleted")
+            elif pool and pool.max_run and now() - parse(node["metadata"]["creationTimestamp"]) >= pool.max_run:
+                self._departures.begin(name, f"it has run for {pool.max_run.total_seconds():g} s")
 
     async def _provision(self) -> None:
         """Answer requests for machines, where there are queued pools to answer them with."""
@@ -160,10 +182,10 @@ class Nodes:
     async def _scale_up(self) -> None:
         sizes = {name: len(self._of(name)) for name in self._pools}
         fresh = []
-        for node in self._nodes.values():
+        for name, node in self._nodes.items():
             pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
-            if pool and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH:
-                left = fit.free(node["status"]["allocatable"], self._on(node["metadata"]["name"]))
+            if name not in self._departures and pool and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH:
+                left = fit.free(node["status"]["allocatable"], self._on(name))
                 fresh.append((pool, left))
         waiting = {pod["metadata"]["uid"]: pod for pod in self._pods() if autoscaler.waits(pod)}
         plan = autoscaler.plan(list(waiting.values()), list(self._pools.values()), sizes, fresh)
@@ -214,30 +236,41 @@ class Nodes:
                 if self._on(node) or node not in self._busy_at:
                     self._busy_at[node] = moment
             patience = max(self._idle, _UNUSED) if pool.queued else self._idle
-            idle = [node for node in nodes if moment - self._busy_at[node] > patience]
+            idle = [node for node in nodes if moment - self._busy_at[node] > patience and node not in self._departures]
             if not pool.autoscaled or (pool.atomic and len(idle) < len(nodes)):
                 idle = idle[: max(len(nodes) - pool.maximum, 0)]
             for node in idle[: len(nodes) - pool.minimum]:
                 await self._unmake(node)
 
     async def _remove_orphans(self) -> None:
-        """Nodes of pools that are gone are gone at once, and their pods are evicted."""
+        """Nodes of pools that are gone are drained and gone at once."""
         for name, node in list(self._nodes.items()):
-            if node["metadata"]["annotations"][pools.POOL_NAME] not in self._pools:
+            orphaned = node["metadata"]["annotations"][pools.POOL_NAME] not in self._pools
+            if orphaned and name not in self._departures:
                 for pod in self._on(name):
-                    metadata = pod["metadata"]
-                    self._events.send({"kind": "Pod", **pod}, "TaintManagerEviction", f"node {name} is being deleted")
-                    await self._api.delete(
-                        f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
-                        {"preconditions": {"uid": metadata["uid"]}},
-                    )
+                    await self._evict(pod, name)
                 await self._unmake(name)
+
+    async def _evict(self, pod: dict[str, Any], node: str) -> None:
+        """By the Eviction API, as a drain does: it marks the pod as disrupted."""
+        metadata = pod["metadata"]
+        self._events.send({"kind": "Pod", **pod}, "TaintManagerEviction", f"node {node} is being deleted")
+        same = {"preconditions": {"uid": metadata["uid"]}}
+        name = {"name": metadata["name"], "namespace": metadata["namespace"]}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": name, "deleteOptions": same}
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
+        try:
+            await self._api.create(path, eviction)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise
 
     async def _unmake(self, name: str) -> None:
         await self._api.delete(f"{_NODES}/{name}")
         await self._api.delete(f"{_LEASES}/{name}")
         self._nodes.pop(name, None)
         self._busy_at.pop(name, None)
+        self._wake.set()
         _LOG.info("node %s removed", name)
 
     async def _tell_sizes(self) -> None:

@@ -34,6 +34,9 @@ _LOST_MESSAGE = "The container could not be located when the kubelet was restart
 #: Annotations of ours begin with it.
 NOTES_PREFIX = "sandbox.encamp.dev/"
 _UNSTARTED_MESSAGE = "The container was never started"
+#: What the kubelet says of a pod whose machine goes away: k8s.io/kubernetes/pkg/kubelet/nodeshutdown.
+_SHUTDOWN = ("Terminated", "Pod was terminated in response to imminent node shutdown.")
+_SHUTDOWN_CONDITION = "TerminationByKubelet"
 
 
 class PodLife:
@@ -61,6 +64,7 @@ class PodLife:
         self._changed = asyncio.Event()
         self._stop_at = float("inf")
         self._failure: tuple[str, str] | None = None
+        self._disrupted: dict[str, Any] | None = None
         self._started = now()
         self._terminal = self._gone = False
         self._sent: dict[str, Any] = {}
@@ -81,6 +85,11 @@ class PodLife:
         """Whether all of its containers have ended for good."""
         return self._terminal
 
+    @property
+    def reported(self) -> bool:
+        """Whether it has ended for good and the API server was told how, or has forgotten it."""
+        return self._gone or (self._terminal and self._sent == self._status())
+
     def update(self, pod: dict[str, Any]) -> None:
         """Take the pod as the API server has it now; a deletion is begun or hastened."""
         self.pod = pod
@@ -94,6 +103,23 @@ class PodLife:
             self._failure = (reason, message)
             self._services.note(self.pod, reason, message, warning=True)
             self._stop(float(self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)))
+
+    def shut_down(self, grace: float) -> None:
+        """Its machine goes away in ``grace`` seconds: it is stopped, and has failed as the victim of a disruption."""
+        if self._terminal or self._disrupted:
+            return
+        reason, message = _SHUTDOWN
+        self._failure = self._failure or _SHUTDOWN
+        self._disrupted = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": _SHUTDOWN_CONDITION,
+            "message": message,
+            "lastTransitionTime": stamp(now()),
+        }
+        self._services.note(self.pod, reason, message, warning=True)
+        self._stop(min(grace, float(self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS))))
+        self._changed.set()
 
     async def remove(self) -> None:
         """The pod is no longer in the API: end what is left of it at once, and forget its logs."""
@@ -325,9 +351,12 @@ class PodLife:
             "hostIP": self._services.host_address,
             "hostIPs": [{"ip": self._services.host_address}],
             **network,
-            "conditions": status.conditions(
-                phase, inits, states, sandbox=bool(self.address) and not self._terminal, before=before, now=now()
-            ),
+            "conditions": [
+                *status.conditions(
+                    phase, inits, states, sandbox=bool(self.address) and not self._terminal, before=before, now=now()
+                ),
+                *([self._disrupted] if self._disrupted else []),
+            ],
             "initContainerStatuses": [state.to_json() for state in inits],
             "containerStatuses": [state.to_json() for state in states],
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.allocatable import TPU_RESOURCE, allocatable, capacity
@@ -45,6 +46,7 @@ class Pool:
         autoscaled: whether it grows and shrinks.
         queued: whether its nodes come for provisioning requests only.
         atomic: whether all of its nodes come and go together (a multi-host TPU slice).
+        max_run: how long a machine of it exists at most, None for ever.
     """
 
     full_name: str
@@ -57,6 +59,7 @@ class Pool:
     autoscaled: bool
     atomic: bool
     queued: bool
+    max_run: timedelta | None
     machine_type: str
     labels: dict[str, str]
     taints: tuple[dict[str, str], ...]
@@ -132,6 +135,7 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
         autoscaled=autoscaled,
         atomic=topology is not None,
         queued=queued,
+        max_run=_max_run(config),
         machine_type=machine_type,
         labels=_labels(pool, machine_type, region, whole, topology),
         taints=tuple(taints),
@@ -182,6 +186,11 @@ def _limit(scaling: Mapping[str, Any], total: str, per_zone: str, zones: int) ->
     if scaling.get(total) is not None:
         return int(scaling[total])
     return int(scaling.get(per_zone) or 0) * zones
+
+
+def _max_run(config: Mapping[str, Any]) -> timedelta | None:
+    text = config.get("maxRunDuration")
+    return timedelta(seconds=float(str(text).removesuffix("s"))) if text else None
 
 
 def _accelerator(config: Mapping[str, Any]) -> Accelerator | None:
