@@ -1,7 +1,7 @@
 """Runs the components of a committed stack against Pulumi's own mocks and prints what they register, as JSON.
 
-A process of its own, because Pulumi's runtime is global to one: ``declare_stack.py STACK``, or ``golden/CASE`` for the
-job file of a golden case.
+A process of its own, because Pulumi's runtime is global to one: ``declare_stack.py STACK...``, or ``golden/CASE`` for
+the job file of a golden case. Prints an object of each stack's resources, by its name.
 """
 
 from __future__ import annotations
@@ -71,12 +71,17 @@ def declare_job(case: str) -> None:
     TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE)
 
 
-def main(stack: str) -> None:
+def main(stacks: list[str]) -> None:
+    found = {stack: registered(stack) for stack in stacks}
+    sys.stdout.write(json.dumps(found, default=lambda asset: Path(asset.path).name))
+
+
+def registered(stack: str) -> dict[str, dict[str, Any]]:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
     _sync_await(runtime_stack.run_pulumi_func(lambda: declare(stack)))
-    sys.stdout.write(json.dumps(recorder.resources, default=lambda asset: Path(asset.path).name))
+    return recorder.resources
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

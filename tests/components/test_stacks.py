@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+
+from encamp.plan.declared import declared_resources
+from encamp.plan.job import plan_job
+from encamp.spec.environment import load_environment
+from encamp.spec.job_file import load_job
+
+if TYPE_CHECKING:
+    from encamp.plan.model import JobPlan
 
 pytestmark = pytest.mark.slow
 
@@ -17,17 +26,46 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 STACKS = sorted((REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
 
 
-def registered(stack: str) -> dict[str, dict[str, Any]]:
+#: Jobs that have every kind of resource between them, and every kind of identity and storage.
+CASES = (
+    "basic-bare",
+    "identity-direct",
+    "queued",
+    "seventy-workers",
+    "storage-environment",
+    "storage-given-account",
+    "storage-given-bucket",
+    "storage-own-bucket",
+    "storage-own-bucket-given-account",
+    "tpu-7x-multi-host",
+    "tpu-v5e-multi-host-by-chips",
+)
+EXPECTED = {"encamp-owner", "encamp-job", "encamp-environment", "encamp-deadline"}
+
+
+@functools.cache
+def _printed() -> str:
+    """What all stacks and cases register: one process, because the engine's SDK takes seconds to import."""
+    stacks = [path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in STACKS]
     ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("declare_stack.py")), stack],
+        [
+            sys.executable,
+            str(Path(__file__).with_name("declare_stack.py")),
+            *stacks,
+            *(f"golden/{case}" for case in CASES),
+        ],
         env={"PYTHONPATH": str(REPOSITORY / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    resources: dict[str, dict[str, Any]] = json.loads(ended.stdout)
-    return resources
+    return ended.stdout
+
+
+def registered(stack: str) -> dict[str, dict[str, Any]]:
+    resources: dict[str, dict[str, dict[str, Any]]] = json.loads(_printed())
+    return resources[stack]
 
 
 @pytest.mark.parametrize("path", STACKS, ids=[path.name for path in STACKS])
@@ -67,24 +105,100 @@ def _compare(resources: dict[str, dict[str, Any]], name: str, *, rewrite: bool) 
     assert yaml.safe_load(golden.read_text()) == yaml.safe_load(written)
 
 
-def test_every_labelled_resource_of_a_job_says_whose_it_is_and_until_when() -> None:
-    expected = {"encamp-owner", "encamp-job", "encamp-environment", "encamp-deadline"}
-    labelled: dict[str, set[str]] = {}
-    for key, inputs in registered("digits").items():
-        for labels in (
-            inputs.get("labels"),
-            inputs.get("nodeConfig", {}).get("resourceLabels"),
-            inputs.get("metadata", {}).get("labels"),
-        ):
-            if labels is not None:
-                labelled[key.partition(" ")[0]] = set(labels) & expected
-    assert labelled == dict.fromkeys(
-        (
-            "gcp:storage/bucket:Bucket",
-            "gcp:container/nodePool:NodePool",
-            "kubernetes:core/v1:ServiceAccount",
-            "kubernetes:core/v1:ConfigMap",
-            "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
-        ),
-        expected,
-    )
+def _plan(case: str) -> JobPlan:
+    found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
+    return plan_job(found.job, load_environment("sandbox", REPOSITORY))
+
+
+def _jobs() -> dict[str, dict[str, dict[str, Any]]]:
+    return {case: registered(f"golden/{case}") for case in CASES}
+
+
+def test_what_the_intent_names_is_what_the_components_declare() -> None:
+    kinds: set[str] = set()
+    for case, resources in _jobs().items():
+        plan = _plan(case)
+        made = {key for key in resources if not key.startswith(("encamp:", "pulumi:"))}
+        declared = declared_resources(plan)
+        assert sorted(f"{one.type} {one.name}" for one in declared) == sorted(made), case
+        kinds |= {one.type for one in declared}
+        for one in declared:
+            inputs = resources[f"{one.type} {one.name}"]
+            assert _cloud_name(inputs, one.type, plan) == one.cloud
+    assert len(kinds) == 13
+
+
+def _cloud_name(inputs: dict[str, Any], kind: str, plan: JobPlan) -> str:
+    """What the cloud will call what a component declares."""
+    if kind.startswith("kubernetes:"):
+        return f"{inputs['metadata']['namespace']}/{inputs['metadata']['name']}"
+    if kind.endswith("Member"):
+        account = inputs.get("serviceAccountId", "").rpartition("/")[2]
+        made = account == "job@sandbox-encamp.iam.gserviceaccount.com"
+        own = str(plan.identity.service_account) if made else account
+        on = f"gs://{inputs['bucket']}" if "bucket" in inputs else own or inputs["project"]
+        return f"{inputs['role']} on {on}"
+    if kind == "gcp:serviceaccount/account:Account":
+        return f"{inputs['accountId']}@{inputs['project']}.iam.gserviceaccount.com"
+    if kind.startswith("gcp:storage"):
+        return f"gs://{inputs['bucket']}/{inputs['name']}" if "bucket" in inputs else f"gs://{inputs['name']}"
+    return str(inputs["name"])
+
+
+def test_everything_of_a_job_says_whose_it_is_and_until_when() -> None:
+    for case, resources in _jobs().items():
+        plan = _plan(case)
+        want = {**plan.labels, "encamp-deadline": "1800000000"}
+        for key, inputs in resources.items():
+            kind = key.partition(" ")[0]
+            if kind.startswith(("encamp:", "pulumi:")) or key == "gcp:storage/bucket:Bucket results":
+                continue
+            found = _labels(inputs)
+            if found is not None:
+                assert {key: found.get(key) for key in EXPECTED} == want, f"{case} {key}"
+            else:
+                assert _named(kind, inputs, plan), f"{case} {key}"
+
+
+def _labels(inputs: dict[str, Any]) -> dict[str, str] | None:
+    """The labels of a resource, also where a description stands for them; None where it has neither."""
+    nodes = inputs.get("nodeConfig", {}).get("resourceLabels")
+    labels = inputs.get("labels") or nodes or inputs.get("metadata", {}).get("labels")
+    described = inputs.get("description") or (inputs.get("condition") or {}).get("description")
+    if described is not None:
+        assert len(described.encode()) <= 256
+    return labels or (dict(word.split("=") for word in described.split()) if described else None)
+
+
+def _named(kind: str, inputs: dict[str, Any], plan: JobPlan) -> bool:
+    """What takes neither labels nor a condition says by its name, its bucket or its member whose it is."""
+    own = (plan.storage.scratch_bucket, plan.storage.results_bucket)
+    if kind == "gcp:storage/bucketObject:BucketObject":
+        return inputs["bucket"] in own or plan.job_id in inputs["name"]
+    if kind == "gcp:storage/bucketIAMMember:BucketIAMMember":
+        mine = "job@" in inputs["member"] or f"/sa/{plan.name}" in inputs["member"]
+        return inputs["bucket"] in own or (mine and inputs["bucket"] != plan.storage.bucket)
+    return kind == "gcp:compute/resourcePolicy:ResourcePolicy" and inputs["name"].startswith(plan.name[:20])
+
+
+def test_grants_end_with_the_deadline_wherever_a_condition_can_stand() -> None:
+    time_limit = 'request.time < timestamp("2027-01-15T08:00:00Z")'
+    unlimited: set[str] = set()
+    for resources in _jobs().values():
+        for key, inputs in resources.items():
+            if "Member" not in key:
+                continue
+            expression = (inputs.get("condition") or {}).get("expression", "")
+            if not expression:
+                unlimited.add(key.partition(" ")[2])
+            else:
+                assert expression.startswith(time_limit)
+    assert unlimited == {
+        "storage.legacyBucketReader-census-output",
+        "storage.legacyBucketReader-results",
+        "storage.legacyBucketReader-team-results",
+        "storage.objectUser-census-output",
+        "storage.objectUser-team-results",
+        "storage.objectViewer-census-packages",
+        "storage.objectViewer-packages",
+    }

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from encamp.plan.identity import workload_principal
+from encamp.components.deadline import UNTIL, marks, until
+from encamp.plan.declared import grant_name
+from encamp.plan.identity import BUCKET_READER, workload_principal
+from encamp.plan.model import DEADLINE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +24,7 @@ class JobAccess(pulumi.ComponentResource):
 
     Args:
         own: the buckets that the job makes, by name.
+        deadline: seconds since the epoch; no grant with a condition gives anything after it.
 
     Attributes:
         bindings: every grant; a replica that starts before them is refused by the services it calls.
@@ -31,10 +35,14 @@ class JobAccess(pulumi.ComponentResource):
         name: str,
         plan: JobPlan,
         own: Mapping[str, gcp.storage.Bucket],
+        deadline: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobAccess", name, {}, opts)
         self._own = own
+        #: A service account and a binding carry no labels: a description is how they are found again.
+        self._marks = marks({**plan.labels, DEADLINE_LABEL: deadline})
+        self._until = until(deadline)
         email = self._account(plan)
         member = self._principal(plan) if email is None else pulumi.Output.concat("serviceAccount:", email)
         self.bindings: list[pulumi.Resource] = [self._grant(plan, grant, member) for grant in plan.identity.grants]
@@ -52,8 +60,13 @@ class JobAccess(pulumi.ComponentResource):
                 f"serviceAccount:{plan.project}.svc.id.goog"
                 f"[{plan.namespace}/{plan.identity.kubernetes_service_account}]"
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            condition={"title": UNTIL, "description": self._marks, "expression": self._until},
+            opts=self._bound(),
         )
+
+    def _bound(self) -> pulumi.ResourceOptions:
+        """A binding keeps the deadline that it was made with; see ``deadline.py``."""
+        return pulumi.ResourceOptions(parent=self, ignore_changes=["condition"])
 
     def _principal(self, plan: JobPlan) -> pulumi.Output[str]:
         """The Kubernetes account as a member; its pool is named by the project's number, which only the cloud knows."""
@@ -72,31 +85,48 @@ class JobAccess(pulumi.ComponentResource):
             "account",
             account_id=plan.identity.account_id,
             display_name=f"encamp job {plan.name}",
-            # A service account carries no labels: its description is how it is found again.
-            description=" ".join(f"{key}={value}" for key, value in sorted(plan.labels.items())),
+            description=self._marks,
             project=plan.project,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["description"]),
         )
         return account.email
 
     def _grant(self, plan: JobPlan, grant: Grant, member: pulumi.Output[str]) -> pulumi.Resource:
-        child = pulumi.ResourceOptions(parent=self)
-        short = grant.role.rpartition("/")[2]
+        name = grant_name(plan, grant)
         if grant.bucket is None:
-            return gcp.projects.IAMMember(short, project=plan.project, role=grant.role, member=member, opts=child)
-        use = {plan.storage.scratch_bucket: "scratch", plan.storage.results_bucket: "results"}
+            return gcp.projects.IAMMember(
+                name,
+                project=plan.project,
+                role=grant.role,
+                member=member,
+                condition={"title": UNTIL, "description": self._marks, "expression": self._until},
+                opts=self._bound(),
+            )
         made = self._own.get(grant.bucket)
         return gcp.storage.BucketIAMMember(
-            f"{short}-{use.get(grant.bucket, grant.bucket)}",
+            name,
             bucket=made.name if made is not None else grant.bucket,
             role=grant.role,
             member=member,
-            condition=_below(grant) if grant.prefix else None,
-            opts=child,
+            condition=self._condition(grant),
+            opts=self._bound(),
         )
 
+    def _condition(self, grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict | None:
+        """None where a bucket takes no conditions, or may not: then only the member says whose the binding is.
 
-def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
+        Conditions need uniform access, which a bucket that somebody else made may lack (a grant below a prefix is
+        planned only where it has it), and legacy bucket roles stand for access control lists, which know none.
+        """
+        if grant.prefix:
+            expression = f"{self._until} && ({_below(grant)})"
+            return {"title": "below-the-job", "description": self._marks, "expression": expression}
+        if grant.bucket not in self._own or grant.role == BUCKET_READER:
+            return None
+        return {"title": UNTIL, "description": self._marks, "expression": self._until}
+
+
+def _below(grant: Grant) -> str:
     """The IAM condition that limits a bucket role to the objects below the grant's prefix, and to listing them.
 
     The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
@@ -111,4 +141,4 @@ def _below(grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict:
         f"resource.name == {json.dumps(start.rstrip('/'))}",
         f"{asked}.startsWith({json.dumps(grant.prefix)})",
     )
-    return {"title": "below-the-job", "expression": " || ".join(allowed)}
+    return " || ".join(allowed)

@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import kept_deadline
+from encamp.plan.declared import pool_child_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ class JobNodePools(pulumi.ComponentResource):
     def _pool(
         self, plan: JobPlan, pool: NodePoolPlan, cluster: pulumi.Input[str], labels: Mapping[str, str]
     ) -> gcp.container.NodePool:
-        child = pool.name.removeprefix(f"{plan.name}-")
+        child = pool_child_name(plan, pool)
         profile: gcp.container.NodePoolNetworkConfigArgsDict | None = None
         if pool.network_profile is not None:
             profile = {"accelerator_network_profile": pool.network_profile}

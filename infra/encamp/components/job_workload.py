@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.plan.manifests import Manifests
+
+#: From a replicated job of the JobSet to the labels of its pods.
+_POD_LABELS = "template.spec.template.metadata.labels"
 
 
 class JobWorkload(pulumi.ComponentResource):
@@ -56,12 +60,17 @@ class JobWorkload(pulumi.ComponentResource):
             api_version=manifests.job_set["apiVersion"],
             kind=manifests.job_set["kind"],
             metadata=_with_deadline(manifests.job_set["metadata"], deadline),
-            spec=manifests.job_set["spec"],
+            spec=_pods_with_deadline(manifests.job_set["spec"], deadline),
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
             opts=pulumi.ResourceOptions.merge(
                 self._options(provider),
                 pulumi.ResourceOptions(
                     depends_on=[account, scripts, *queued, *after],
+                    ignore_changes=[
+                        path
+                        for index, _ in enumerate(manifests.job_set["spec"]["replicatedJobs"])
+                        for path in kept_deadline(f"spec.replicatedJobs[{index}].{_POD_LABELS}")
+                    ],
                     replace_on_changes=["spec"],
                     delete_before_replace=True,
                 ),
@@ -95,6 +104,14 @@ class JobWorkload(pulumi.ComponentResource):
 
     def _options(self, provider: k8s.Provider) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(parent=self, provider=provider, ignore_changes=kept_deadline("metadata.labels"))
+
+
+def _pods_with_deadline(spec: Mapping[str, Any], deadline: str) -> dict[str, Any]:
+    """A JobSet's spec whose pods carry the deadline, which their replicas look at before they start."""
+    found = copy.deepcopy(dict(spec))
+    for group in found["replicatedJobs"]:
+        group["template"]["spec"]["template"]["metadata"]["labels"][DEADLINE_LABEL] = deadline
+    return found
 
 
 def _with_deadline(metadata: Mapping[str, Any], deadline: str) -> Any:

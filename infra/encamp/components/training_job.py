@@ -46,7 +46,7 @@ class TrainingJob(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         labels = {**plan.labels, DEADLINE_LABEL: deadline}
         storage = JobStorage("storage", plan, labels, opts=child)
-        access = JobAccess("access", plan, storage.own, opts=child)
+        access = JobAccess("access", plan, storage.own, deadline, opts=child)
         pools = JobNodePools("node-pools", plan, cluster, labels, opts=child)
         JobWorkload(
             "workload",

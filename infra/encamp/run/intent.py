@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
 from encamp.plan.cost import prices
+from encamp.plan.declared import declared_resources
 from encamp.plan.identity import granted_buckets
 from encamp.run.replicas import replica_name
 
@@ -40,6 +41,9 @@ class Intent:
         job_dir: the job dir, None where the job has none.
         results_bucket: a bucket made for the job that stays with its results.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
+        job: the Job resource as data, None where the job was started without a record.
+        resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
+            ``cloud`` (what the cloud calls it); none where the job was started without a record.
     """
 
     job_id: str
@@ -67,6 +71,8 @@ class Intent:
     job_dir: str | None = None
     results_bucket: str | None = None
     results_days: int | None = None
+    job: dict[str, Any] | None = None
+    resources: tuple[dict[str, str], ...] = ()
 
     @property
     def place(self) -> JobPlace:
@@ -85,16 +91,19 @@ class Intent:
         data = asdict(self)
         data["replicas"] = list(self.replicas)
         data["buckets"] = list(self.buckets)
+        data["resources"] = list(self.resources)
         data["specHash"] = data.pop("spec_hash")
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Intent:
-        """The intent that ``to_json`` wrote."""
-        values = dict(data)
+        """The intent that ``to_json`` wrote; what a later version added to it is left out."""
+        known = {one.name for one in fields(cls)} | {"specHash"}
+        values = {key: value for key, value in data.items() if key in known}
         values["spec_hash"] = values.pop("specHash", None)
         values["replicas"] = tuple(values["replicas"])
         values["buckets"] = tuple(values.get("buckets", ()))
+        values["resources"] = tuple(values.get("resources", ()))
         return cls(**values)
 
 
@@ -108,8 +117,9 @@ def planned_intent(
     deadline: float,
     spec_hash: str,
     source: dict[str, Any] | None,
+    job: Mapping[str, Any] | None = None,
 ) -> Intent:
-    """The intent of a plan that is about to be brought up."""
+    """The intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
     machines, hourly = prices(plan)
     return Intent(
         job_id=plan.job_id,
@@ -137,6 +147,8 @@ def planned_intent(
         job_dir=plan.storage.job_dir,
         results_bucket=plan.storage.results_bucket,
         results_days=plan.storage.results_days,
+        job=dict(job) if job is not None else None,
+        resources=tuple(asdict(one) for one in declared_resources(plan)),
     )
 
 

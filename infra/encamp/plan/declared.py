@@ -1,0 +1,110 @@
+"""What the program of a job's stack will create, as the plan alone tells it: the intent before the creation.
+
+Components name their resources by the functions here; a test holds the list against what they register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.plan.manifest_views import config_map_name, request_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.plan.model import Grant, JobPlan, NodePoolPlan
+
+BUCKET = "gcp:storage/bucket:Bucket"
+BUCKET_OBJECT = "gcp:storage/bucketObject:BucketObject"
+BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
+PROJECT_MEMBER = "gcp:projects/iAMMember:IAMMember"
+ACCOUNT = "gcp:serviceaccount/account:Account"
+ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
+JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+PROVISIONING_REQUEST = "kubernetes:autoscaling.x-k8s.io/v1beta1:ProvisioningRequest"
+
+
+@dataclass(frozen=True)
+class DeclaredResource:
+    """One resource that a job's stack declares.
+
+    Attributes:
+        type: the engine's type token.
+        name: the logical name.
+        cloud: what the cloud calls it: ``gs://`` name, e-mail, name of a pool, ``namespace/name`` in the cluster, or
+            for a binding its role and what it is on.
+    """
+
+    type: str
+    name: str
+    cloud: str
+
+
+def grant_name(plan: JobPlan, grant: Grant) -> str:
+    """The logical name of the binding of a grant."""
+    short = grant.role.rpartition("/")[2]
+    if grant.bucket is None:
+        return short
+    use = {plan.storage.scratch_bucket: "scratch", plan.storage.results_bucket: "results"}
+    return f"{short}-{use.get(grant.bucket, grant.bucket)}"
+
+
+def pool_child_name(plan: JobPlan, pool: NodePoolPlan) -> str:
+    """The logical name of a node pool, and of its placement policy."""
+    return pool.name.removeprefix(f"{plan.name}-")
+
+
+def _needs_policy(pool: NodePoolPlan) -> bool:
+    """Whether a pool's hosts are placed by a policy of their own."""
+    return pool.tpu_topology is not None and pool.multi_host and pool.workload_policy is not None
+
+
+def declared_resources(plan: JobPlan) -> tuple[DeclaredResource, ...]:
+    """Every resource of a job's stack but components and providers, which exist in the engine's state only."""
+    return (*_storage(plan), *_access(plan), *_pools(plan), *_workload(plan))
+
+
+def _storage(plan: JobPlan) -> Iterator[DeclaredResource]:
+    placed = plan.storage
+    yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
+    if placed.results_bucket is not None:
+        yield DeclaredResource(BUCKET, "results", f"gs://{placed.results_bucket}")
+    for index, package in enumerate(placed.packages):
+        yield DeclaredResource(BUCKET_OBJECT, f"package-{index}", package.uri)
+    if placed.folder is not None:
+        yield DeclaredResource(BUCKET_OBJECT, "job-dir", "gs://{}/{}".format(*placed.folder))
+
+
+def _access(plan: JobPlan) -> Iterator[DeclaredResource]:
+    email = plan.identity.service_account
+    if email is not None and plan.identity.account_id is not None:
+        yield DeclaredResource(ACCOUNT, "account", email)
+    for grant in plan.identity.grants:
+        kind, on = (PROJECT_MEMBER, plan.project) if grant.bucket is None else (BUCKET_MEMBER, f"gs://{grant.bucket}")
+        yield DeclaredResource(kind, grant_name(plan, grant), f"{grant.role} on {on}")
+    if email is not None:
+        yield DeclaredResource(ACCOUNT_MEMBER, "workload-identity", f"roles/iam.workloadIdentityUser on {email}")
+
+
+def _pools(plan: JobPlan) -> Iterator[DeclaredResource]:
+    for pool in plan.node_pools:
+        if _needs_policy(pool):
+            yield DeclaredResource(RESOURCE_POLICY, pool_child_name(plan, pool), pool.name)
+        yield DeclaredResource(NODE_POOL, pool_child_name(plan, pool), pool.name)
+
+
+def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
+    inside = f"{plan.namespace}/"
+    account = plan.identity.kubernetes_service_account
+    yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
+    yield DeclaredResource("kubernetes:core/v1:ConfigMap", "scripts", f"{inside}{config_map_name(plan)}")
+    queued = {pool.name for pool in plan.node_pools if pool.provisioning == "QUEUED"}
+    for group in plan.groups:
+        if group.node_pool in queued:
+            name = request_name(plan, group)
+            yield DeclaredResource("kubernetes:core/v1:PodTemplate", f"{name}-pods", f"{inside}{name}")
+            yield DeclaredResource(PROVISIONING_REQUEST, name, f"{inside}{name}")
+    yield DeclaredResource(JOB_SET, "job-set", f"{inside}{plan.name}")
