@@ -73,6 +73,13 @@ class RunRecord:
     damaged: int = 0
 
 
+class LeaseLostError(EngineError):
+    """Whoever finds this stops at once and takes nothing down: another driver has the job."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__("another driver has taken this job over", where=job_id)
+
+
 @dataclass(frozen=True)
 class Hold:
     """Who held a job last, also where the lease has run out.
@@ -176,12 +183,12 @@ class Records:
         """Add an entry.
 
         Raises:
-            EngineError: the lease is lost: another driver has the job, and this one must stop.
+            LeaseLostError: another driver has the job, and this one must stop.
         """
         with self._database.begin() as connection:
             row = connection.execute(select(LEASES.c.fence).where(LEASES.c.job_id == lease.job_id)).first()
             if row is None or row.fence != lease.fence:
-                raise EngineError("another driver has taken this job over", where=lease.job_id)
+                raise LeaseLostError(lease.job_id)
             self._append(connection, lease.job_id, kind, data)
 
     def move(self, lease: Lease, state: State) -> None:
