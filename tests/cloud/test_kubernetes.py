@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
 import httpx
 import pytest
 
-from encamp.cloud.kubernetes import Cluster, LogUnavailableError
+from encamp.cloud.kubernetes import Cluster
+from encamp.cloud.pod_logs import LogUnavailableError
 from encamp.errors import EngineError
 
 
@@ -33,18 +35,29 @@ def test_a_refusal_names_the_request_and_the_servers_words(kubernetes: Any, clus
         cluster.get("pods", "n", "a")
 
 
+def _read(cluster: Cluster, pod: str, *, follow: bool) -> bytes:
+    async def read() -> bytes:
+        logs = cluster.logs()
+        try:
+            return b"".join([piece async for piece in logs.read("n", pod, "replica", follow=follow)])
+        finally:
+            await logs.close()
+
+    return asyncio.run(read())
+
+
 def test_a_log_comes_with_times_and_a_missing_one_says_so(kubernetes: Any, cluster: Cluster) -> None:
     kubernetes.logs["a"] = [[b"2026-01-01T00:00:00.1Z one\n"]]
-    assert b"".join(cluster.log("n", "a", "replica", follow=False)) == b"2026-01-01T00:00:00.1Z one\n"
+    assert _read(cluster, "a", follow=False) == b"2026-01-01T00:00:00.1Z one\n"
     assert kubernetes.log_requests[0].first("timestamps") == "true"
     with pytest.raises(LogUnavailableError):
-        list(cluster.log("n", "none", "replica", follow=True))
+        _read(cluster, "none", follow=True)
 
 
 def test_a_broken_stream_is_an_error_and_no_end(kubernetes: Any, cluster: Cluster) -> None:
     kubernetes.logs["a"] = [[b"2026-01-01T00:00:00.1Z one\n", None]]
     with pytest.raises(httpx.HTTPError):
-        list(cluster.log("n", "a", "replica", follow=True))
+        _read(cluster, "a", follow=True)
 
 
 def test_the_exec_plugin_runs_once_and_again_when_its_token_is_refused(kubernetes: Any, tmp_path: Any) -> None:

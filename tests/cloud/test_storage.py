@@ -8,6 +8,7 @@ import pytest
 
 from encamp.cloud.rest import GoogleClient, RestError
 from encamp.cloud.storage import CHUNK_BYTES, Storage
+from encamp.errors import EngineError
 
 
 @pytest.fixture
@@ -66,3 +67,23 @@ def test_listing_keeps_to_the_prefix(storage: Storage) -> None:
     for name in ("jobs/a/x", "jobs/ab/x"):
         storage.upload("b", name, b"")
     assert [one.name for one in storage.objects("b", "jobs/a/")] == ["jobs/a/x"]
+
+
+def test_pieces_whose_answers_are_lost_are_sent_once(google: Any, storage: Storage) -> None:
+    content = random.Random(2).randbytes(2 * CHUNK_BYTES + 5)  # noqa: S311
+    google.fail("PUT /upload.*", 503, 503, after=True)
+    assert storage.upload("b", "big", io.BytesIO(content)).size == len(content)
+    assert google.objects["b", "big"] == content
+
+
+def test_a_service_that_takes_little_at_a_time_is_given_the_rest(google: Any, storage: Storage) -> None:
+    content = random.Random(3).randbytes(CHUNK_BYTES + 1)  # noqa: S311
+    google.keep_always = 1024 * 1024
+    storage.upload("b", "big", io.BytesIO(content))
+    assert google.objects["b", "big"] == content
+
+
+def test_an_upload_that_nothing_arrives_of_is_given_up(google: Any, storage: Storage) -> None:
+    google.keep_always = 0
+    with pytest.raises(EngineError, match="does not advance"):
+        storage.upload("b", "big", io.BytesIO(bytes(CHUNK_BYTES + 1)))

@@ -6,12 +6,13 @@ v1beta1: one plugin run serves all threads until the token ends or is refused.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import yaml
@@ -20,7 +21,7 @@ from encamp.cloud.endpoints import is_loopback
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Generator
 
     from lightkube.config.models import User, UserExec
 
@@ -38,6 +39,15 @@ def api_client(kubeconfig: str) -> httpx.Client:
     Raises:
         EngineError: the text is no kubeconfig, or its certificates cannot be read.
     """
+    return httpx.Client(**_options(kubeconfig))
+
+
+def async_api_client(kubeconfig: str) -> httpx.AsyncClient:
+    """As ``api_client``, for one event loop."""
+    return httpx.AsyncClient(**_options(kubeconfig))
+
+
+def _options(kubeconfig: str) -> dict[str, Any]:
     from lightkube import KubeConfig  # noqa: PLC0415 - half a second of models, wanted only here
     from lightkube.config.client_adapter import verify_cluster  # noqa: PLC0415
     from lightkube.core.exceptions import ConfigError  # noqa: PLC0415
@@ -48,19 +58,20 @@ def api_client(kubeconfig: str) -> httpx.Client:
             raise EngineError("the kubeconfig has no current context with a user", where="kubeconfig")
         verify = verify_cluster(config.cluster, config.user, config.abs_file)
     except (ConfigError, AttributeError, OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        # Without the cause: what a parser quotes of the text may be a credential.
         raise EngineError(
             f"the cluster's kubeconfig cannot be read: {type(error).__name__}",
             where="kubeconfig",
             hint="run `pulumi up` of the environment's stack",
-        ) from error
-    return httpx.Client(
-        base_url=config.cluster.server,
-        verify=verify,
-        auth=_auth(config.user),
-        timeout=_TIMEOUT,
-        limits=_LIMITS,
-        trust_env=not is_loopback(config.cluster.server),
-    )
+        ) from None
+    return {
+        "base_url": config.cluster.server,
+        "verify": verify,
+        "auth": _auth(config.user),
+        "timeout": _TIMEOUT,
+        "limits": _LIMITS,
+        "trust_env": not is_loopback(config.cluster.server),
+    }
 
 
 class _Bearer(httpx.Auth):
@@ -88,6 +99,15 @@ class ExecPlugin(httpx.Auth):
         answer = yield request
         if answer.status_code == _UNAUTHORIZED:
             request.headers["Authorization"] = f"Bearer {self._current(refused=token)}"
+            yield request
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """As ``auth_flow``; the plugin runs beside the event loop."""
+        token = await asyncio.to_thread(self._current, None)
+        request.headers["Authorization"] = f"Bearer {token}"
+        answer = yield request
+        if answer.status_code == _UNAUTHORIZED:
+            request.headers["Authorization"] = f"Bearer {await asyncio.to_thread(self._current, token)}"
             yield request
 
     def _current(self, refused: str | None) -> str:

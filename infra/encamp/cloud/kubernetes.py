@@ -1,4 +1,4 @@
-"""What the driver needs of an API server: get, list, delete, and logs that lose and repeat nothing.
+"""What the driver needs of an API server: get, list and delete; logs are read by ``pod_logs``.
 
 Objects stay the JSON that the server sends; whoever reads one picks the fields it needs. Retries cover what a
 restarting API server answers, for a bounded time.
@@ -16,7 +16,9 @@ from encamp.cloud.kubeconfig import api_client
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from encamp.cloud.pod_logs import PodLogs
 
 _LOG = logging.getLogger(__name__)
 _PATHS = {
@@ -36,8 +38,6 @@ _ATTEMPTS = 8
 _PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 5.0
 _PAGE = "500"
-#: A log stream that is silent for so long is asked again: the connection may be dead without saying so.
-_SILENCE_SECONDS = 300.0
 
 
 class Cluster:
@@ -48,6 +48,7 @@ class Cluster:
     """
 
     def __init__(self, kubeconfig: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._kubeconfig = kubeconfig
         self._http = api_client(kubeconfig)
         self._sleep = sleep
         self._closed = False
@@ -59,7 +60,7 @@ class Cluster:
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         """An object, or None where there is none."""
-        answer = self._request("GET", f"{_collection(kind, namespace)}/{name}")
+        answer = self._request("GET", f"{collection(kind, namespace)}/{name}")
         return None if answer.status_code == _NOT_FOUND else answer.json()
 
     def list(self, kind: str, namespace: str, selector: str = "", fields: str = "") -> list[dict[str, Any]]:
@@ -67,7 +68,7 @@ class Cluster:
         found: list[dict[str, Any]] = []
         query = {"labelSelector": selector, "fieldSelector": fields, "limit": _PAGE}
         while True:
-            answer = self._request("GET", _collection(kind, namespace), params=query)
+            answer = self._request("GET", collection(kind, namespace), params=query)
             if answer.status_code == _NOT_FOUND:
                 return found
             page = answer.json()
@@ -82,7 +83,7 @@ class Cluster:
         Raises:
             EngineError: it is still there.
         """
-        path = f"{_collection(kind, namespace)}/{name}"
+        path = f"{collection(kind, namespace)}/{name}"
         self._request("DELETE", path, json={"propagationPolicy": "Foreground"})
         for _ in range(60):
             if self.get(kind, namespace, name) is None:
@@ -90,27 +91,11 @@ class Cluster:
             self._sleep(1.0)
         raise EngineError("it does not go away", where=f"{kind} {namespace}/{name}", hint="look at its finalizers")
 
-    def log(
-        self, namespace: str, pod: str, container: str, *, follow: bool, since: str | None = None
-    ) -> Iterator[bytes]:
-        """A container's log as bytes, each line begun by its RFC 3339 time; ends with the container.
+    def logs(self) -> PodLogs:
+        """A client of pods' logs for one event loop."""
+        from encamp.cloud.pod_logs import PodLogs  # noqa: PLC0415 - wanted by what reads logs alone
 
-        With ``follow`` it waits for more. ``since`` is the RFC 3339 time of the first line wanted; whole seconds count.
-
-        Raises:
-            LogUnavailableError: there is no log (yet).
-            httpx.HTTPError: the connection broke.
-        """
-        query = {"container": container, "timestamps": "true", "follow": str(follow).lower()}
-        if since:
-            query["sinceTime"] = since
-        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        timeout = httpx.Timeout(30.0, read=_SILENCE_SECONDS)
-        with self._http.stream("GET", path, params=query, timeout=timeout) as answer:
-            if answer.is_error:
-                answer.read()
-                raise LogUnavailableError(answer.status_code, _reason(answer))
-            yield from answer.iter_bytes()
+        return PodLogs(self._kubeconfig)
 
     def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         last = "no answer"
@@ -133,7 +118,7 @@ class Cluster:
                 continue
             if answer.is_error and answer.status_code != _NOT_FOUND:
                 raise EngineError(
-                    f"the API server refused: {_reason(answer)}",
+                    f"the API server refused: {reason(answer)}",
                     where=f"{method} {path}",
                     hint="check what your account may do in the cluster",
                 )
@@ -145,19 +130,13 @@ class Cluster:
         )
 
 
-class LogUnavailableError(Exception):
-    """The API server has no log for the container now."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def _collection(kind: str, namespace: str) -> str:
+def collection(kind: str, namespace: str) -> str:
+    """The path of all objects of a kind."""
     return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}"
 
 
-def _reason(answer: httpx.Response) -> str:
+def reason(answer: httpx.Response) -> str:
+    """An error's status and what the API server says of it."""
     try:
         return f"{answer.status_code} {answer.json()['message']}"
     except (ValueError, KeyError, TypeError):

@@ -22,17 +22,27 @@ _PAGE_SIZE = 1000
 
 @dataclass(frozen=True)
 class LoggedLine:
-    """One line of a container; ``time`` is RFC 3339."""
+    """One line of a container.
+
+    Attributes:
+        time: RFC 3339.
+        labels: the pod's, see ``pod_label``.
+    """
 
     pod: str
     time: str
     text: str
+    labels: Mapping[str, str]
+
+    def label(self, key: str) -> str:
+        """The pod's label of a name, empty where it has none."""
+        return self.labels.get(pod_label(key), "")
 
 
 def container_lines(
     client: GoogleClient, project: str, *, cluster: str, namespace: str, container: str, labels: Mapping[str, str]
 ) -> Iterator[LoggedLine]:
-    """The lines of all containers of a name whose pods carry the labels, oldest first.
+    """The lines of all containers of a name whose pods carry the labels, oldest first, a page in memory.
 
     Raises:
         RestError: the entries cannot be listed.
@@ -41,7 +51,7 @@ def container_lines(
     wanted = [
         'resource.type="k8s_container"',
         *(f"resource.labels.{key}={json.dumps(value)}" for key, value in resource.items()),
-        *(f'labels."k8s-pod/{key.replace(".", "_")}"={json.dumps(value)}' for key, value in labels.items()),
+        *(f'labels."{pod_label(key)}"={json.dumps(value)}' for key, value in labels.items()),
     ]
     body: dict[str, Any] = {
         "resourceNames": [f"projects/{project}"],
@@ -53,10 +63,15 @@ def container_lines(
         page = client.json(Service.LOGGING, "POST", "/v2/entries:list", json=body)
         for entry in page.get("entries", []):
             pod = entry.get("resource", {}).get("labels", {}).get("pod_name", "")
-            yield LoggedLine(pod, entry.get("timestamp", ""), _text(entry))
+            yield LoggedLine(pod, entry.get("timestamp", ""), _text(entry), entry.get("labels", {}))
         if not page.get("nextPageToken"):
             return
         body["pageToken"] = page["nextPageToken"]
+
+
+def pod_label(key: str) -> str:
+    """What a pod's label is called on its lines."""
+    return f"k8s-pod/{key.replace('.', '_')}"
 
 
 def _text(entry: Mapping[str, Any]) -> str:

@@ -79,10 +79,12 @@ class GoogleClient:
         headers: Mapping[str, str] | None = None,
         stream: bool = False,
         accept: frozenset[int] = frozenset(),
+        attempts: int | None = None,
     ) -> requests.Response:
         """Send a request until it has an answer that is final.
 
-        ``accept`` holds the statuses beside 2xx that are an answer, not an error; the rest is as in ``requests``.
+        ``accept`` holds the statuses beside 2xx that are an answer, not an error; ``attempts`` how often it is tried at
+        most, for requests that must not simply be repeated; the rest is as in ``requests``.
 
         Raises:
             RestError: the answer is an error, or none came within the attempts.
@@ -90,7 +92,8 @@ class GoogleClient:
         url = self.url(service, path)
         where = f"{method} {path}"
         last = "no answer"
-        for attempt in range(self._attempts):
+        most = attempts or self._attempts
+        for attempt in range(most):
             if attempt:
                 self._pause(attempt, where, last)
             answer = self._send(url, method, params=params, json=json, data=data, headers=headers, stream=stream)
@@ -104,7 +107,7 @@ class GoogleClient:
                 last = _message(answer)
                 answer.close()
         raise RestError(
-            f"no usable answer after {self._attempts} attempts: {last}",
+            f"no usable answer after {most} attempts: {last}",
             status=0,
             where=where,
             hint="check the network and the service's status, then run the command again",

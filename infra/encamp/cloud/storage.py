@@ -19,12 +19,15 @@ from encamp.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import requests
+
 #: Bytes of one piece of a resumable upload; the API wants a multiple of 256 KiB.
 CHUNK_BYTES = 8 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _NOT_FOUND = 404
 _CONFLICT = 409
 _MORE = 308
+#: How often in a row a piece may be sent without any of it arriving.
 _RESUMES = 5
 
 
@@ -208,25 +211,34 @@ class Storage:
     def _piece(self, session: str, chunk: bytes, offset: int, *, last: bool) -> dict[str, Any]:
         """Send one piece, going on where the service says that it stopped."""
         total = str(offset + len(chunk)) if last else "*"
-        sent = 0
-        for _ in range(_RESUMES):
-            rest = chunk[sent:]
-            span = f"{offset + sent}-{offset + len(chunk) - 1}" if rest else "*"
-            answer = self._client.request(
-                Service.STORAGE,
-                "PUT",
-                session,
-                data=rest,
-                headers={"Content-Range": f"bytes {span}/{total}"},
-                accept=frozenset({_MORE}),
-            )
+        sent = idle = 0
+        while idle < _RESUMES:
+            rest = chunk[sent:] if sent else chunk
+            answer = self._put(session, rest, offset + sent, total)
             if answer.status_code != _MORE:
                 return answer.json()
             held = answer.headers.get("Range", "")
-            sent = int(held.rpartition("-")[2]) + 1 - offset if held else sent
-            if sent >= len(chunk) and not last:
+            reached = max(sent, int(held.rpartition("-")[2]) + 1 - offset) if held else sent
+            if reached >= len(chunk) and not last:
                 return {}
+            idle = 0 if reached > sent else idle + 1
+            sent = reached
         raise EngineError("the upload does not advance", where=session.partition("?")[0], hint="run the command again")
+
+    def _put(self, session: str, content: bytes, begin: int, total: str) -> requests.Response:
+        """Send bytes once; without a usable answer, ask what came of them."""
+        span = f"{begin}-{begin + len(content) - 1}" if content else "*"
+        headers = {"Content-Range": f"bytes {span}/{total}"}
+        accept = frozenset({_MORE})
+        try:
+            return self._client.request(
+                Service.STORAGE, "PUT", session, data=content, headers=headers, accept=accept, attempts=1
+            )
+        except RestError as error:
+            if error.status:
+                raise
+        headers = {"Content-Range": f"bytes */{total}"}
+        return self._client.request(Service.STORAGE, "PUT", session, data=b"", headers=headers, accept=accept)
 
 
 def _object(bucket: str, name: str) -> str:

@@ -19,7 +19,7 @@ from encamp.run.events import ResourceStep
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt, node_seconds
 from encamp.run.recover import recover_logs
 from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
-from encamp.run.seal import seal_logs
+from encamp.run.seal import seal_logs, stored_logs
 from encamp.run.states import Outcome, State
 from encamp.run.teardown import Teardown
 
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from encamp.run.replicas import Replica
     from encamp.run.stream import LogStreams
 
-#: How long the streams of an ended job may take to come to their ends.
-_DRAIN_SECONDS = 60.0
+#: How long nothing may come from the streams of an ended job, and how long they may take to come to their ends.
+_QUIET_SECONDS, _DRAIN_SECONDS = 60.0, 300.0
+_PROBLEMS_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -165,14 +166,19 @@ class Ending:
             self._show(f"the replicas could not be stopped before tear-down: {error.what}")
 
     def _seal(self) -> tuple[dict[str, Any], bool]:
+        intent = self._intent
         self._show("sealing the logs")
-        self._streams.drain(_DRAIN_SECONDS)
-        recover_logs(self._client, self._intent, self._streams, self._show)
-        seal = seal_logs(
-            self._storage, self._intent.bucket, self._intent.prefix, self._intent.replicas, self._streams.log
-        )
-        for problem in seal.problems:
+        self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
+        before = stored_logs(self._storage, intent.bucket, intent.prefix)
+        recover_logs(self._client, intent, self._streams, self._show, sealed=before.whole)
+        seal = seal_logs(self._storage, intent.bucket, intent.prefix, intent.replicas, self._streams.log, before=before)
+        for problem in seal.problems[:_PROBLEMS_SHOWN]:
             self._show(f"log not whole: {problem}")
+        if len(seal.problems) > _PROBLEMS_SHOWN:
+            self._show(f"and {len(seal.problems) - _PROBLEMS_SHOWN} more; the manifest of the logs names them all")
+        if not seal.stored:
+            where = self._streams.folder
+            self._show(f"logs that are not in the bucket stay in {where}; `encamp reap` on this machine stores them")
         self._records.append(self._lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         return seal.manifest, seal.stored
 

@@ -27,6 +27,7 @@ from encamp.run.retention import delete_results, expired
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.unsealed import store_logs, unsealed
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Verdict(StrEnum):
     FAILED = "not brought to its end"
     EXPIRED = "its results are deleted"
     WOULD_EXPIRE = "its results would be deleted"
+    SEALED = "its logs are stored"
+    WOULD_SEAL = "its logs would be stored"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def reap(
     """
     records = context.records()
     try:
-        findings: list[Finding] = []
+        findings = _store(context, records, None, dry_run=dry_run)
         known: set[str] = set()
         for candidate in list(candidates(context, records)):
             known.add(candidate.intent.name)
@@ -248,6 +251,26 @@ def _expire(context: Context, now: datetime, *, dry_run: bool) -> list[Finding]:
                 findings.append(Finding(one.job_id, Verdict.WOULD_EXPIRE if dry_run else Verdict.EXPIRED, why))
             except EncampError as error:
                 findings.append(Finding(one.job_id, Verdict.FAILED, error.what, error=error))
+    return findings
+
+
+def _store(context: Context, records: Records, job: str | None, *, dry_run: bool) -> list[Finding]:
+    """Store the logs that could not be stored when their jobs ended."""
+    findings: list[Finding] = []
+    for one in list(unsealed(context, records)):
+        name = one.intent.job_id
+        if job is not None and name != job:
+            continue
+        why = f"they are in {one.spool}"
+        try:
+            stored = dry_run or store_logs(one, context, records).stored
+        except UsageError as error:
+            findings.append(Finding(name, Verdict.HELD, error.what))
+        except EncampError as error:
+            findings.append(Finding(name, Verdict.FAILED, error.what, error=error))
+        else:
+            verdict = Verdict.WOULD_SEAL if dry_run else Verdict.SEALED if stored else Verdict.HELD
+            findings.append(Finding(name, verdict, why if stored else f"{why} and cannot be stored yet"))
     return findings
 
 

@@ -136,14 +136,17 @@ def build_receipt(
             "unpriced": sorted(set(seconds) - set(priced)),
             "basis": f"time from schedule to end of each replica, {PRICES_OF}",
         },
-        "logs": {
-            "complete": all(entry["complete"] for entry in logs.get("replicas", [])),
-            "replicas": len(logs.get("replicas", [])),
-        },
+        "logs": log_summary(logs),
         "results": kept.to_json(),
         "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
         "written": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
+
+
+def log_summary(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a receipt says of the logs by their manifest."""
+    entries = manifest.get("replicas", [])
+    return {"complete": all(entry["complete"] for entry in entries), "replicas": len(entries)}
 
 
 def receipt_text(receipt: Mapping[str, Any]) -> str:

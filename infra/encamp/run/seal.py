@@ -2,25 +2,60 @@
 
 The manifest beside the logs says of each replica how its log ends: its size and SHA-256, the exit code and the
 termination message; or the reason why it is not whole. It is written last, so that its being there proves the rest.
+What an earlier driver has sealed stays, unless more is known here; so sealing may be begun by one and ended by another.
+
+It is bounded: few threads, a piece of a log in memory for each, and a time after which what is missing is said to be.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import io
 import json
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from encamp.cloud.rest import RestError
+from encamp.cloud.storage import CHUNK_BYTES
 from encamp.errors import EncampError
+from encamp.run.bounded import Deadline, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from encamp.cloud.storage import Storage
     from encamp.run.spool import ReplicaLog
 
 MANIFEST = "logs/manifest.json"
+_THREADS = 8
+#: Uploads in pieces at once: each holds some pieces in memory.
+_LARGE = 2
+_ATTEMPTS = 3
+#: Statuses after which an upload may succeed from its beginning: no usable answer, and a session that is gone.
+_AGAIN = frozenset({0, 404, 410})
+_MANIFEST_SECONDS = 60.0
+_SECONDS, _SECONDS_A_LOG, _BYTES_A_SECOND = 60.0, 0.25, 2 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the bucket has of a job's logs.
+
+    Attributes:
+        entries: those of an earlier manifest, by replica.
+        sizes: of the logs there, in bytes, by replica; also of such as no manifest tells of.
+    """
+
+    entries: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def whole(self, replica: str) -> bool:
+        """Whether a replica's whole log is there."""
+        entry = self.entries.get(replica, {})
+        return bool(entry.get("complete") and entry.get("object") and replica in self.sizes)
 
 
 @dataclass(frozen=True)
@@ -29,7 +64,7 @@ class Seal:
 
     Attributes:
         manifest: as it was written.
-        stored: whether the manifest is in the bucket.
+        stored: whether the manifest and all that there is of the logs are in the bucket; if not, the spool stays.
         problems: why a log is missing or short, one sentence each.
     """
 
@@ -38,31 +73,138 @@ class Seal:
     problems: tuple[str, ...]
 
 
+def sealing_seconds(logs: int, size: int) -> float:
+    """How long storing so many logs of so many bytes together may take before tear-down goes on without.
+
+    A minute, a quarter of a second a log, and the bytes at 2 MiB a second, which most lines to a cloud exceed.
+    """
+    return _SECONDS + _SECONDS_A_LOG * logs + size / _BYTES_A_SECOND
+
+
+def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
+    """What an earlier driver has stored; nothing where that cannot be known."""
+    folder = f"{prefix}logs/"
+    try:
+        listed = {one.name.removeprefix(folder): one.size for one in storage.objects(bucket, folder)}
+        text = storage.read(bucket, f"{prefix}{MANIFEST}") if "manifest.json" in listed else None
+    except EncampError:
+        return Stored()
+    entries: dict[str, dict[str, Any]] = {}
+    # Where it is damaged the logs beside it still count by their sizes.
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        entries = {entry["replica"]: entry for entry in json.loads(text or b'{"replicas": []}')["replicas"]}
+    sizes = {name.removesuffix(".log"): size for name, size in listed.items() if name.endswith(".log")}
+    return Stored(entries, sizes)
+
+
 def seal_logs(
     storage: Storage,
     bucket: str,
     prefix: str,
     replicas: Sequence[str],
     log_of: Callable[[str], ReplicaLog],
+    *,
+    before: Stored | None = None,
+    seconds: float | None = None,
 ) -> Seal:
     """Store the logs of all replicas and their manifest; never raises for one that cannot be stored.
 
-    ``prefix`` is ``jobs/<jobId>/``, ``replicas`` the names of every replica that the job was to have.
+    ``prefix`` is ``jobs/<jobId>/``, ``replicas`` the names of every replica that the job was to have, ``before`` what
+    is stored already, and ``seconds`` how long it may take, None for ``sealing_seconds``.
     """
-    entries = [_seal_one(storage, bucket, f"{prefix}logs/", log_of(name)) for name in replicas]
+    logs = [log_of(name) for name in replicas]
+    deadline = Deadline(seconds if seconds is not None else sealing_seconds(len(logs), sum(map(_size, logs))))
+    sealing = _Sealing(storage, bucket, f"{prefix}logs/", before or Stored(), deadline)
+    found = within(deadline, [functools.partial(sealing.one, log) for log in logs], threads=_THREADS)
+    late = f"it could not be stored within {deadline.seconds:.0f} s"
+    entries = [entry or sealing.unstored(log, late) for entry, log in zip(found, logs, strict=True)]
     manifest = {"version": 1, "replicas": entries}
     problems = [f"{entry['replica']}: {entry['reason']}" for entry in entries if entry["reason"]]
+    trouble = _written(storage, bucket, f"{prefix}{MANIFEST}", manifest)
+    if trouble:
+        problems.append(f"manifest: {trouble}")
+    kept = all(entry["object"] or not _size(log) for entry, log in zip(entries, logs, strict=True))
+    return Seal(manifest, stored=kept and not trouble, problems=tuple(problems))
+
+
+def _written(storage: Storage, bucket: str, name: str, manifest: dict[str, Any]) -> str:
+    """Why the manifest is not in the bucket, empty where it is."""
+    text = json.dumps(manifest, indent=2, sort_keys=True).encode()
+    deadline = Deadline(_MANIFEST_SECONDS)
     try:
-        text = json.dumps(manifest, indent=2, sort_keys=True).encode()
-        storage.upload(bucket, f"{prefix}{MANIFEST}", text, "application/json")
+        (stored,) = within(deadline, [lambda: storage.upload(bucket, name, text, "application/json")], threads=1)
     except EncampError as error:
-        return Seal(manifest, stored=False, problems=(*problems, f"manifest: {error.what}"))
-    return Seal(manifest, stored=True, problems=tuple(problems))
+        return error.what
+    return "" if stored else f"it could not be stored within {deadline.seconds:.0f} s"
 
 
-def _seal_one(storage: Storage, bucket: str, folder: str, log: ReplicaLog) -> dict[str, Any]:
+class _Sealing:
+    def __init__(self, storage: Storage, bucket: str, folder: str, before: Stored, deadline: Deadline) -> None:
+        self._storage = storage
+        self._bucket = bucket
+        self._folder = folder
+        self._before = before
+        self._deadline = deadline
+        self._large = threading.Semaphore(_LARGE)
+
+    def one(self, log: ReplicaLog) -> dict[str, Any]:
+        """The manifest's entry of a log that is in the bucket now, or cannot be."""
+        size = _size(log)
+        if self._before.whole(log.replica):
+            return _with_end(self._before.entries[log.replica], log)
+        if not log.state["complete"] and self._before.sizes.get(log.replica, 0) > size:
+            return self._adopted(log)
+        try:
+            if size < CHUNK_BYTES:
+                return self._uploaded(log)
+            with self._large:
+                return self._uploaded(log)
+        except (EncampError, OSError) as error:
+            return self.unstored(log, f"it could not be stored: {_words(error)}")
+
+    def unstored(self, log: ReplicaLog, reason: str) -> dict[str, Any]:
+        """The entry of a log that is not in the bucket; what made it short before that counts as well."""
+        short = log.state["reason"]
+        return {**_entry(log), "complete": False, "reason": f"{reason}; {short}" if short else reason}
+
+    def _uploaded(self, log: ReplicaLog) -> dict[str, Any]:
+        name = f"{self._folder}{log.replica}.log"
+        attempt = 1
+        while True:
+            try:
+                with log.path.open("rb") if log.path.exists() else io.BytesIO() as stream:
+                    hashing = _Hashing(stream, self._deadline)
+                    self._storage.upload(self._bucket, name, hashing, "text/plain; charset=utf-8")
+                break
+            except RestError as error:
+                if error.status not in _AGAIN or attempt == _ATTEMPTS:
+                    raise
+                attempt += 1
+        stored = {"object": f"gs://{self._bucket}/{name}", "size": hashing.size, "sha256": hashing.digest.hexdigest()}
+        return {**_entry(log), **stored}
+
+    def _adopted(self, log: ReplicaLog) -> dict[str, Any]:
+        """The entry of what an earlier driver stored, which is more than there is here."""
+        entry = self._before.entries.get(log.replica, {})
+        if entry.get("object"):
+            return _with_end(entry, log)
+        name = f"{self._folder}{log.replica}.log"
+        size, digest = 0, hashlib.sha256()
+        try:
+            for piece in self._storage.download(self._bucket, name):
+                self._deadline.check()
+                size += len(piece)
+                digest.update(piece)
+        except (EncampError, OSError) as error:
+            return self.unstored(log, f"what an earlier driver stored cannot be read: {_words(error)}")
+        reason = "an earlier driver stored it and died before it could say whether it is whole"
+        stored = {"object": f"gs://{self._bucket}/{name}", "size": size, "sha256": digest.hexdigest()}
+        return {**_entry(log), **stored, "complete": False, "reason": reason}
+
+
+def _entry(log: ReplicaLog) -> dict[str, Any]:
     state = log.state
-    entry: dict[str, Any] = {
+    return {
         "replica": log.replica,
         "object": None,
         "size": None,
@@ -74,26 +216,39 @@ def _seal_one(storage: Storage, bucket: str, folder: str, log: ReplicaLog) -> di
         "pod": state["pod"],
         "attempts": state["attempts"],
     }
-    name = f"{folder}{log.replica}.log"
+
+
+def _with_end(entry: dict[str, Any], log: ReplicaLog) -> dict[str, Any]:
+    """An earlier entry, with how the replica ended where that is known only now."""
+    if entry.get("exitCode") is not None or log.state["exitCode"] is None:
+        return entry
+    return {**entry, "exitCode": log.state["exitCode"], "termination": log.state["termination"]}
+
+
+def _size(log: ReplicaLog) -> int:
     try:
-        with log.path.open("rb") if log.path.exists() else io.BytesIO() as stream:
-            hashing = _Hashing(stream)
-            storage.upload(bucket, name, hashing, "text/plain; charset=utf-8")
-    except (EncampError, OSError) as error:
-        why = error.what if isinstance(error, EncampError) else f"the local copy: {error.strerror}"
-        return {**entry, "complete": False, "reason": f"it could not be stored: {why}"}
-    return {**entry, "object": f"gs://{bucket}/{name}", "size": hashing.size, "sha256": hashing.digest.hexdigest()}
+        return log.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _words(error: EncampError | OSError) -> str:
+    if isinstance(error, EncampError):
+        return error.what
+    return str(error) if isinstance(error, TimeoutError) else f"the local copy: {error.strerror}"
 
 
 class _Hashing:
-    """A stream that knows what went through it."""
+    """A stream that knows what went through it, and ends with its time."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         self._stream = stream
+        self._deadline = deadline
         self.size = 0
         self.digest = hashlib.sha256()
 
     def read(self, count: int = -1) -> bytes:
+        self._deadline.check()
         piece = self._stream.read(count)
         self.size += len(piece)
         self.digest.update(piece)

@@ -1,19 +1,25 @@
 """Each replica's log on the local disk while the job runs, so that no pod takes its log with it.
 
 A log's state lies beside it (``master-replica-0.json``): which pod it is of, how far it goes and whether it is whole.
-A reaper that comes after a dead driver goes on from there.
+A reaper that comes after a dead driver goes on from there, and takes nothing away before more has come.
+
+No file is held open and no text is held but an unfinished line, so that a thousand logs cost little. A disk that is
+full is an ``OSError`` of what wanted to write; what was there before stays, and the log goes on when there is room.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import threading
+import time
 from collections import deque
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from encamp.run.replicas import Replica
@@ -21,8 +27,13 @@ if TYPE_CHECKING:
 #: How many lines of a log's end are kept for people.
 LAST_LINES = 10
 #: A line of which more is held is written out in pieces.
-_LONGEST_HELD = 1024 * 1024
+_LONGEST_HELD = 64 * 1024
 _LONGEST_SHOWN = 4096
+_SAVE_SECONDS = 5.0
+#: Characters of an RFC 3339 time in UTC down to the whole second; such texts sort as the times do.
+_SECOND = 19
+_STAMPS = re.compile(rb"^[^ \n]{0,19}", re.MULTILINE)
+_STAMPED = re.compile(rb"^[^ \n]* ?", re.MULTILINE)
 
 
 class ReplicaLog:
@@ -31,86 +42,104 @@ class ReplicaLog:
     The server marks every line with its time. After a broken connection it is asked for the lines since the latest
     whole second that was seen, and as many as were taken of that second are left out; so lines may share a time, or
     come slightly out of order as those of stdout and stderr do.
+
+    Args:
+        show: gets the replica's name and whole lines as they were written; must neither raise nor wait.
     """
 
-    def __init__(self, folder: Path, replica: str, show: Callable[[str, str], None]) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def __init__(self, folder: Path, replica: str, show: Callable[[str, bytes], None]) -> None:
         self.replica = replica
         self.path = folder / f"{replica}.log"
+        self._folder = folder
         self._state_path = folder / f"{replica}.json"
         self._show = show
         self._lock = threading.Lock()
         self._held = b""
-        self._file: IO[bytes] | None = None
         self._closed = False
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
-        self._taken_of_second = 0
         self._since = ""
         self._to_skip = 0
-        self._mid_line = False
-        self._spilled_time = ""
+        self._repeating = False
+        self._mid_line: str | None = None
+        self._ended = ""
+        self._saved = time.monotonic()
         self.state: dict[str, Any] = {
             "pod": "",
             "uid": "",
             "attempts": 0,
-            "attemptOffset": 0,
+            "offset": 0,
             "second": "",
+            "taken": 0,
             "complete": False,
             "reason": "no log was seen",
             "exitCode": None,
             "termination": {},
         }
-        if self._state_path.exists():
-            self.state.update(json.loads(self._state_path.read_text()))
+        self.state.update(read_state(folder, replica))
+        #: Where the next byte goes; what lies behind it is of no use once that has come.
+        self._end = int(self.state["offset"])
 
-    def begin(self, replica: Replica) -> None:
-        """Start the log of a pod: after the log of an earlier one, over what was read of the same one before."""
+    def begin(self, replica: Replica) -> bool:
+        """Start the log of a pod: after the log of an earlier one, or where reading the same one stopped.
+
+        False where the same pod's log was read to its end before.
+
+        Raises:
+            OSError: the disk is full; nothing has begun.
+        """
         with self._lock:
             if self._closed:
-                return
-            file = self._opened()
+                return False
             if self.state["uid"] == replica.uid:
-                file.truncate(self.state["attemptOffset"])
-                file.seek(0, os.SEEK_END)
-            else:
-                file.seek(0, os.SEEK_END)
-                if self.state["attempts"]:
-                    self._write(_again(self.replica, replica.pod))
-                self.state["attempts"] += 1
+                return not self.state["complete"]
+            # A text of which no state tells is of nobody knows which pod.
+            self._end = self._size() if self.state["attempts"] else 0
+            if self.state["attempts"]:
+                broken = b"" if self._ends_a_line() else b"\n"
+                self._write(broken + again(self.replica, replica.pod) + b"\n")
+            self.state["attempts"] += 1
             self.state.update(
                 pod=replica.pod,
                 uid=replica.uid,
-                attemptOffset=file.tell(),
+                offset=self._end,
                 second="",
+                taken=0,
                 complete=False,
                 reason="the log was being read",
             )
-            self._taken_of_second, self._since, self._to_skip = 0, "", 0
+            if self._ended != replica.uid:
+                self.state.update(exitCode=None, termination={})
             self._save()
+            return True
 
     def reconnect(self) -> str | None:
         """Forget an unfinished line, and return the time from which lines are to come again."""
         with self._lock:
             self._held = b""
-            if self._mid_line:
-                self._opened().truncate(self.state["lineOffset"])
-                self._opened().seek(0, os.SEEK_END)
-                self._mid_line = False
-            self._since, self._to_skip = self.state["second"], self._taken_of_second
+            self._mid_line = None
+            self._end = self.state["offset"]
+            self._since, self._to_skip = self.state["second"], self.state["taken"]
+            self._repeating = bool(self._since)
             return f"{self._since}Z" if self._since else None
 
     def feed(self, data: bytes) -> None:
-        """Take what came from the server."""
+        """Take what came from the server.
+
+        Raises:
+            OSError: it cannot be written; ``reconnect`` and read again.
+        """
         with self._lock:
             if self._closed:
                 return
-            *lines, self._held = (self._held + data).split(b"\n")
-            for line in lines:
-                self._take(line)
+            data = self._held + data
+            whole = data.rfind(b"\n") + 1
+            lines, self._held = data[:whole], data[whole:]
+            if lines:
+                self._take(lines)
             if len(self._held) > _LONGEST_HELD:
                 self._spill()
-            if lines:
-                self._opened().flush()
+            if time.monotonic() - self._saved > _SAVE_SECONDS:
+                self._save()
 
     def end(self, replica: Replica | None, *, complete: bool, reason: str = "") -> None:
         """The pod's log is over.
@@ -121,42 +150,37 @@ class ReplicaLog:
         with self._lock:
             if self._closed:
                 return
-            if self._held and complete:
-                self._take(self._held)
+            if complete:
+                try:
+                    if self._held or self._mid_line is not None:
+                        self._take(self._held + b"\n")
+                    self._cut()
+                except OSError as error:
+                    complete, reason = False, unwritten(error)
             self._held = b""
-            self.state.update(complete=complete, reason=reason)
+            self.state.update(complete=complete, reason="" if complete else reason)
             if replica is not None and replica.exit_code is not None:
                 self.state.update(exitCode=replica.exit_code, termination=replica.termination)
-            self._opened().flush()
             self._save()
 
     def ended(self, replica: Replica) -> None:
         """Note how the pod ended."""
         with self._lock:
+            self._ended = replica.uid
             self.state.update(exitCode=replica.exit_code, termination=replica.termination)
             self._save()
 
-    def replace(self, lines: Iterable[tuple[str, str]]) -> bool:
-        """Take the whole log from elsewhere: pods and lines in order. False where the spool has more than that."""
-        draft = self.path.with_suffix(".log.new")
-        with self._lock, draft.open("wb") as stream:
-            pods: list[str] = []
-            for pod, text in lines:
-                if pods and pod != pods[-1]:
-                    stream.write(_again(self.replica, pod) + b"\n")
-                if not pods or pod != pods[-1]:
-                    pods.append(pod)
-                stream.write(text.encode() + b"\n")
-            taken = stream.tell()
-            held = self.path.stat().st_size if self.path.exists() else 0
-            if taken < held:
-                draft.unlink()
+    def take(self, draft: Path, pods: int, pod: str, reason: str) -> bool:
+        """Take the whole log from a file beside it; False where the spool has more than that.
+
+        ``pods`` is how many it comes from, ``pod`` the last one; ``reason`` why it is not whole, empty where it is.
+        """
+        with self._lock:
+            if draft.stat().st_size < self._size():
                 return False
-            if self._file is not None:
-                self._file.close()
-                self._file = None
             draft.replace(self.path)
-            self.state.update(complete=True, reason="", attempts=len(pods), pod=pods[-1] if pods else "")
+            self._end = self._size()
+            self.state.update(complete=not reason, reason=reason, attempts=pods, pod=pod, offset=self._end)
             self._save()
         return True
 
@@ -166,23 +190,30 @@ class ReplicaLog:
             return tuple(line.decode("utf-8", "backslashreplace") for line in self._last)
 
     def close(self) -> None:
-        """Close the file; what comes later is left out."""
+        """Note how far it goes; what comes later is left out."""
         with self._lock:
+            if not self._closed and self.state["uid"]:
+                self._save()
             self._closed = True
-            if self._file is not None:
-                self._file.close()
-                self._file = None
 
-    def _take(self, line: bytes) -> None:
-        if self._mid_line:
-            self._opened().write(line + b"\n")
-            self._mid_line = False
-            self._passed(self._spilled_time)
+    def _take(self, lines: bytes) -> None:
+        """Take whole lines as they came."""
+        if self._mid_line is not None:
+            first, _, lines = lines.partition(b"\n")
+            self._write(first + b"\n")
+            self._passed(self._mid_line, 1)
+            self._mid_line = None
+        while self._repeating and lines:
+            line, _, rest = lines.partition(b"\n")
+            if not self._is_repeated(_second(line)):
+                break
+            lines = rest
+        if not lines:
             return
-        stamp, _, text = line.partition(b" ")
-        if not self._is_repeated(_second(stamp)):
-            self._passed(_second(stamp))
-            self._write(text)
+        text = _STAMPED.sub(b"", lines)
+        self._write(text)
+        self._passed(*_latest(lines))
+        self._tell(text)
 
     def _is_repeated(self, second: str, *, peek: bool = False) -> bool:
         """Whether a line was taken before the connection broke; ``peek`` leaves the count alone."""
@@ -191,52 +222,111 @@ class ReplicaLog:
         if self._to_skip:
             self._to_skip -= not peek
             return True
+        self._repeating = False
         return False
 
-    def _passed(self, second: str) -> None:
+    def _passed(self, second: str, count: int) -> None:
+        """Count lines that were written, given the latest second among them and how many are of it."""
         if second > self.state["second"]:
-            self.state["second"] = second
-            self._taken_of_second = 0
+            self.state.update(second=second, taken=0)
         if second == self.state["second"]:
-            self._taken_of_second += 1
+            self.state["taken"] += count
+        self.state["offset"] = self._end
 
-    def _write(self, text: bytes) -> None:
-        self._opened().write(text + b"\n")
-        self._last.append(text[:_LONGEST_SHOWN])
-        self._show(self.replica, text[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
+    def _tell(self, text: bytes) -> None:
+        self._last.extend(line[:_LONGEST_SHOWN] for line in text[:-1].rsplit(b"\n", LAST_LINES)[-LAST_LINES:])
+        self._show(self.replica, text)
 
     def _spill(self) -> None:
         """Write out a piece of a very long line; what of it was shown is its beginning."""
-        if not self._mid_line:
+        if self._mid_line is None:
             stamp, _, text = self._held.partition(b" ")
-            if self._is_repeated(_second(stamp), peek=True):
+            second = _second(stamp)
+            if self._repeating and self._is_repeated(second, peek=True):
+                # The line's time is all that its end is judged by.
+                self._held = stamp + b" "
                 return
-            self.state["lineOffset"] = self._opened().tell()
-            self._mid_line = True
-            self._spilled_time = _second(stamp)
             self._held = text
-            self._last.append(text[:_LONGEST_SHOWN])
-            self._show(self.replica, text[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
-        self._opened().write(self._held)
+            self._mid_line = second
+            self._tell(text[:_LONGEST_SHOWN] + b"\n")
+        self._write(self._held)
         self._held = b""
 
-    def _opened(self) -> IO[bytes]:
-        if self._file is None:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            self._file = os.fdopen(descriptor, "r+b")
-            self._file.seek(0, os.SEEK_END)
-        return self._file
+    def _write(self, text: bytes) -> None:
+        """Write at the end, all or nothing."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if os.fstat(descriptor).st_size > self._end:
+                os.ftruncate(descriptor, self._end)
+            rest, at = memoryview(text), self._end
+            try:
+                while rest:
+                    written = os.pwrite(descriptor, rest, at)
+                    rest, at = rest[written:], at + written
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, self._end)
+                raise
+        finally:
+            os.close(descriptor)
+        self._end = at
+
+    def _cut(self) -> None:
+        """Take away what an earlier reading left behind the end."""
+        if self._size() > self._end:
+            os.truncate(self.path, self._end)
+
+    def _size(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _ends_a_line(self) -> bool:
+        if self._end == 0:
+            return True
+        with self.path.open("rb") as stream:
+            stream.seek(self._end - 1)
+            return stream.read(1) == b"\n"
 
     def _save(self) -> None:
+        self._saved = time.monotonic()
         draft = self._state_path.with_suffix(".json.new")
-        draft.write_text(json.dumps(self.state))
-        draft.replace(self._state_path)
+        # On a full disk the state before stays, and leads to less than there is: nothing that was read is lost by that.
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft.write_text(json.dumps(self.state))
+            draft.replace(self._state_path)
 
 
-def _again(replica: str, pod: str) -> bytes:
+def read_state(folder: Path, replica: str) -> dict[str, Any]:
+    """What is noted of a log; nothing where that is not yet, or damaged."""
+    try:
+        found = json.loads((folder / f"{replica}.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def again(replica: str, pod: str) -> bytes:
+    """The line between the logs of two pods of a replica."""
     return f"[encamp] {replica} was started again as {pod}".encode()
 
 
-def _second(stamp: bytes) -> str:
-    """The whole second of an RFC 3339 time in UTC; such texts sort as the times do."""
-    return stamp[:19].decode("ascii", "replace")
+def unwritten(error: OSError) -> str:
+    """Why a log is not whole when its local copy cannot be written."""
+    return f"the local copy could not be written: {error.strerror or type(error).__name__}"
+
+
+def _second(line: bytes) -> str:
+    """The whole second of a line's time."""
+    return line.partition(b" ")[0][:_SECOND].decode("ascii", "replace")
+
+
+def _latest(lines: bytes) -> tuple[str, int]:
+    """The latest second among whole lines, and how many of them are of it."""
+    # Behind the last line's end the expression finds one more beginning, which is none.
+    stamps = _STAMPS.findall(lines[:-1])
+    latest = max(stamps)
+    return latest.decode("ascii", "replace"), stamps.count(latest)
