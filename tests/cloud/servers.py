@@ -167,6 +167,7 @@ class GoogleServer(Loopback):
         self.entries: list[dict[str, Any]] = []
         self.uploads: dict[str, tuple[str, str, bytes]] = {}
         self.keep_at_most: int | None = None
+        self.keep_always: int | None = None
         self.page_size = 1000
 
     def environ(self) -> dict[str, str]:
@@ -233,6 +234,8 @@ class GoogleServer(Loopback):
             kept = request.body
             if self.keep_at_most is not None:
                 kept, self.keep_at_most = kept[: self.keep_at_most], None
+            if self.keep_always is not None:
+                kept = kept[: self.keep_always]
             held += kept
             self.uploads[upload] = (bucket, name, held)
         if total == "*" or len(held) < int(total):
