@@ -3,7 +3,8 @@
     python3 bootstrap.py -- python3 -m trainer.task ARGUMENTS...
 
 Reads bootstrap.json beside itself. Needs the standard library of Python 3.6 or newer, and nothing of encamp. Exits with
-the trainer's own code, or 128 + n when signal n ended it.
+the trainer's own code, or 128 + n when signal n ended it; with 124 where the job's deadline has passed, so that a
+replica whose machine is taken away then is not started on another one.
 """
 
 import collections
@@ -29,6 +30,7 @@ PATIENCE_SECONDS = 180
 LONGEST_MESSAGE = 4096
 SERVER_ERROR = 500
 LAST_LINES = 40
+PAST_DEADLINE = 124
 
 
 class SetUpError(Exception):
@@ -42,6 +44,18 @@ class SetUpError(Exception):
 
 class Stopped(Exception):
     """SIGTERM came before the trainer was started."""
+
+
+def deadline_passed():
+    """Whether nothing of the job may run any more; the deadline is in seconds since the epoch."""
+    deadline = os.environ.get("ENCAMP_DEADLINE", "")
+    return deadline.isdigit() and time.time() >= int(deadline)
+
+
+def refuse_late_start():
+    """Nothing is set up for a job that may not run any more."""
+    if deadline_passed():
+        raise Stopped
 
 
 def say(text):
@@ -258,15 +272,21 @@ def pump(source, sink, lines):
 
 
 def run_trainer(command, packages, lines):
-    """Run the trainer to its end, passing SIGTERM on; its exit code."""
+    """Run the trainer to its end, passing SIGTERM on; its exit code and whether it was told to stop."""
     environment = dict(os.environ)
     paths = [packages] + ([environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else [])
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     environment["PATH"] = os.path.join(packages, "bin") + os.pathsep + environment.get("PATH", os.defpath)
     say("Running task: " + " ".join(command[:3]))
     child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
-    signal.signal(signal.SIGINT, lambda number, frame: child.send_signal(number))
+    told = []
+
+    def pass_on(number, frame):
+        told.append(number)
+        child.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, pass_on)
     pumps = [
         threading.Thread(target=pump, args=(source, sink, lines), daemon=True)
         for source, sink in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
@@ -276,7 +296,7 @@ def run_trainer(command, packages, lines):
     code = child.wait()
     for thread in pumps:
         thread.join(5)
-    return 128 - code if code < 0 else code
+    return (128 - code if code < 0 else code), bool(told)
 
 
 def memory_kills():
@@ -323,19 +343,24 @@ def main(arguments):
     lines = collections.deque(maxlen=LAST_LINES)
     kills = memory_kills()
     signal.signal(signal.SIGTERM, stop)
+    stopped = True
     try:
+        refuse_late_start()
         tell_versions(wanted)
         packages = install(wanted["packages"], wanted.get("requirements", []), wanted["runDirectory"])
-        code = run_trainer(command, packages, lines)
+        code, stopped = run_trainer(command, packages, lines)
         reason = "Completed" if code == 0 else "Error"
         if code == 128 + signal.SIGKILL and memory_kills() > kills:
             reason = "OOMKilled"
     except SetUpError as error:
-        code, reason = 1, error.reason
+        code, reason, stopped = 1, error.reason, False
         lines.extend([*error.lines, str(error)])
         say(str(error))
     except Stopped:
         code, reason = 128 + signal.SIGTERM, "Stopped"
+    if stopped and deadline_passed():
+        code, reason = PAST_DEADLINE, "DeadlinePassed"
+        say("The job's deadline has passed: this replica is not started again.")
     say("Module completed; cleaning up." if code == 0 else f"The replica exits with {code} ({reason}).")
     write_message(wanted["terminationMessage"], code, reason, lines)
     return code

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ print("hello from", __name__, flush=True)
 if "--fail" in sys.argv:
     print("x" * 3000, file=sys.stderr)
     print("the cause", file=sys.stderr)
+    sys.exit(3)
+if "--fail-at" in sys.argv:
+    time.sleep(max(0, float(sys.argv[-1]) - time.time()) + 0.01)
     sys.exit(3)
 if "--kill" in sys.argv:
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -151,6 +155,25 @@ def test_sigterm_reaches_the_trainer(replica: Path) -> None:
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=30)
     assert (process.returncode, "saving" in out) == (9, True)
+
+
+def test_after_the_deadline_nothing_starts(replica: Path) -> None:
+    process = start(replica, ENCAMP_DEADLINE=str(int(time.time())))
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (124, "")
+    assert "deadline has passed" in err
+    assert message(replica)["reason"] == "DeadlinePassed"
+
+
+def test_what_is_stopped_after_the_deadline_says_so_and_what_ends_by_itself_does_not(replica: Path) -> None:
+    deadline = int(time.time()) + 2
+    process = start(replica, "--wait", ENCAMP_DEADLINE=str(deadline))
+    failing = start(replica, "--fail-at", str(deadline), ENCAMP_DEADLINE=str(deadline))
+    assert failing.wait(30) == 3
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, "saving" in out, message(replica)["reason"]) == (124, True, "DeadlinePassed")
+    failing.communicate(timeout=30)
 
 
 def test_a_missing_package_is_no_training_failure(replica: Path) -> None:

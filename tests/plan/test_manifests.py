@@ -56,8 +56,9 @@ def started(job_set: dict[str, Any], role: str, index: int) -> tuple[list[str], 
     """Words and variables of a replica's process."""
     group = next(each for each in job_set["spec"]["replicatedJobs"] if each["name"] == role)
     (container,) = group["template"]["spec"]["template"]["spec"]["containers"]
-    first, *rest = container["env"]
+    first, deadline, *rest = container["env"]
     assert first["valueFrom"]["fieldRef"]["fieldPath"].endswith("['batch.kubernetes.io/job-completion-index']")
+    assert deadline["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['encamp-deadline']"
     variables = {first["name"]: str(index)}
     for each in rest:
         variables[each["name"]] = expand(each["value"], variables)
@@ -151,16 +152,17 @@ def codes(rules: list[dict[str, Any]], code: int) -> str:
 @pytest.mark.parametrize(
     ("fields", "code", "action"),
     [
-        ({}, 1, "FailJob 1"),
-        ({}, 127, "FailJob 1"),
-        ({}, 134, "FailJob 1"),
-        ({}, 139, "FailJob 2"),
+        ({}, 1, "FailJob 2"),
+        ({}, 124, "FailJob 0"),
+        ({}, 127, "FailJob 2"),
+        ({}, 134, "FailJob 2"),
+        ({}, 139, "FailJob 3"),
         ({}, 137, "Count"),
         ({}, 143, "Count"),
-        ({"masterConfig": IMAGE}, 134, "FailJob 2"),
-        ({"masterConfig": IMAGE}, 2, "FailJob 1"),
-        ({"scheduling": {"resilientToWorkerRestart": True}}, 137, "FailJob 2"),
-        ({"scheduling": {"resilientToWorkerRestart": True}}, 134, "FailJob 1"),
+        ({"masterConfig": IMAGE}, 134, "FailJob 3"),
+        ({"masterConfig": IMAGE}, 2, "FailJob 2"),
+        ({"scheduling": {"resilientToWorkerRestart": True}}, 137, "FailJob 3"),
+        ({"scheduling": {"resilientToWorkerRestart": True}}, 134, "FailJob 2"),
     ],
 )
 def test_exit_codes(plan_input: Plan, fields: dict[str, Any], code: int, action: str) -> None:
@@ -168,7 +170,7 @@ def test_exit_codes(plan_input: Plan, fields: dict[str, Any], code: int, action:
     rules = spec["replicatedJobs"][0]["template"]["spec"]["podFailurePolicy"]["rules"]
     assert codes(rules, code) == action
     permanent = next(rule for rule in spec["failurePolicy"]["rules"] if rule["name"] == "permanent")
-    assert permanent["onJobFailureMessagePatterns"] == ["matching FailJob rule at index 1$"]
+    assert permanent["onJobFailureMessagePatterns"] == [f"matching FailJob rule at index {index}$" for index in (0, 2)]
 
 
 def test_accelerators_are_selected_and_tolerated(plan_input: Plan) -> None:

@@ -113,9 +113,10 @@ def _read_group(replicated: dict[str, Any]) -> Group:
 
 
 def _started(container: dict[str, Any], index: int) -> Replica:
-    first, *rest = container["env"]
+    first, deadline, *rest = container["env"]
     assert first["name"] == INDEX
     assert first["valueFrom"]["fieldRef"]["fieldPath"].endswith("['batch.kubernetes.io/job-completion-index']")
+    assert deadline["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['encamp-deadline']"
     variables = {INDEX: str(index)}
     for each in rest:
         assert each["name"] not in variables

@@ -2,7 +2,8 @@
 
 Exit codes 1..127 are permanent: the job fails. 139, and 134 in a custom container, try the whole job again; 134
 elsewhere is permanent. Any other code restarts the replica, up to five times, then the whole job, up to three times.
-A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again.
+A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again; but after
+the job's deadline nothing starts again: the replica itself then ends with 124, which is looked for before all else.
 
 A Job's policy says in its message which of its rules matched, and the JobSet's rules read that message. Kubernetes
 shows a policy no reason but the exit code, so a replica out of memory (137) is told apart by whoever drives the job.
@@ -18,8 +19,11 @@ _ABORTED = 134
 _SEGMENTATION_FAULT = 139
 _LARGEST = 255
 
+#: With what the bootstrap ends a replica that would start, or was stopped, after the job's deadline (as timeout(1)).
+PAST_DEADLINE = 124
+
 #: Positions of the rules in every Job's policy; the JobSet's rules name them.
-_DISRUPTION, _FOR_GOOD, _WHOLE_JOB = range(3)
+_DEADLINE, _DISRUPTION, _FOR_GOOD, _WHOLE_JOB = range(4)
 
 
 class Consequence(Enum):
@@ -64,7 +68,8 @@ def pod_failure_rules(*, custom_container: bool, whole_job: bool) -> list[dict[s
     again = _whole_job(custom_container=custom_container)
     if whole_job:
         again = [code for code in range(128, _LARGEST + 1) if code not in permanent]
-    rules: list[dict[str, Any]] = [{} for _ in range(3)]
+    rules: list[dict[str, Any]] = [{} for _ in range(4)]
+    rules[_DEADLINE] = _on_exit_codes([PAST_DEADLINE])
     rules[_DISRUPTION] = {
         "action": "FailJob" if whole_job else "Ignore",
         "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
@@ -85,7 +90,7 @@ def job_set_rules(*, whole_job: bool) -> list[dict[str, Any]]:
             "name": "permanent",
             "action": "FailJobSet",
             "onJobFailureReasons": ["PodFailurePolicy"],
-            "onJobFailureMessagePatterns": [_matched(_FOR_GOOD)],
+            "onJobFailureMessagePatterns": [_matched(_DEADLINE), _matched(_FOR_GOOD)],
         },
         {"name": "deadline", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
     ]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LONGEST_STRING = 131_072
 #: What etcd stores in one object, less what the API server adds.
 LARGEST_OBJECT = 1_400_000
+#: Variables at the head of every replica's that Kubernetes fills in: its index and the deadline.
+_OWN_VARIABLES = 2
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -128,7 +130,7 @@ def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
             (found["name"], job["completions"], job["parallelism"], pod["nodeSelector"], pod["tolerations"]),
             job["template"]["metadata"].get("annotations", {}),
             (container["image"], container.get("command"), container.get("args"), container["resources"]["requests"]),
-            [(each["name"], each["value"]) for each in container["env"][1:]],
+            [(each["name"], each["value"]) for each in container["env"][_OWN_VARIABLES:]],
         )
         wanted = (
             (meant.role, meant.count, meant.count, meant.node_selector, meant.tolerations),

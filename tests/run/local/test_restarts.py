@@ -48,7 +48,7 @@ def test_the_clusters_rules_say_the_same_of_every_code(custom: bool, whole: bool
     rules = pod_failure_rules(custom_container=custom, whole_job=whole)
     listed = [rule.get("onExitCodes", {}).get("values", []) for rule in rules]
     for code in range(1, 256):
-        expected = FAILS if code in listed[1] else JOB if code in listed[2] else REPLICA
+        expected = FAILS if code in listed[0] + listed[2] else JOB if code in listed[3] else REPLICA
         assert consequence(code, custom_container=custom, whole_job=whole) is expected
 
 

@@ -106,9 +106,7 @@ def test_machines_that_go_away_say_so_on_their_pods(cluster: Any, until: Callabl
     cluster.front.add_pool("doomed", 1)
     script = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
     for pool in ("mortal", "spot", "doomed"):
-        cluster.run(
-            pool, "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done", nodeSelector={"encamp-pool": pool}
-        )
+        cluster.run(pool, script, nodeSelector={"encamp-pool": pool})
     until(lambda: all(cluster.phase(pool) == "Running" for pool in ("spot", "doomed")))
     cluster.front.remove_pool("doomed")
     assert cluster.api.delete(f"/api/v1/nodes/{cluster.pod('spot')['spec']['nodeName']}").is_success
