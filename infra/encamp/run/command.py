@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
 # gRPC's fork handlers print warnings when we start the CLI; no child of ours uses gRPC before it has become a program.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
-from pulumi.automation import CommandResult, LocalWorkspace, PulumiCommand
+from pulumi.automation import CommandResult, LocalWorkspace, PulumiCommand, Stack, UpdateSummary
+from pulumi.automation._stack import StackInitMode  # the base class wants it, and its package does not name it
 from pulumi.automation.errors import InvalidVersionError, create_command_error
 
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pulumi.automation import OutputMap
+    from semver import VersionInfo
 
     OnOutput = Callable[[str], object]
 
@@ -38,18 +45,15 @@ class SessionCommand(PulumiCommand):
     """
 
     def __init__(self) -> None:
-        try:
-            super().__init__()
-        except FileNotFoundError as error:
+        program = shutil.which("pulumi")
+        if program is None:
             raise EngineError(
                 "the Pulumi CLI is not on PATH",
                 where="pulumi",
                 hint='install it, or run `encamp sandbox up` and `eval "$(encamp sandbox env)"`',
-            ) from error
-        except InvalidVersionError as error:
-            raise EngineError(str(error), where="pulumi", hint="install a newer Pulumi CLI") from error
-        except subprocess.CalledProcessError as error:
-            raise EngineError(f"`pulumi version` exits with {error.returncode}", where="pulumi") from error
+            )
+        # Not by the base class, which would ask for the version each time.
+        self.command, self.version = program, _version(program)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._interrupted = False
@@ -108,6 +112,37 @@ class StackWorkspace(LocalWorkspace):
 
     def select_stack(self, stack_name: str) -> None:
         """Leave the user's own choice alone."""
+
+
+class ToldStack(Stack):
+    """A stack whose events have told everything: neither outputs nor history are asked for after a command.
+
+    The base class would start the CLI three times more for each ``up``, and once for each ``destroy``.
+    """
+
+    def __init__(self, name: str, workspace: StackWorkspace) -> None:
+        super().__init__(name, workspace, StackInitMode.SELECT)
+
+    def outputs(self) -> OutputMap:
+        """Nothing."""
+        return {}
+
+    def info(self, show_secrets: bool = True) -> UpdateSummary:
+        """Nothing but that the command ended well."""
+        del show_secrets
+        now = datetime.now(UTC)
+        return UpdateSummary(kind="", start_time=now, message="", environment={}, config={}, result="succeeded")
+
+
+@functools.cache
+def _version(program: str) -> VersionInfo | None:
+    """The version of a CLI, asked for once; too old a one is refused."""
+    try:
+        return PulumiCommand().version
+    except InvalidVersionError as error:
+        raise EngineError(str(error), where=program, hint="install a newer Pulumi CLI") from error
+    except subprocess.CalledProcessError as error:
+        raise EngineError(f"`pulumi version` exits with {error.returncode}", where=program) from error
 
 
 class _Reader:

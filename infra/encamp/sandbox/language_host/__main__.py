@@ -7,6 +7,7 @@ SIGTERM or the end of its parent.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import signal
 import sys
@@ -30,13 +31,13 @@ THREADS: Final = 8
 
 
 def keep_bytecode() -> None:
-    """Keep compiled modules in the sandbox's folder where the user's environment keeps none.
+    """Keep compiled modules in the sandbox's folder where the user's environment keeps none and has none.
 
     The cloud SDKs are tens of megabytes of source: with PYTHONDONTWRITEBYTECODE every run would compile them again,
-    for seven seconds.
+    for seven seconds, unless whoever installed them did so.
     """
     root = os.environ.get(ROOT_VARIABLE)
-    if root and sys.dont_write_bytecode:
+    if root and sys.dont_write_bytecode and not Path(importlib.util.cache_from_source(grpc.__file__)).exists():
         sys.pycache_prefix = str(Path(root) / "data" / "pycache")
         sys.dont_write_bytecode = False
 
