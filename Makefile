@@ -2,6 +2,8 @@
 PYTHON ?= python3
 UV ?= uv
 BIN := .venv/bin
+# Compiled modules are kept beside their sources, whatever the shell says: each test process would compile all tests anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup tools demo test test-system check bench lock clean
 
@@ -40,3 +42,4 @@ lock: ## write requirements.lock anew from pyproject.toml; needs uv
 
 clean: ## remove what setup and the checks made; a sandbox goes by `encamp sandbox reset`
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .pyrefly_cache build dist
+	find infra tests examples tools -name __pycache__ -prune -exec rm -r {} +

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
     from encamp.run.ending import RunResult
 
+pytestmark = pytest.mark.slow
+
 LABELS = {"encamp-job": "j", "encamp-owner": "o", "encamp-environment": "sandbox"}
 EMAIL = "j@p.iam.gserviceaccount.com"
 

@@ -166,10 +166,13 @@ class Cluster:
         return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def events(self, name: str) -> dict[str, str]:
-        """Message by reason of the events on a pod."""
+        """Messages by reason of the events on a pod, a line each."""
         found = self.get(f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name={name}")
         assert found is not None
-        return {event["reason"]: event["message"] for event in found["items"]}
+        said: dict[str, list[str]] = {}
+        for event in found["items"]:
+            said.setdefault(event["reason"], []).append(event["message"])
+        return {reason: "\n".join(messages) for reason, messages in said.items()}
 
     def nodes(self) -> list[str]:
         found = self.get("/api/v1/nodes")
