@@ -43,12 +43,13 @@ class Job:
         )
         kubernetes.put("jobsets", "j", {}, status={})
 
-    def pod(self, role: str, state: dict[str, Any] | None, name: str = "", **status: Any) -> None:
+    def pod(self, role: str, state: dict[str, Any] | None, name: str = "", *, attempt: int = 0, **status: Any) -> None:
         containers = [{"name": "replica", "state": state}] if state else []
         labels = {
             "jobset.sigs.k8s.io/jobset-name": "j",
             "jobset.sigs.k8s.io/replicatedjob-name": role,
             "batch.kubernetes.io/job-completion-index": "0",
+            "jobset.sigs.k8s.io/restart-attempt": str(attempt),
         }
         node = {"nodeName": "node-1"} if state else {}
         phase = "Pending" if not state else "Running"
@@ -57,9 +58,18 @@ class Job:
         full = {"phase": phase, "containerStatuses": containers, **status}
         self.kubernetes.put("pods", name, labels, spec=node, status=full)
 
-    def end(self, terminal: str, message: str = "") -> None:
+    def end(self, terminal: str, message: str = "", **status: Any) -> None:
         conditions = [{"type": terminal, "status": "True", "message": message}]
-        self.kubernetes.objects["jobsets", "j"]["status"] = {"terminalState": terminal, "conditions": conditions}
+        status |= {"terminalState": terminal, "conditions": conditions}
+        self.kubernetes.objects["jobsets", "j"]["status"] = status
+
+    def restarted(self, restarts: int) -> None:
+        """JobSet has started the whole job again, three times at most, and its pods are gone."""
+        self.kubernetes.put(
+            "jobsets", "j", {}, spec={"failurePolicy": {"maxRestarts": 3}}, status={"restarts": restarts}
+        )
+        for key in [key for key in self.kubernetes.objects if key[0] == "pods"]:
+            del self.kubernetes.objects[key]
 
 
 RUNNING: dict[str, Any] = {"running": {}}
@@ -67,6 +77,10 @@ RUNNING: dict[str, Any] = {"running": {}}
 
 def _ended(code: int, at: int = 1, **fields: Any) -> dict[str, Any]:
     return {"terminated": {"exitCode": code, "finishedAt": f"2026-01-01T00:00:{at:02}Z", **fields}}
+
+
+def _said(reason: str) -> str:
+    return json.dumps({"exitCode": 124, "reason": reason, "lastLines": []})
 
 
 @pytest.fixture
@@ -217,3 +231,95 @@ def test_an_end_that_was_seen_is_not_forgotten_when_the_pod_is_told_to_go(job: J
     assert outcome is not None
     assert outcome.failure is not None
     assert outcome.failure.exit_code == 4
+
+
+DISRUPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]
+
+
+def test_a_preempted_replica_is_told_of_and_held_against_nobody(job: Job) -> None:
+    job.pod("master", RUNNING)
+    job.pod("worker", RUNNING)
+    _look(job)
+    job.pod("worker", _ended(143, 2), conditions=DISRUPTED, phase="Failed")
+    _look(job)
+    job.pod("worker", RUNNING, "j-worker-0-0-y")
+    _look(job)
+    preempted = job.shown.index("worker-replica-0 was preempted: the cloud took away node-1")
+    assert job.shown.index("worker-replica-0 is started again, attempt 2") > preempted
+    assert job.states == [State.RUNNING]
+    job.pod("master", _ended(1, 9))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert outcome.failure.replica == "master-replica-0"
+    assert [replica.exit_code for replica in job.supervisor.seen.values()] == [1, 143, None]
+
+
+def test_at_the_bound_of_restarts_the_reason_is_that_of_the_last_failure(job: Job) -> None:
+    for attempt, code in enumerate((139, 139, 139, 130)):
+        job.restarted(attempt)
+        job.pod("master", RUNNING, f"m-{attempt}", attempt=attempt)
+        job.pod("worker", _ended(code, 10 + attempt), f"w-{attempt}", attempt=attempt)
+        if attempt < 3:
+            assert _look(job) is None
+    job.end("Failed", "jobset failed due to reaching max number of restarts", restarts=3)
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.state is State.FAILED
+    assert "worker 0 exited with a non-zero status of 130" in outcome.message
+    assert outcome.message.endswith("The whole job had been started again 3 times before.")
+    told = [line for line in job.shown if line.startswith("the whole job is started again")]
+    assert told == [
+        f"the whole job is started again, restart {count} (at most 3): worker-replica-0 exited with 139"
+        for count in (1, 2, 3)
+    ]
+    assert "worker-replica-0 is started again, attempt 2" not in job.shown
+    gone = [replica for replica in job.supervisor.seen.values() if replica.pod in {"m-0", "m-1", "m-2"}]
+    assert all(replica.finished and replica.stopped for replica in gone), "gone pods are paid for no longer"
+    assert len(job.supervisor.seen) == 8
+
+
+def test_the_end_that_no_restart_would_have_helped_is_the_jobs(job: Job) -> None:
+    job.pod("worker", _ended(143, 1), "w-1")
+    job.pod("worker", _ended(143, 2), "w-2")
+    job.pod("worker", _ended(255, 9), "w-3")
+    job.pod("master", _ended(2, 5))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert (outcome.failure.replica, outcome.failure.exit_code) == ("master-replica-0", 2)
+
+
+def test_a_replica_that_was_restarted_too_often_ends_with_its_last_reason(job: Job) -> None:
+    job.pod("worker", _ended(143, 1), "w-1")
+    job.pod("worker", _ended(255, 9), "w-2")
+    job.pod("master", _ended(141, 3))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert (outcome.failure.replica, outcome.failure.exit_code) == ("worker-replica-0", 255)
+
+
+@pytest.mark.parametrize(("reason", "said"), [("OOMKilled", ""), ("Error", "OOMKilled")])
+def test_lack_of_memory_is_not_tried_again(job: Job, reason: str, said: str) -> None:
+    job.pod("master", RUNNING)
+    job.pod("worker", _ended(137, reason=reason, message=_said(said) if said else ""))
+    outcome = job.supervisor.run()
+    assert outcome.state is State.FAILED
+    assert outcome.message == "The replica worker 0 ran out of memory and exited with a non-zero status of 137."
+
+
+def test_a_kill_without_a_lack_of_memory_is_tried_again(job: Job) -> None:
+    job.pod("worker", _ended(137, reason="Error"))
+    assert _look(job) is None
+
+
+def test_a_replica_that_may_not_start_after_the_deadline_is_a_cancellation(job: Job) -> None:
+    job.pod("master", _ended(124, message=_said("DeadlinePassed")), conditions=DISRUPTED, phase="Failed")
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert (outcome.state, "deadline" in outcome.message) == (State.CANCELLED, True)

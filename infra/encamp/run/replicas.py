@@ -9,7 +9,11 @@ from typing import Any
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+#: How often JobSet had started the whole job again when it made a pod.
+RESTARTS_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 CONTAINER = "replica"
+#: The bootstrap's reason where the job's deadline had passed.
+_PAST_DEADLINE = "DeadlinePassed"
 _OUT_OF_MEMORY = "OOMKilled"
 
 
@@ -31,6 +35,9 @@ class Replica:
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
+        attempt: how often the whole job had been started again before.
+        disruption: why its machine was taken from it, in Kubernetes' word; empty where it was not.
+        out_of_memory: the kernel ended it for lack of memory.
     """
 
     name: str
@@ -47,6 +54,19 @@ class Replica:
     finished: str
     stopped: bool
     termination: dict[str, Any] = field(default_factory=dict)
+    attempt: int = 0
+    disruption: str = ""
+    out_of_memory: bool = False
+
+    @property
+    def excused(self) -> bool:
+        """Whether it was ended from outside, so that its end says nothing of the training."""
+        return self.stopped or bool(self.disruption)
+
+    @property
+    def past_deadline(self) -> bool:
+        """Whether it refused to go on because the job's deadline had passed."""
+        return bool(self.termination.get("reason") == _PAST_DEADLINE)
 
     @property
     def failed(self) -> bool:
@@ -82,7 +102,17 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         finished=ended.get("finishedAt", ""),
         stopped="deletionTimestamp" in metadata,
         termination=termination,
+        attempt=int(labels.get(RESTARTS_LABEL) or 0),
+        disruption=_disruption(status),
+        out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
     )
+
+
+def _disruption(status: dict[str, Any]) -> str:
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return str(condition.get("reason") or condition["type"])
+    return ""
 
 
 def _container(status: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +136,7 @@ def _message(text: str) -> dict[str, Any]:
 
 
 def _reason(ended: dict[str, Any], termination: dict[str, Any], status: dict[str, Any]) -> str:
-    if ended.get("reason") == _OUT_OF_MEMORY:
+    if _OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")}:
         return "it ran out of memory"
     if termination.get("reason"):
         return str(termination["reason"])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
+from encamp.run.attempts import Attempts, words_of
 from encamp.run.pending import waiting
 from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
 from encamp.run.spool import LAST_LINES
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.run.stream import LogStreams
 
-_SIGNAL_BASE = 128
 #: Reasons of the bootstrap when the trainer was never started, and what could not be done to its packages.
 SET_UP_FAILURES = {"PackageInstallFailed": "installed", "PackageDownloadFailed": "downloaded"}
 #: How long a cluster may give no answer (a sleeping laptop, a lost network) before watching is given up.
@@ -94,11 +95,16 @@ class Supervisor:
         self._clock = clock
         self._running_since = running_since
         self._begun = clock() if begun is None else begun
-        self._said: dict[str, str] = {}
+        self._attempts = Attempts()
+        self._restarts: int | None = None
         self._explained = 0.0
         self._waiting: list[str] = []
         self._unreachable_since: float | None = None
-        self.seen: dict[str, Replica] = {}
+
+    @property
+    def seen(self) -> Mapping[str, Replica]:
+        """Every pod that the job has had, by its UID; also those that were replaced by others."""
+        return self._attempts.seen
 
     def run(self) -> Outcome:
         """Watch until the job has an outcome.
@@ -141,26 +147,25 @@ class Supervisor:
             return Outcome(State.FAILED, "the JobSet was deleted by somebody else"), 0
         pods = self._cluster.list("pods", self._namespace, f"{JOBSET_LABEL}={self._job_set}")
         replicas = [replica for replica in map(read_replica, pods) if replica is not None]
-        for replica in replicas:
-            self._note(replica)
+        self._say_restarts(job_set)
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+        for replica in self._attempts.note(replicas, self._watch.show, now):
+            self._streams.log(replica.name).ended(replica)
         self._streams.follow(replicas)
         self._enter_running(replicas)
-        outcome = self._verdict(job_set)
+        outcome = self._verdict(job_set) or self._hopeless()
         if outcome is None:
             self._explain(pods)
         return outcome, len(pods)
 
-    def _note(self, replica: Replica) -> None:
-        before = self.seen.get(replica.uid)
-        if before is not None and before.exit_code is not None and replica.exit_code is None:
-            return
-        self.seen[replica.uid] = replica
-        if replica.exit_code is not None and (before is None or before.exit_code is None):
-            self._streams.log(replica.name).ended(replica)
-        words = _words(replica)
-        if words and self._said.get(replica.uid) != words:
-            self._said[replica.uid] = words
-            self._watch.show(f"{replica.name} {words}")
+    def _say_restarts(self, job_set: dict[str, Any]) -> None:
+        """The JobSet's restarts since the last look; a supervisor that adopts a job does not tell those before it."""
+        restarts = int(job_set.get("status", {}).get("restarts") or 0)
+        if self._restarts is not None and restarts > self._restarts:
+            cause = self._attempts.deciding()
+            why = f": {cause.name} {words_of(cause)}" if cause is not None else ""
+            self._watch.show(f"the whole job is started again, restart {restarts} (at most {_most(job_set)}){why}")
+        self._restarts = restarts
 
     def _enter_running(self, replicas: list[Replica]) -> None:
         if self._running_since is not None:
@@ -175,23 +180,42 @@ class Supervisor:
             return Outcome(State.SUCCEEDED)
         if terminal != "Failed":
             return None
-        if self._out_of_time():
-            return Outcome(State.CANCELLED, self._too_long())
-        failure = self._failure(message or "the JobSet failed")
+        if (limit := self._out_of_time()) is not None:
+            return Outcome(State.CANCELLED, f"maxRunningTime is over: the cluster ended it {limit} s after its start")
+        if (late := self._attempts.past_deadline()) is not None:
+            return Outcome(State.CANCELLED, f"its deadline had passed when {late.name} was to go on")
+        failure = self._failure(self._attempts.deciding(), message or "the JobSet failed")
+        tried = int(job_set.get("status", {}).get("restarts") or 0)
+        more = (
+            f" The whole job had been started again {tried} times before." if tried and tried == _most(job_set) else ""
+        )
+        return Outcome(State.FAILED, _message(failure) + more, failure)
+
+    def _hopeless(self) -> Outcome | None:
+        """Whether a replica ran out of memory, which is permanent (spec 6), but has an exit code of 137 as others too.
+
+        Kubernetes sees the code only and restarts the replica, so who supervises ends the job. Without anybody the
+        restarts come to their limits.
+        """
+        starved = self._attempts.out_of_memory()
+        if starved is None:
+            return None
+        failure = self._failure(starved, "it ran out of memory")
         return Outcome(State.FAILED, _message(failure), failure)
 
-    def _out_of_time(self) -> bool:
-        """Whether Kubernetes itself ended the job at its deadline."""
+    def _out_of_time(self) -> int | None:
+        """The cluster's own deadline in seconds, if Kubernetes itself ended the job at it."""
         jobs = self._cluster.list("jobs", self._namespace, f"{JOBSET_LABEL}={self._job_set}")
-        conditions = [one for job in jobs for one in job.get("status", {}).get("conditions") or []]
-        return any(one.get("type") == "Failed" and one.get("reason") in _DEADLINE_REASONS for one in conditions)
+        for job in jobs:
+            for one in job.get("status", {}).get("conditions") or []:
+                if one.get("type") == "Failed" and one.get("reason") in _DEADLINE_REASONS:
+                    return int(job.get("spec", {}).get("activeDeadlineSeconds") or 0)
+        return None
 
-    def _failure(self, message: str) -> ReplicaFailure:
-        """The replica that failed first; those that were told to stop failed because of it."""
-        failed = [replica for replica in self.seen.values() if replica.failed]
-        if not failed:
+    def _failure(self, first: Replica | None, message: str) -> ReplicaFailure:
+        """What people are told of the replica that failed."""
+        if first is None:
             return ReplicaFailure("the job", None, message)
-        first = min(failed, key=lambda replica: (replica.stopped, replica.exit_code is None, replica.finished))
         # Its last lines may still be on their way.
         self._streams.follow([first])
         log = self._streams.log(first.name)
@@ -249,19 +273,9 @@ def _terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
     return (status["terminalState"], "") if status.get("terminalState") else None
 
 
-def _words(replica: Replica) -> str:
-    if replica.exit_code is not None:
-        reason = f": {replica.reason}" if replica.reason else ""
-        if replica.exit_code > _SIGNAL_BASE and replica.stopped:
-            return "was stopped"
-        return f"exited with {replica.exit_code}{reason}"
-    if replica.phase == "Failed":
-        return f"failed: {replica.reason}"
-    if replica.started:
-        return f"runs on {replica.node}" if replica.node else "runs"
-    if replica.node:
-        return f"starts on {replica.node}"
-    return ""
+def _most(job_set: dict[str, Any]) -> int:
+    """How often the whole job may be started again."""
+    return int(job_set.get("spec", {}).get("failurePolicy", {}).get("maxRestarts") or 0)
 
 
 def _message(failure: ReplicaFailure) -> str:

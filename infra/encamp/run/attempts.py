@@ -1,0 +1,122 @@
+"""Every pod that a job has had: which attempt of its replica each was, why it ended, and which end ended the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from encamp.plan.failure_policy import Consequence, consequence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from encamp.run.replicas import Replica
+
+_SIGNAL_BASE = 128
+_EVICTED = "EvictionByEvictionAPI"
+
+
+class Attempts:
+    """What was seen of a job's pods, those that are gone among them.
+
+    Attributes:
+        seen: each pod by its UID as it was seen last, in the order of their coming.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Replica] = {}
+        self._said: dict[str, str] = {}
+
+    def note(self, replicas: Iterable[Replica], show: Callable[[str], None], now: str) -> list[Replica]:
+        """Take what there is now, and say what is new of it; gives the pods whose end is new.
+
+        ``now`` is the time in RFC 3339: pods that are gone without having told their end have ended then.
+        """
+        ended: list[Replica] = []
+        there: set[str] = set()
+        for replica in replicas:
+            there.add(replica.uid)
+            before = self.seen.get(replica.uid)
+            if before is not None and before.exit_code is not None and replica.exit_code is None:
+                continue
+            if before is None:
+                self._say_again(replica, show)
+            self.seen[replica.uid] = replica
+            if replica.exit_code is not None and (before is None or before.exit_code is None):
+                ended.append(replica)
+            words = words_of(replica)
+            if words and self._said.get(replica.uid) != words:
+                self._said[replica.uid] = words
+                show(f"{replica.name} {words}")
+        for uid, replica in self.seen.items():
+            if uid not in there and not replica.finished:
+                # No longer held against anybody, nor paid for.
+                self.seen[uid] = replace(replica, finished=now, stopped=True)
+        return ended
+
+    def count(self, name: str) -> int:
+        """How many pods a replica has had."""
+        return sum(replica.name == name for replica in self.seen.values())
+
+    def out_of_memory(self) -> Replica | None:
+        """A replica that ran out of memory by its own doing: it would again, however often it is restarted."""
+        return next((one for one in self.seen.values() if one.out_of_memory and not one.excused), None)
+
+    def past_deadline(self) -> Replica | None:
+        """A replica that was not started again because the job's deadline had passed."""
+        return next((one for one in self.seen.values() if one.past_deadline), None)
+
+    def deciding(self) -> Replica | None:
+        """Of the replicas that failed, the one whose end ended the job's last attempt.
+
+        That is the first that no restart would have helped; where there is none, the last end of the replica that was
+        restarted most. Machines that were taken away and replicas that were told to stop count only for want of others.
+        """
+        failed = [replica for replica in self.seen.values() if replica.failed]
+        if not failed:
+            return None
+        last = max(replica.attempt for replica in failed)
+        own = [replica for replica in failed if replica.attempt == last and not replica.excused]
+        if not own:
+            return min(failed, key=lambda one: (one.stopped, -one.attempt, one.exit_code is None, one.finished))
+        for wanted in (Consequence.JOB_FAILS, Consequence.JOB_AGAIN):
+            decided = [one for one in own if _follows(one) is wanted]
+            if decided:
+                return min(decided, key=lambda one: one.finished)
+        tries = {one.name: sum(other.name == one.name for other in own) for one in own}
+        most = max(tries.values())
+        name = next(one.name for one in sorted(own, key=lambda one: one.finished) if tries[one.name] == most)
+        return max((one for one in own if one.name == name), key=lambda one: one.finished)
+
+    def _say_again(self, replica: Replica, show: Callable[[str], None]) -> None:
+        """Of a replica that comes back; where the whole job does, that is said once and elsewhere."""
+        before = [one for one in self.seen.values() if one.name == replica.name]
+        if before and before[-1].attempt == replica.attempt:
+            show(f"{replica.name} is started again, attempt {len(before) + 1}")
+
+
+def _follows(replica: Replica) -> Consequence | None:
+    """What its exit code leads to; whose image it ran is told by the rule that has been applied already."""
+    if not replica.exit_code:
+        return None
+    return consequence(replica.exit_code, custom_container=True, whole_job=False)
+
+
+def words_of(replica: Replica) -> str:
+    """What a pod does or did, as the rest of a sentence that begins with the replica's name; empty for nothing yet."""
+    if replica.disruption and replica.node:
+        how = "was evicted from" if replica.disruption == _EVICTED else "was preempted: the cloud took away"
+        return f"{how} {replica.node}"
+    if replica.exit_code is not None:
+        return _end(replica, replica.exit_code)
+    if replica.phase == "Failed":
+        return f"failed: {replica.reason}"
+    if not replica.node:
+        return "runs" if replica.started else ""
+    return f"{'runs' if replica.started else 'starts'} on {replica.node}"
+
+
+def _end(replica: Replica, code: int) -> str:
+    if code > _SIGNAL_BASE and replica.stopped:
+        return "was stopped"
+    return f"exited with {code}{f': {replica.reason}' if replica.reason else ''}"
