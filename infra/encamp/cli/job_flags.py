@@ -22,6 +22,8 @@ _INPUT = "trainingInput"
 _ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer", "evaluator": "evaluator"}
 #: Where what follows ``--`` is kept between parsing and the command.
 ARGUMENTS = "encamp.arguments"
+#: Where everything that follows the verb is kept as it was given.
+WORDS = "encamp.words"
 _PREFIX = "job_flag_"
 _OWN = ("file", "config")
 
@@ -187,6 +189,7 @@ class JobCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take what follows the first ``--`` for the job."""
+        ctx.meta[WORDS] = list(args)
         if "--" in args:
             at = args.index("--")
             ctx.meta[ARGUMENTS] = args[at + 1 :]

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from encamp.spec.loading import DataPath, Document
     from encamp.spec.overrides import Overrides
 
+DEFAULT_ENVIRONMENT = "sandbox"
 ENVIRONMENT = click.option(
     "--environment",
     metavar="NAME",
-    default="sandbox",
+    default=DEFAULT_ENVIRONMENT,
     envvar="ENCAMP_ENVIRONMENT",
     show_default=True,
     show_envvar=True,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import Catalogue, KnownJob
     from encamp.run.context import Context
+    from encamp.run.intent import Intent
+    from encamp.run.records import Records
 
 JOB = click.argument("job", metavar="JOB")
 
@@ -23,13 +27,29 @@ JOB = click.argument("job", metavar="JOB")
 class Looking:
     """The jobs of an environment and where their files are."""
 
+    environment: str
     catalogue: Catalogue
     storage: Storage
     context: Context
+    records: Records
 
     def spool(self, job: KnownJob) -> Path:
         """Folder of this machine where a driver keeps a job's logs while it runs."""
         return self.context.job_folder(job.name or job.job_id) / "logs"
+
+    def intent(self, job: KnownJob) -> Intent:
+        """What this machine's record says that a job is, which whoever steers or follows it needs.
+
+        Raises:
+            UsageError: the record here does not know the job.
+        """
+        if job.intent is None:
+            raise UsageError(
+                "only the bucket knows this job: it was started with another record",
+                where=job.job_id,
+                hint="call the command where it was started, or set ENCAMP_RECORD_URL to the record of that machine",
+            )
+        return job.intent
 
 
 @contextmanager
@@ -51,6 +71,6 @@ def looking(environment: str) -> Iterator[Looking]:
     records = context.records()
     try:
         catalogue = Catalogue(records, storage, environment=environment, bucket=spec.artifacts_bucket)
-        yield Looking(catalogue, storage, context)
+        yield Looking(environment, catalogue, storage, context, records)
     finally:
         records.close()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from encamp.run.context import Context, never_raising
+from encamp.run.detached import own_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 def printable(line: str) -> str:
@@ -20,20 +25,39 @@ def printable(line: str) -> str:
 
 
 class Lines:
-    """Writes whole lines, from any thread; a closed terminal is no error."""
+    """Writes whole lines, from any thread; a closed terminal is no error.
+
+    A detached driver has no terminal: its steps go to its log alone, and its replicas' lines stay in the spool.
+    """
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self._lock = threading.Lock()
         self._write = never_raising(self._echo)
+        self._kept: IO[str] | None = None
+        self._quiet = False
+        log = own_log()
+        if log is not None:
+            self.keep(log, quiet=True)
+
+    def keep(self, log: Path, *, quiet: bool = False) -> None:
+        """Add every step to a driver's log from now on; ``quiet`` shows nothing any more."""
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Held open: whoever follows it reads to the last line, though the job's folder is gone by then.
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._kept = os.fdopen(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+        self._quiet = quiet
 
     def show(self, line: str) -> None:
         """A step of encamp."""
-        self._write(f"[{time.monotonic() - self._begun:6.1f}s] {line}")
+        self._keep(line)
+        if not self._quiet:
+            self._write(f"[{time.monotonic() - self._begun:6.1f}s] {line}")
 
     def log(self, replica: str, line: str) -> None:
         """A line of a replica's log; what would steer the terminal is shown as an escape."""
-        self._write(f"{replica} | {printable(line)}")
+        if not self._quiet:
+            self._write(f"{replica} | {printable(line)}")
 
     def context(self) -> Context:
         """What commands about jobs work with, writing here."""
@@ -42,6 +66,13 @@ class Lines:
     def _echo(self, line: str) -> None:
         with self._lock:
             click.echo(line)
+
+    def _keep(self, line: str) -> None:
+        if self._kept is None:
+            return
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            self._kept.write(f"{at} {line}\n")
 
 
 def _allocatable(machine_type: str) -> Mapping[str, float]:

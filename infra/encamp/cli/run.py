@@ -8,26 +8,48 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_flags import JobCommand
+from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import ENVIRONMENT, JOB_ID
+from encamp.run.detached import DRIVER_LOG, Parent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from encamp.cli.job_input import JobInput
-    from encamp.run.ending import RunResult
+    from encamp.cli.lines import Lines
     from encamp.spec.environment import EnvironmentSpec
+
+KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
 
 
 @click.command(cls=JobCommand)
 @JOB_ID
 @ENVIRONMENT
-@click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
-def command(job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool) -> None:
+@KEEP_LOGS
+@click.option("--detach", is_flag=True, help="Return once the job is accepted, as `encamp submit` does.")
+@click.pass_context
+def command(
+    ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, detach: bool
+) -> None:
     """Run JOB.yaml: bring up, train, keep the results, tear down.
 
     Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
     5: cancelled.
     """
-    from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp run --help` needs none of it
+    parent = Parent.waiting()
+    if detach and parent is None:
+        from encamp.cli.submit import submit  # noqa: PLC0415 - only what goes on elsewhere needs it
+
+        submit(ctx.meta[WORDS], environment)
+    else:
+        drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent)
+
+
+def drive(job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, parent: Parent | None) -> None:
+    """Be the driver of a job, and exit with its code; ``parent`` waits until it is accepted."""
+    from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
+    from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
@@ -41,24 +63,25 @@ def command(job: JobInput, job_id: str | None, environment: str, *, keep_local_l
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
     data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    request = JobRequest(plan, data, environment, job_folder=found.folder, keep_logs=keep_local_logs)
-    result = run_job(request, lines.context())
-    _report(result)
+    request = JobRequest(
+        plan,
+        data,
+        environment,
+        job_folder=found.folder,
+        keep_logs=keep_local_logs,
+        detached=parent is not None,
+    )
+    result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
+    report(result)
     sys.exit(result.exit_code)
 
 
-def _report(result: RunResult) -> None:
-    """The end as people read it: outcome, receipt, what is left."""
-    from encamp.run.receipt import receipt_text  # noqa: PLC0415
+def _accepted(job_id: str, lines: Lines, parent: Parent | None) -> Callable[[Path], None]:
+    """What is done when the job is this driver's: its log begins, and a parent that waits may go."""
 
-    failure = result.outcome.failure
-    if failure is not None and failure.last_lines:
-        click.echo(f"\nthe last lines of {failure.replica}:")
-        for line in failure.last_lines:
-            click.echo(f"  | {line}")
-    if result.receipt is not None:
-        click.echo(f"\n{receipt_text(result.receipt)}")
-    click.echo(f"results      {result.results}")
-    for error in (result.error, result.teardown_error):
-        if error is not None:
-            click.echo(f"error: {error}", err=True)
+    def accepted(folder: Path) -> None:
+        lines.keep(folder / DRIVER_LOG, quiet=parent is not None)
+        if parent is not None:
+            parent.release(job_id, folder / DRIVER_LOG)
+
+    return accepted

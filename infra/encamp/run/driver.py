@@ -1,7 +1,8 @@
 """Drives one job from its intent to its receipt: up, supervise, seal, destroy, account.
 
-Bringing up and watching may fail in any way: what follows is always the same ending. Nothing but SIGKILL comes
-between a job and its ending, and after that ``encamp reap`` goes on from the record.
+Bringing up and watching may fail in any way: what follows is always the same ending. Nothing comes between a job and
+its ending but the end of the driver itself: SIGKILL, a machine that goes down under a detached driver, a lease that is
+lost. Whoever adopts the job then goes on from the record; a driver that has no job any more takes nothing down.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
+from encamp.run.ended import FAILURE, failure_data
 from encamp.run.ending import Ending, RunResult, ending
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
-from encamp.run.interrupts import Interrupts
+from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.keeper import LeaseKeeper
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
+from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from encamp.run.context import Context
     from encamp.run.engine import EnvironmentOutputs
     from encamp.run.events import ResourceStep
-    from encamp.run.records import Lease, Records
+    from encamp.run.records import CancelRequest, Lease, Records
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class JobRequest:
         job: the Job resource as data, with its id.
         job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
         environment: name of the environment's stack.
+        detached: no terminal belongs to it, see ``interrupts``.
     """
 
     plan: JobPlan
@@ -51,14 +55,18 @@ class JobRequest:
     environment: str
     job_folder: Path | None = None
     keep_logs: bool = False
+    detached: bool = False
 
 
-def run_job(request: JobRequest, context: Context) -> RunResult:
+def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], None] | None = None) -> RunResult:
     """Run a job to its end.
+
+    ``accepted`` is called once with the job's folder, when the record holds the intent and nothing has been made yet.
 
     Raises:
         UsageError: the job id was used before, or the job's data is not as it must be. Nothing was made.
-        EngineError: the environment is not up, or the engine is missing. Nothing was made.
+        EngineError: the environment is not up, or the engine is missing, and nothing was made; or this driver had to
+            let go of the job, which another one has or may take.
     """
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
@@ -69,7 +77,7 @@ def run_job(request: JobRequest, context: Context) -> RunResult:
     records = context.records()
     try:
         intent = _intent(request, environment, context)
-        return _Driver(request, context, environment, records=records, intent=intent).run()
+        return _Driver(request, context, environment, records=records, intent=intent).run(accepted)
     finally:
         records.close()
 
@@ -129,48 +137,86 @@ class _Driver:
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
         self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
-        self._interrupts = Interrupts(context.show, self._engine.interrupt)
+        self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 
-    def run(self) -> RunResult:
-        self._lease = self._records.begin(self._intent.job_id, self._intent.name, self._intent.to_json())
-        with LeaseKeeper(self._records, self._lease, self._lost), self._interrupts:
-            error: EncampError | None = None
-            outcome = Outcome(State.FAILED, "encamp itself failed; its traceback says how")
-            try:
-                outcome = self._train()
-            except EncampError as trouble:
-                error = trouble
-                outcome = self._outcome_of(trouble)
-            finally:
-                # Also on the way of a traceback: a bug of ours must not leave machines behind.
-                self._interrupts.ending()
+    def run(self, accepted: Callable[[Path], None] | None) -> RunResult:
+        with self._interrupts:
+            self._lease = self._records.begin(self._intent.job_id, self._intent.name, self._intent.to_json())
+            asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._interrupts.lose)
+            with LeaseKeeper(self._records, self._lease, self._interrupts.lose), asked:
+                if accepted is not None:
+                    accepted(self._folder)
+                error: EncampError | None = None
+                outcome = Outcome(State.FAILED, "encamp itself failed; its traceback says how")
                 try:
-                    result = self._ending().run(outcome, self._supervisor.seen.values(), error)
+                    outcome = self._train()
+                except EncampError as trouble:
+                    error = trouble
+                    outcome = self._outcome_of(trouble)
                 finally:
-                    self._streams.close()
-                    self._cluster.close()
-            return result
+                    # Also on the way of a traceback: a bug of ours must not leave machines behind.
+                    result = self._end(outcome, error)
+                return result
+
+    def _end(self, outcome: Outcome, error: EncampError | None) -> RunResult:
+        """Bring the job to its end, unless this driver is not the one to do it.
+
+        Raises:
+            EngineError: the job goes on without this driver.
+        """
+        try:
+            self._mine()
+            self._interrupts.ending()
+            if error is not None:
+                self._records.append(self._lease, FAILURE, failure_data(error))
+            return self._ending().run(outcome, self._supervisor.seen.values(), error)
+        except EngineError:
+            self._mine()
+            raise
+        finally:
+            self._streams.close()
+            self._cluster.close()
+
+    def _mine(self) -> None:
+        """Go on only while the job is this driver's: what another one holds must not be made or taken down twice.
+
+        Raises:
+            EngineError: it is not; says whose it is.
+        """
+        job = self._intent.job_id
+        if self._interrupts.reason is Stop.LOST or not self._records.holds(self._lease):
+            other = self._records.holder_of(job) or "another driver, which has ended since,"
+            raise EngineError(
+                f"{other} has taken this job over; this driver ends and takes nothing down",
+                where=job,
+                hint=f"`encamp attach {job}` follows it",
+            )
+        if self._interrupts.reason is Stop.LEFT:
+            raise EngineError("this driver was ended; the job goes on", where=job, hint=f"`encamp attach {job}`")
 
     def _train(self) -> Outcome:
         self._records.move(self._lease, State.PREPARING)
         self._context.show(f"bringing up stack {self._intent.stack}")
         make_workspace(self._folder, self._intent.stack, self._config())
+        self._checked()
         self._engine.create(self._intent.stack)
         self._checked()
         self._engine.up(self._intent.stack)
         self._checked()
         self._context.show("waiting for the replicas")
         outcome = self._supervisor.run()
+        self._mine()
         self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
         return outcome
 
     def _checked(self) -> None:
+        self._mine()
         if self._interrupts.cancelled.is_set():
             raise EngineError("cancelled by the user", where=self._intent.job_id)
 
     def _outcome_of(self, error: EncampError) -> Outcome:
-        if self._interrupts.cancelled.is_set():
+        if self._interrupts.reason is Stop.CANCELLED:
             return Outcome(State.CANCELLED, "cancelled by the user")
         return Outcome(State.FAILED, f"the infrastructure failed: {error.what}")
 
@@ -200,9 +246,8 @@ class _Driver:
     def _keep(self, step: ResourceStep) -> None:
         self._records.append(self._lease, "resource", step.to_json())
 
-    def _lost(self) -> None:
-        self._context.show("another driver has taken this job over")
-        self._interrupts.cancelled.set()
+    def _asked(self, request: CancelRequest) -> None:
+        self._interrupts.cancel(f"as {request.by} asked at {request.at:%H:%M:%S} UTC")
 
     def _ending(self) -> Ending:
         return ending(

@@ -1,9 +1,14 @@
-"""Ctrl-C and its kin: the first cancels the job, later ones are told that tearing down goes on."""
+"""What stops a driver before its job has ended: signals, a request to cancel, the loss of its lease.
+
+The first signal cancels the job, later ones are told that tearing down goes on. SIGTERM and SIGHUP tell a detached
+driver that its machine goes down, which is no reason to end a training of days: it leaves the job to whoever adopts it.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
+from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -13,23 +18,35 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class Stop(StrEnum):
+    """Why a driver stops; each wins over those before it."""
+
+    CANCELLED = "the job is to end"
+    LEFT = "the driver is to end, and the job to go on"
+    LOST = "another driver has the job"
+
+
 class Interrupts:
     """Turns signals into an event, for as long as the context lasts. Nothing is ever raised in between.
 
     Args:
         show: gets a line for people.
-        first: called at the first signal, in the main thread.
+        first: called at the first signal, in the main thread, and at a stop for another reason, in its thread.
+        detached: nobody looks on: SIGTERM and SIGHUP leave the job instead of cancelling it.
 
     Attributes:
-        cancelled: set at the first signal.
+        cancelled: set when the driver is to stop, for whatever reason.
+        reason: why; None before.
     """
 
-    def __init__(self, show: Callable[[str], None], first: Callable[[], None]) -> None:
+    def __init__(self, show: Callable[[str], None], first: Callable[[], None], *, detached: bool = False) -> None:
         self._show = show
         self._first = first
+        self._detached = detached
         self._before: dict[int, object] = {}
         self._ending = False
         self.cancelled = threading.Event()
+        self.reason: Stop | None = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -45,11 +62,30 @@ class Interrupts:
         """From now on the job has ended by itself: a signal cancels nothing any more."""
         self._ending = True
 
+    def cancel(self, why: str = "") -> None:
+        """Cancel the job as the first signal does; ``why`` is said with it. Without effect once it ends."""
+        if not self._ending and self.reason is None:
+            self._stop(Stop.CANCELLED)
+            whose = f", {why}" if why else ""
+            self._show(f"cancelling{whose}: the job is stopped, its logs are kept, everything it made is taken down")
+
+    def lose(self) -> None:
+        """Stop because another driver has the job; also while the job ends."""
+        if self.reason is not Stop.LOST:
+            self._stop(Stop.LOST)
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self._ending or self.cancelled.is_set():
+        del frame
+        if self._ending or self.reason is Stop.CANCELLED:
             self._show("tearing down goes on; it ends by itself, so that nothing is left that costs money")
-            return
+        elif self._detached and number != signal.SIGINT:
+            if self.reason is None:
+                self._stop(Stop.LEFT)
+                self._show(f"{signal.Signals(number).name}: this driver ends, and the job goes on without it")
+        else:
+            self.cancel()
+
+    def _stop(self, reason: Stop) -> None:
+        self.reason = reason
         self.cancelled.set()
-        self._show("cancelling: the job is stopped, its logs are kept, everything it made is taken down")
         self._first()

@@ -1,0 +1,125 @@
+"""``encamp attach``: follow a job that another process drives."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.known import JOB, looking
+
+if TYPE_CHECKING:
+    from encamp.cli.known import Looking
+    from encamp.run.catalogue import KnownJob
+    from encamp.run.ending import RunResult
+    from encamp.run.following import Follower, Source
+
+#: What a shell says of a command that Ctrl-C ended: no code of a job.
+DETACHED = 130
+
+
+@click.command()
+@JOB
+@ENVIRONMENT
+def command(job: str, environment: str) -> None:
+    """Follow JOB, an id, from the beginning of its logs to its end, and exit with its exit code.
+
+    A job that nobody drives is taken over by a driver that goes on by itself. Ctrl-C ends the following, not the job;
+    the exit code is 130 then.
+    """
+    from encamp.cli.ended import report  # noqa: PLC0415 - `encamp attach --help` needs none of it
+
+    try:
+        result = _followed(job, environment)
+        report(result)
+        click.echo(f"logs         {result.results}logs/")
+    except KeyboardInterrupt:
+        click.echo(f"\ndetached: the job goes on; `encamp attach {job}` follows it again", err=True)
+        sys.exit(DETACHED)
+    except BrokenPipeError:
+        # Whoever reads has enough, as with `| head`; nothing may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(DETACHED)
+    sys.exit(result.exit_code)
+
+
+def _followed(job: str, environment: str) -> RunResult:
+    from encamp.run.ended import result_of  # noqa: PLC0415
+
+    with looking(environment) as jobs:
+        found = jobs.catalogue.job(job)
+        if not found.torn_down:
+            _follower(jobs, found).run()
+            found = jobs.catalogue.job(job)
+        return result_of(found, jobs.records.record(job))
+
+
+def _follower(jobs: Looking, job: KnownJob) -> Follower:
+    """Follows a job by what this machine has of it.
+
+    Raises:
+        UsageError: the record here does not know it.
+    """
+    from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
+    from encamp.run.following import Follower  # noqa: PLC0415
+
+    begun = job.created or datetime.now(UTC)
+    log = jobs.context.job_folder(jobs.intent(job).name) / DRIVER_LOG
+    # A driver of another machine has no files here.
+    here = job.driver is None or log.exists()
+    sources = _files(jobs, job, begun) if here else _cluster(jobs, job, begun)
+    return Follower(
+        job.job_id,
+        jobs.environment,
+        jobs.records,
+        log=log,
+        show=lambda line: _step(datetime.now(UTC), begun, line),
+        sources=sources,
+    )
+
+
+def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
+    from encamp.cli.lines import printable  # noqa: PLC0415
+    from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
+    from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs  # noqa: PLC0415
+
+    intent = jobs.intent(job)
+    return [
+        GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, lambda line: _kept(line, begun)),
+        GrowingSpool(
+            jobs.spool(job),
+            intent.replicas,
+            SealedLogs(jobs.storage, job.bucket, job.prefix),
+            lambda replica, line: click.echo(f"{replica} | {printable(line)}"),
+        ),
+    ]
+
+
+def _cluster(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
+    from encamp.run.following import PodLogs, RecordedStates  # noqa: PLC0415
+
+    cluster = jobs.context.cluster(jobs.context.environment(jobs.environment))
+    return [
+        RecordedStates(jobs.records, job.job_id, lambda line: _step(datetime.now(UTC), begun, line)),
+        PodLogs(cluster, jobs.intent(job), jobs.context.log),
+    ]
+
+
+def _kept(line: str, begun: datetime) -> None:
+    """A line of a driver's log: a time and what was said then, or what was written beside that."""
+    time, _, text = line.partition(" ")
+    try:
+        at = datetime.fromisoformat(time)
+    except ValueError:
+        click.echo(line)
+    else:
+        _step(at, begun, text)
+
+
+def _step(at: datetime, begun: datetime, line: str) -> None:
+    """A step as `encamp run` shows it, with the time since the job was accepted."""
+    click.echo(f"[{max(0.0, (at - begun).total_seconds()):6.1f}s] {line}")

@@ -1,0 +1,116 @@
+"""``encamp cancel``: end jobs before their time."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from encamp.cli.attach import DETACHED
+from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.known import looking
+from encamp.errors import EncampError, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from encamp.cli.known import Looking
+    from encamp.run.catalogue import KnownJob
+
+#: A request that is older was somebody's before.
+_FRESH = timedelta(seconds=1)
+
+
+@click.command()
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@ENVIRONMENT
+@click.option("--no-wait", is_flag=True, help="Return once the cancellation is on record.")
+def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
+    """Cancel JOB..., ids: stop the replicas, keep the logs, take everything down. Returns when they are CANCELLED.
+
+    A job that nobody drives is taken over by a driver that cancels it. Exit code 0: cancelled, or on record. 2: a job
+    has ended before, or there is none such. 4: tear-down failed. With several jobs the first that is not 0.
+    """
+    codes: list[int] = []
+    with looking(environment) as known:
+        asked: list[KnownJob] = []
+        for job in dict.fromkeys(jobs):
+            try:
+                asked.append(_ask(known, job))
+            except EncampError as error:
+                codes.append(_failed(error))
+        try:
+            for found in asked:
+                try:
+                    codes.append(_begin(known, found) if no_wait else _wait(known, found))
+                except EncampError as error:
+                    codes.append(_failed(error))
+        except KeyboardInterrupt:
+            click.echo("\nno longer waiting; the cancellation goes on", err=True)
+            sys.exit(DETACHED)
+    sys.exit(next((code for code in codes if code), ExitCode.OK))
+
+
+def _failed(error: EncampError) -> int:
+    click.echo(f"error: {error}", err=True)
+    return error.exit_code
+
+
+def _ask(known: Looking, job: str) -> KnownJob:
+    """Write the request down, unless it comes too late.
+
+    Raises:
+        UsageError: the job has ended, or there is none such.
+    """
+    from encamp.run.states import State  # noqa: PLC0415 - `encamp cancel --help` needs none of it
+
+    found = known.catalogue.job(job)
+    if found.state in set(State) and State(found.state).ended:
+        when = f" since {found.ended:%Y-%m-%d %H:%M:%S} UTC" if found.ended else ""
+        raise UsageError(f"this job has ended: it is {found.state}{when}", where=job)
+    known.intent(found)
+    begun = datetime.now(UTC) - _FRESH
+    first = known.records.request_cancel(job, f"{getpass.getuser()}@{socket.gethostname()}")
+    first = min(first, found.times.get(State.CANCELLING, first))
+    since = f"is being cancelled since {first:%Y-%m-%d %H:%M:%S} UTC" if first < begun else "is being cancelled"
+    click.echo(f"{job} {since}", err=True)
+    return found
+
+
+def _begin(known: Looking, job: KnownJob) -> int:
+    """See to it that somebody cancels the job."""
+    from encamp.run.detached import DRIVER_LOG, start_adopter  # noqa: PLC0415
+
+    if known.records.holder_of(job.job_id) is None:
+        log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
+        start_adopter(job.job_id, known.environment, log)
+        click.echo(f"{job.job_id}: nobody drove it; a driver is started that takes it down", err=True)
+    return ExitCode.OK
+
+
+def _wait(known: Looking, job: KnownJob) -> int:
+    """Wait for a job's end; how it ended is said on stdout.
+
+    Raises:
+        UsageError: it ended by itself before.
+    """
+    from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
+    from encamp.run.ended import result_of  # noqa: PLC0415
+    from encamp.run.following import Follower  # noqa: PLC0415
+    from encamp.run.states import State  # noqa: PLC0415
+
+    log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
+
+    def show(line: str) -> None:
+        click.echo(f"{job.job_id}: {line}", err=True)
+
+    record = Follower(job.job_id, known.environment, known.records, log=log, show=show).run()
+    result = result_of(known.catalogue.job(job.job_id), record)
+    if result.teardown_error is not None:
+        raise result.teardown_error
+    if result.outcome.state is not State.CANCELLED:
+        raise UsageError(f"this job ended before: it is {result.outcome.state}", where=job.job_id)
+    click.echo(f"{job.job_id} is CANCELLED")
+    return ExitCode.OK

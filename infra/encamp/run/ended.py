@@ -1,0 +1,63 @@
+"""How a job ended, as whoever did not bring it about reads it: from its record, else from its receipt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import EncampError, EngineError, ExitCode, TeardownError, UsageError
+from encamp.run.ending import RunResult
+from encamp.run.states import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.run.catalogue import KnownJob
+    from encamp.run.records import RunRecord
+
+#: Journal entry of the error that ended a job before its training had an outcome of its own.
+FAILURE = "failure"
+
+
+def failure_data(error: EncampError) -> dict[str, Any]:
+    """An error as the journal keeps it."""
+    return {"what": error.what, "where": error.where, "hint": error.hint, "exitCode": int(error.exit_code)}
+
+
+def result_of(job: KnownJob, record: RunRecord | None) -> RunResult:
+    """The result of a job that has ended, as its driver had it.
+
+    Raises:
+        UsageError: neither record nor receipt say how it ended.
+    """
+    receipt = job.receipt
+    outcome = record.outcome if record is not None else None
+    if outcome is None and receipt is not None:
+        outcome = Outcome.from_json(dict(receipt["outcome"]))
+    if outcome is None:
+        raise UsageError("nobody wrote down how this job ended", where=job.job_id, hint="`encamp reap` settles it")
+    left = tuple((receipt or {}).get("left") or ()) if not job.torn_down else ()
+    return RunResult(
+        outcome,
+        dict(receipt) if receipt is not None else None,
+        left,
+        f"gs://{job.bucket}/{job.prefix}",
+        _failure(record),
+        None if job.torn_down else _not_down(job, left),
+    )
+
+
+def _failure(record: RunRecord | None) -> EncampError | None:
+    entries = [entry.data for entry in record.entries if entry.kind == FAILURE] if record is not None else []
+    if not entries:
+        return None
+    return _error(entries[-1])
+
+
+def _error(data: Mapping[str, Any]) -> EncampError:
+    kind = UsageError if data.get("exitCode") == ExitCode.BAD_INPUT else EngineError
+    return kind(str(data.get("what")), where=data.get("where"), hint=data.get("hint"))
+
+
+def _not_down(job: KnownJob, left: tuple[str, ...]) -> TeardownError:
+    what = f"the cloud still lists {', '.join(left)}" if left else "it is not proven that everything is taken down"
+    return TeardownError(what, where=job.job_id, hint="run `encamp reap`")

@@ -1,0 +1,182 @@
+"""Follows a job that somebody else drives, to its end: what its driver says, what its replicas write, how it ended.
+
+Where the driver is of this machine its files are read as they grow; where it is not, the record says the states and
+the cluster gives the logs. Changes nothing, but starts an adopter for a job that nobody drives.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from encamp.errors import EncampError, EngineError
+from encamp.run.detached import start_adopter
+from encamp.run.replicas import JOBSET_LABEL, read_replica
+from encamp.run.stream import LogStreams
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Sequence
+
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.run.intent import Intent
+    from encamp.run.records import Records, RunRecord
+
+_POLL_SECONDS = 0.5
+_DRAIN_SECONDS = 10.0
+_TAIL_LINES = 3
+
+
+class Source(Protocol):
+    """Where something of a job is read from as it comes."""
+
+    def look(self) -> None:
+        """Show what has come since."""
+        ...
+
+    def end(self) -> None:
+        """Show what there is left, once the job has ended, and let go."""
+        ...
+
+
+class Follower:
+    """One job that is followed.
+
+    Args:
+        log: its driver's log, also of a driver that has yet to be started.
+        show: gets what is to be said beside what the sources show.
+        sources: what is read at each look.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        environment: str,
+        records: Records,
+        *,
+        log: Path,
+        show: Callable[[str], None],
+        sources: Sequence[Source] = (),
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._job = job_id
+        self._environment = environment
+        self._records = records
+        self._log = log
+        self._show = show
+        self._sources = sources
+        self._sleep = sleep
+        self._adopter: subprocess.Popen[bytes] | None = None
+        self._results = 0
+        self._driven = False
+
+    def run(self) -> RunRecord:
+        """Follow to the end; the record as it is then. A job that nobody drives is given a driver, once.
+
+        Raises:
+            EngineError: whoever took the job over ended before it.
+        """
+        self._results = _results(self._read())
+        while True:
+            held, record = self._look()
+            if not held and self._is_over(record):
+                for source in self._sources:
+                    source.end()
+                return record
+            if not held:
+                self._adopt()
+            self._sleep(_POLL_SECONDS)
+
+    def _look(self) -> tuple[bool, RunRecord]:
+        """Whether the job is driven, and its record, which is at least as new."""
+        held = self._records.holder_of(self._job) is not None
+        self._driven = self._driven or held
+        for source in self._sources:
+            source.look()
+        return held, self._read()
+
+    def _is_over(self, record: RunRecord) -> bool:
+        """Whether whoever drove the job while it was followed has brought it to an end, if not a good one."""
+        driven = self._driven or self._adopter is not None
+        return record.torn_down or (driven and _results(record) > self._results)
+
+    def _adopt(self) -> None:
+        if self._adopter is None:
+            self._show("nobody drives this job; a driver is started that takes it over")
+            self._adopter = start_adopter(self._job, self._environment, self._log)
+        elif self._adopter.poll() is not None:
+            # It may have been refused because somebody else was faster, or have ended the job since.
+            held, record = self._look()
+            if not held and not self._is_over(record):
+                raise EngineError(
+                    f"the driver that was to take it over ended with {self._adopter.returncode}{_tail(self._log)}",
+                    where=self._job,
+                    hint="`encamp reap` tries again",
+                )
+
+    def _read(self) -> RunRecord:
+        record = self._records.record(self._job)
+        if record is None:
+            raise EngineError("its record is gone", where=self._job, hint="`encamp reap` works without it")
+        return record
+
+
+class RecordedStates:
+    """The states of a job as its record says them."""
+
+    def __init__(self, records: Records, job_id: str, show: Callable[[str], None]) -> None:
+        self._records = records
+        self._job = job_id
+        self._show = show
+        self._known: set[str] = set()
+
+    def look(self) -> None:
+        """Show every state that the job has entered since."""
+        record = self._records.record(self._job)
+        for state in record.times if record is not None else ():
+            if state not in self._known:
+                self._known.add(state)
+                self._show(f"the job is {state}")
+
+    def end(self) -> None:
+        """Show the last one."""
+        self.look()
+
+
+class PodLogs:
+    """The logs of a job's pods as the cluster gives them; nothing of them is kept here."""
+
+    def __init__(self, cluster: Cluster, intent: Intent, show: Callable[[str, str], None]) -> None:
+        self._cluster = cluster
+        self._intent = intent
+        self._folder = tempfile.TemporaryDirectory(prefix="encamp-")
+        self._streams = LogStreams(cluster, intent.namespace, Path(self._folder.name), show)
+
+    def look(self) -> None:
+        """Begin the log of every replica that has started since."""
+        with suppress(EncampError):
+            pods = self._cluster.list("pods", self._intent.namespace, f"{JOBSET_LABEL}={self._intent.name}")
+            self._streams.follow([one for one in map(read_replica, pods) if one is not None])
+
+    def end(self) -> None:
+        """Wait for what is on its way."""
+        self._streams.drain(_DRAIN_SECONDS)
+        self._streams.close()
+        self._cluster.close()
+        self._folder.cleanup()
+
+
+def _results(record: RunRecord) -> int:
+    """How often somebody has brought the job to an end, with or without something left."""
+    return sum(entry.kind == "receipt" for entry in record.entries)
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "".join(f"\n  | {line}" for line in lines[-_TAIL_LINES:])

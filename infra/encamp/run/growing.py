@@ -1,0 +1,151 @@
+"""What a driver writes, read by somebody else while it grows: its own log and the logs of its replicas.
+
+No file is trusted to stay: at a job's end its folder goes, and what was not read of a replica's log until then comes
+from the bucket, where the sealed log is the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from encamp.errors import EncampError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from encamp.cloud.storage import Storage
+
+_PIECE = 1024 * 1024
+#: Of a longer line the beginning is shown; the whole is in the log.
+_LONGEST_SHOWN = 4096
+
+
+@dataclass
+class _Text:
+    """The lines of a text that comes in pieces.
+
+    Attributes:
+        position: bytes taken so far.
+    """
+
+    show: Callable[[str], None]
+    position: int = 0
+    _held: bytes = b""
+
+    def feed(self, piece: bytes) -> None:
+        self.position += len(piece)
+        *lines, self._held = (self._held + piece).split(b"\n")
+        for line in lines:
+            self._line(line)
+        # A very long line is shown once, by its beginning.
+        self._held = self._held[: _LONGEST_SHOWN + 1]
+
+    def end(self) -> None:
+        if self._held:
+            self._line(self._held)
+        self._held = b""
+
+    def _line(self, line: bytes) -> None:
+        self.show(line[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
+
+
+class GrowingLog:
+    """One file of lines; its being deleted does not end the reading of what is in it."""
+
+    def __init__(self, path: Path, show: Callable[[str], None]) -> None:
+        self._path = path
+        self._text = _Text(show)
+        self._file: IO[bytes] | None = None
+
+    def look(self) -> None:
+        """Show what has come since."""
+        if self._file is None:
+            with suppress(OSError):
+                self._file = self._path.open("rb")
+        if self._file is not None:
+            while piece := self._file.read(_PIECE):
+                self._text.feed(piece)
+
+    def end(self) -> None:
+        """Show what there is left, and close the file."""
+        self.look()
+        self._text.end()
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass(frozen=True)
+class SealedLogs:
+    """Where the logs of a job's replicas are once it has ended: objects ``<prefix>logs/<replica>.log``."""
+
+    storage: Storage
+    bucket: str
+    prefix: str
+
+    def sizes(self) -> dict[str, int]:
+        """Size of each object in bytes."""
+        return {one.name: one.size for one in self.storage.objects(self.bucket, f"{self.prefix}logs/")}
+
+    def rest(self, replica: str, position: int) -> Iterable[bytes]:
+        """What comes after the first ``position`` bytes, in pieces."""
+        for piece in self.storage.download(self.bucket, self.name(replica)):
+            yield piece[position:]
+            position = max(0, position - len(piece))
+
+    def name(self, replica: str) -> str:
+        """Name of a replica's object."""
+        return f"{self.prefix}logs/{replica}.log"
+
+
+@dataclass
+class GrowingSpool:
+    """The logs of a job's replicas: files of the spool while it lives, then objects.
+
+    Attributes:
+        show: gets a replica's name and a line of its log.
+    """
+
+    folder: Path
+    replicas: Sequence[str]
+    sealed: SealedLogs
+    show: Callable[[str, str], None]
+    _texts: dict[str, _Text] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Show what has come since."""
+        with suppress(FileNotFoundError), os.scandir(self.folder) as found:
+            there = {entry.name for entry in found}
+            for replica in self.replicas:
+                if f"{replica}.log" in there:
+                    self._read(replica)
+
+    def end(self) -> None:
+        """Show what there is left."""
+        self.look()
+        sizes: dict[str, int] = {}
+        with suppress(EncampError):
+            # What the bucket does not give now, `encamp logs` will.
+            sizes = self.sealed.sizes()
+        for replica in self.replicas:
+            text = self._text(replica)
+            if sizes.get(self.sealed.name(replica), 0) > text.position:
+                for piece in self.sealed.rest(replica, text.position):
+                    text.feed(piece)
+            text.end()
+
+    def _read(self, replica: str) -> None:
+        text = self._text(replica)
+        # A log that is read anew after a broken connection is shorter for a while, and says the same again.
+        with suppress(FileNotFoundError), (self.folder / f"{replica}.log").open("rb") as stream:
+            stream.seek(text.position)
+            while piece := stream.read(_PIECE):
+                text.feed(piece)
+
+    def _text(self, replica: str) -> _Text:
+        if replica not in self._texts:
+            self._texts[replica] = _Text(lambda line: self.show(replica, line))
+        return self._texts[replica]
