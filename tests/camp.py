@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ import yaml
 from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
 from encamp.plan.names import short_name
-from encamp.sandbox.environment import variables
+from encamp.sandbox.environment import trainer_variables, variables
 from encamp.sandbox.layout import Layout
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class Camp:
     environment: dict[str, str]
     outputs: Path
     started: list[Command] = field(default_factory=list)
+    _evaluator: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> Command:
         """Start ``encamp``."""
@@ -118,6 +121,38 @@ class Camp:
         )
         assert ended.returncode == code, ended.stdout + ended.stderr
         return ended.stdout
+
+    def accuracy(self, example: str, job_id: str, model: str = "model") -> float:
+        """Test accuracy of the model that a job left in its job dir, by the example's own evaluate.py."""
+        script = REPOSITORY / "examples" / example / "evaluate.py"
+        if self._evaluator is None:
+            self._evaluator = subprocess.Popen(
+                [sys.executable, str(Path(__file__).parent / "evaluator.py")],
+                env={**os.environ, **trainer_variables(self.layout)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        asked, said = self._evaluator.stdin, self._evaluator.stdout
+        assert asked is not None
+        assert said is not None
+        late = threading.Timer(RUN_SECONDS, self._evaluator.kill)
+        late.start()
+        asked.write(json.dumps([str(script), f"gs://{BUCKET}/jobs/{job_id}/output/{model}"]) + "\n")
+        asked.flush()
+        found = re.search(r"test accuracy ([0-9.]+)", said.readline())
+        late.cancel()
+        assert found is not None, f"{script} ended without a word; see what it wrote to stderr"
+        return float(found[1])
+
+    def close(self) -> None:
+        """End what was started."""
+        for command in self.started:
+            command.process.kill()
+            command.process.wait()
+        if self._evaluator is not None:
+            self._evaluator.kill()
+            self._evaluator.communicate()
 
     def storage(self) -> Storage:
         return Storage(GoogleClient())
@@ -187,14 +222,10 @@ def opened_camp(root: Path, outputs: Path) -> Iterator[Camp]:
     for name in ("PULUMI_BACKEND_URL", "ENCAMP_RECORD_URL", "ENCAMP_STATE_DIR"):
         environment.pop(name, None)
     subprocess.run([*ENCAMP, "sandbox", "up"], cwd=REPOSITORY, env=environment, check=True, timeout=RUN_SECONDS)
-    started: list[Command] = []
     try:
         layout = Layout.open(root)
-        camp = Camp(layout, {**environment, **variables(layout)}, outputs, started)
-        camp.encamp("environment", "up")
-        yield camp
+        with contextlib.closing(Camp(layout, {**environment, **variables(layout)}, outputs)) as camp:
+            camp.encamp("environment", "up")
+            yield camp
     finally:
-        for command in started:
-            command.process.kill()
-            command.process.wait()
         subprocess.run([*ENCAMP, "sandbox", "down"], cwd=REPOSITORY, env=environment, check=True, timeout=60)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
-
-from encamp.sandbox.environment import trainer_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,24 +14,6 @@ if TYPE_CHECKING:
     from tests.camp import Camp
 
 pytestmark = pytest.mark.sandbox
-
-MODEL = "gs://sandbox-encamp-artifacts/jobs/{}/output/model"
-
-
-def accuracy(camp: Camp, job_id: str) -> float:
-    """Test accuracy of the saved model, loaded from the bucket."""
-    ended = subprocess.run(
-        [sys.executable, "examples/digits/evaluate.py", MODEL.format(job_id)],
-        env={**os.environ, **trainer_variables(camp.layout)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found = re.search(r"test accuracy ([0-9.]+)", ended.stdout)
-    assert found is not None
-    return float(found[1])
 
 
 def work_tree(camp: Camp) -> str:
@@ -48,7 +25,7 @@ def test_the_example_trains_on_three_replicas_and_leaves_its_model(camp: Camp) -
     said = camp.encamp("run", "examples/digits/job.yaml", "--job-id", "digits_example")
     for role in ("chief 0", "worker 0", "worker 1"):
         assert f"{role}: one of 3 replicas" in said
-    assert accuracy(camp, "digits_example") >= 0.9
+    assert camp.accuracy("digits", "digits_example") >= 0.9
     assert camp.receipt("digits_example")["logs"] == {"complete": True, "replicas": 3}
     camp.assert_nothing_left()
     assert work_tree(camp) == before
@@ -76,7 +53,7 @@ def test_the_engine_by_hand_previews_nothing_and_reap_ends_what_it_started(camp:
     assert receipt["outcome"]["state"] == "SUCCEEDED"
     for replica in ("master-replica-0", "worker-replica-0", "worker-replica-1"):
         assert "one of 3 replicas" in camp.read("digits_by_hand", f"logs/{replica}.log")
-    assert accuracy(camp, "digits_by_hand") >= 0.9
+    assert camp.accuracy("digits", "digits_by_hand") >= 0.9
     camp.assert_nothing_left()
     refused = subprocess.run(
         ["pulumi", "up", "-s", "digits", "--yes", "--non-interactive"],

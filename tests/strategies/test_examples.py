@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-
-from encamp.sandbox.environment import trainer_variables
 
 if TYPE_CHECKING:
     from tests.camp import Camp, Command
@@ -87,23 +82,6 @@ def runs(shared_camp: Camp, request: pytest.FixtureRequest, tmp_path_factory: py
     return Runs(shared_camp, [name for name in SAID if name in names], tmp_path_factory.mktemp("copies"))
 
 
-def evaluated(camp: Camp, folder: str, identity: str) -> float:
-    """Test accuracy of the saved model, by the example's own evaluate.py from the bucket."""
-    model = f"gs://{BUCKET}/jobs/{identity}/output/{MODEL.get(folder, 'model')}"
-    ended = subprocess.run(
-        [sys.executable, str(EXAMPLES / folder / "evaluate.py"), model],
-        env={**os.environ, **trainer_variables(camp.layout)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found = re.search(r"test accuracy ([0-9.]+)", ended.stdout)
-    assert found is not None
-    return float(found[1])
-
-
 def stated(example: str) -> float:
     """The least accuracy that the job file asks for."""
     job = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
@@ -126,7 +104,7 @@ def test_the_example_trains_to_what_its_job_file_states(example: str, runs: Runs
         assert text in said
     least = stated(example)
     assert least >= 0.9
-    assert evaluated(camp, folder, identity) >= least
+    assert camp.accuracy(folder, identity, MODEL.get(folder, "model")) >= least
     receipt = camp.receipt(identity)
     assert receipt["outcome"]["state"] == "SUCCEEDED"
     assert receipt["left"] == []
