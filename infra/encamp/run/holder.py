@@ -9,6 +9,7 @@ import json
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -30,7 +31,7 @@ def alive(holder: str, expires: float, now: float) -> bool:
     """Whether a lease still counts: not ended, and its holder not known to be dead."""
     if expires <= now:
         return False
-    who = json.loads(holder)
+    who = _read(holder)
     if who["place"] != _place():
         return True
     try:
@@ -44,8 +45,23 @@ def alive(holder: str, expires: float, now: float) -> bool:
 
 def words(holder: str) -> str:
     """For messages: ``process 12 on host``."""
-    who = json.loads(holder)
+    who = _read(holder)
     return f"process {who['pid']} on {who['host']}"
+
+
+def host_and_place(holder: str) -> tuple[str, str]:
+    """The holder's machine, and what makes its process numbers comparable."""
+    who = _read(holder)
+    return str(who["host"]), str(who["place"])
+
+
+def _read(holder: str) -> dict[str, Any]:
+    """A holder's fields. One that cannot be read is of some other machine: only the end of its lease tells."""
+    unknown: dict[str, Any] = {"host": "an unknown machine", "place": "", "pid": 0, "started": 0.0}
+    try:
+        return {**unknown, **json.loads(holder)}
+    except (ValueError, TypeError):
+        return unknown
 
 
 def _place() -> str:

@@ -6,9 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from encamp.run.records import LEASE_SECONDS, Lease, Records
+from encamp.run.records import LEASE_SECONDS, Lease, RecordError, Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +35,11 @@ class LeaseKeeper:
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._records.release(self._lease)
+        try:
+            self._records.release(self._lease)
+        except RecordError as error:
+            # It runs out by itself.
+            _LOG.warning("the lease could not be given back: %s", error.what)
 
     def _keep(self) -> None:
         while not self._stop.wait(LEASE_SECONDS / 3):
@@ -45,5 +47,5 @@ class LeaseKeeper:
                 if not self._records.renew(self._lease):
                     self._lost()
                     return
-            except SQLAlchemyError as error:
-                _LOG.warning("the lease could not be renewed: %s", type(error).__name__)
+            except RecordError as error:
+                _LOG.warning("the lease could not be renewed: %s", error.what)

@@ -6,11 +6,9 @@ so that a driver that lost its lease without noticing cannot write any more. Val
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, insert, select, update
@@ -18,59 +16,40 @@ from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder
-from encamp.run.states import FOLLOWING, Outcome, State
+from encamp.run.journal import (
+    CANCEL,
+    CancelRequest,
+    Entry,
+    RunRecord,
+    digest,
+    entry_of,
+    first_request,
+    fold,
+    last_state,
+    time_of,
+)
+from encamp.run.states import FOLLOWING, State
 from encamp.run.tables import JOBS, JOURNAL, LEASES, open_database
+from encamp.run.transactions import RecordError, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
+__all__ = [
+    "LEASE_SECONDS",
+    "CancelRequest",
+    "Entry",
+    "Hold",
+    "Lease",
+    "LeaseLostError",
+    "RecordError",
+    "Records",
+    "RunRecord",
+]
+
 LEASE_SECONDS = 60.0
-_CANCEL = "cancel"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a job's journal."""
-
-    at: datetime
-    kind: str
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class CancelRequest:
-    """Somebody wants a job cancelled: when it was first asked for, and by whom."""
-
-    at: datetime
-    by: str
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """A job as its journal tells it.
-
-    Attributes:
-        intent: what was to be created, under which labels, where, until when; None where it was adopted without.
-        times: when each state began.
-        outcome: how the training ended, known before tear-down begins.
-        torn_down: whether it was proven that nothing is left.
-        cancel: the first request to cancel it, None where nobody asked.
-        damaged: journal entries that could not be read and were left out.
-    """
-
-    job_id: str
-    name: str
-    created: datetime
-    state: State
-    times: dict[State, datetime] = field(default_factory=dict)
-    intent: dict[str, Any] | None = None
-    outcome: Outcome | None = None
-    receipt: dict[str, Any] | None = None
-    torn_down: bool = False
-    cancel: CancelRequest | None = None
-    entries: tuple[Entry, ...] = ()
-    damaged: int = 0
 
 
 class LeaseLostError(EngineError):
@@ -107,14 +86,18 @@ class Lease:
 class Records:
     """The journal of all jobs.
 
+    Leases are judged by one clock: a PostgreSQL server's own, else that of the machine that asks. Machines that share
+    another kind of database must agree about the time to within two thirds of ``LEASE_SECONDS``, since a driver renews
+    its lease after one third. Where they do not, or where a driver was stopped for longer than its lease, the fence
+    decides: whoever took the job over raised it, and nobody else can write any more.
+
     Args:
         database: with the record's tables.
         clock: seconds since the epoch.
     """
 
     def __init__(self, database: Engine, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._clock = clock
+        self._transactions = Transactions(database, clock)
 
     @classmethod
     def open(cls, url: str | None, folder: Path) -> Records:
@@ -123,7 +106,7 @@ class Records:
 
     def close(self) -> None:
         """Close every connection."""
-        self._database.dispose()
+        self._transactions.close()
 
     def begin(self, job_id: str, name: str, intent: dict[str, Any]) -> Lease:
         """Write down what will be created, before anything is, and hold the job.
@@ -131,53 +114,56 @@ class Records:
         Raises:
             UsageError: the id was used before; says what became of that job.
         """
-        now = self._clock()
+
+        def begun(connection: Connection) -> Lease:
+            self._enter(connection, job_id, name, intent)
+            return self._hold(connection, job_id)
+
         try:
-            with self._database.begin() as connection:
-                connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=now))
-                lease = self._hold(connection, job_id, now)
-                self._append(connection, job_id, "intent", intent)
-                self._append(connection, job_id, "state", {"state": str(State.QUEUED)})
+            return self._transactions.write(begun)
         except IntegrityError as error:
             raise self._used(job_id, name) from error
-        return lease
 
     def adopt(self, job_id: str, name: str, intent: dict[str, Any]) -> Lease:
         """Hold a job that may have been started without a record (plain ``pulumi up``).
 
         Raises:
-            UsageError: a living driver holds it.
+            UsageError: a living driver holds it, or another job has its cloud name.
         """
-        with self._database.begin() as connection:
-            now = self._clock()
+
+        def adopted(connection: Connection) -> Lease:
             if connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id)).first() is None:
-                connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=now))
-                self._append(connection, job_id, "intent", intent)
-                self._append(connection, job_id, "state", {"state": str(State.QUEUED)})
-            return self._hold(connection, job_id, now)
+                self._enter(connection, job_id, name, intent)
+            return self._hold(connection, job_id)
+
+        try:
+            try:
+                return self._transactions.write(adopted)
+            except IntegrityError:
+                # Somebody else entered it in the meantime; now it is there.
+                return self._transactions.write(adopted)
+        except IntegrityError as error:
+            raise self._used(job_id, name) from error
 
     def renew(self, lease: Lease) -> bool:
         """Hold on for another while; False when another driver has taken the job."""
-        with self._database.begin() as connection:
-            changed = connection.execute(
-                update(LEASES)
-                .where(LEASES.c.job_id == lease.job_id, LEASES.c.fence == lease.fence)
-                .values(expires=self._clock() + LEASE_SECONDS)
-            )
-            return changed.rowcount == 1
+
+        def renewed(connection: Connection) -> bool:
+            expires = self._transactions.now(connection) + LEASE_SECONDS
+            return connection.execute(update(LEASES).where(*_is(lease)).values(expires=expires)).rowcount == 1
+
+        return self._transactions.write(renewed)
 
     def release(self, lease: Lease) -> None:
         """Let go; another driver may take the job at once."""
-        with self._database.begin() as connection:
-            connection.execute(
-                update(LEASES).where(LEASES.c.job_id == lease.job_id, LEASES.c.fence == lease.fence).values(expires=0.0)
-            )
+        self._transactions.write(
+            lambda connection: connection.execute(update(LEASES).where(*_is(lease)).values(expires=0.0))
+        )
 
     def holds(self, lease: Lease) -> bool:
         """Whether nobody has taken the job since; unlike ``renew`` it writes nothing, so it may be asked often."""
-        with self._database.connect() as connection:
-            row = connection.execute(select(LEASES.c.fence).where(LEASES.c.job_id == lease.job_id)).first()
-        return row is not None and row.fence == lease.fence
+        asked = select(LEASES.c.fence).where(*_is(lease))
+        return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
     def append(self, lease: Lease, kind: str, data: dict[str, Any]) -> None:
         """Add an entry.
@@ -185,17 +171,26 @@ class Records:
         Raises:
             LeaseLostError: another driver has the job, and this one must stop.
         """
-        with self._database.begin() as connection:
-            row = connection.execute(select(LEASES.c.fence).where(LEASES.c.job_id == lease.job_id)).first()
-            if row is None or row.fence != lease.fence:
-                raise LeaseLostError(lease.job_id)
+
+        def appended(connection: Connection) -> None:
+            _fence(connection, lease)
             self._append(connection, lease.job_id, kind, data)
 
+        self._transactions.write(appended)
+
     def move(self, lease: Lease, state: State) -> None:
-        """Enter a state; one that cannot follow the present one is left out, so that an ended job stays ended."""
-        record = self.record(lease.job_id)
-        if record is not None and state in FOLLOWING[record.state]:
-            self.append(lease, "state", {"state": str(state)})
+        """Enter a state; one that cannot follow the present one is left out, so that an ended job stays ended.
+
+        Raises:
+            LeaseLostError: another driver has the job, and this one must stop.
+        """
+
+        def moved(connection: Connection) -> None:
+            _fence(connection, lease)
+            if state in FOLLOWING[last_state(_entries(connection, lease.job_id, "state"))]:
+                self._append(connection, lease.job_id, "state", {"state": str(state)})
+
+        self._transactions.write(moved)
 
     def request_cancel(self, job_id: str, by: str) -> datetime:
         """Write down that ``by`` wants a job cancelled. Needs no lease: who holds the job looks for it.
@@ -205,86 +200,103 @@ class Records:
         Raises:
             UsageError: the id was never used.
         """
-        with self._database.begin() as connection:
-            if connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id)).first() is None:
+
+        def requested(connection: Connection) -> datetime:
+            job = select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()
+            if connection.execute(job).first() is None:
                 raise UsageError("no such job in the record", where=job_id, hint="`encamp list` names every job")
-            if _first_request(connection, job_id) is None:
-                self._append(connection, job_id, _CANCEL, {"by": by})
-            # Of two that came at once both are written, and the journal's order decides.
-            first = _first_request(connection, job_id)
-        return first.at if first is not None else _time(self._clock())
+            first = first_request(_entries(connection, job_id, CANCEL))
+            return first.at if first is not None else self._append(connection, job_id, CANCEL, {"by": by})
+
+        return self._transactions.write(requested)
 
     def cancel_requested(self, job_id: str) -> CancelRequest | None:
         """The first request to cancel a job, None where nobody asked. One short query: made to be asked often."""
-        with self._database.connect() as connection:
-            return _first_request(connection, job_id)
+        return self._transactions.read(lambda connection: first_request(_entries(connection, job_id, CANCEL)))
 
     def record(self, job_id: str) -> RunRecord | None:
         """A job's record, or None where the id was never used."""
-        with self._database.connect() as connection:
-            row = connection.execute(select(JOBS).where(JOBS.c.job_id == job_id)).first()
-            if row is None:
-                return None
-            lines = connection.execute(
-                select(JOURNAL).where(JOURNAL.c.job_id == job_id).order_by(JOURNAL.c.sequence)
-            ).all()
-        entries = [_entry(line.at, line.kind, line.data, line.digest) for line in lines]
-        whole = tuple(entry for entry in entries if entry is not None)
-        return _fold(row.job_id, row.name, _time(row.created), whole, len(entries) - len(whole))
+        found = self._records(job_id)
+        return found[0] if found else None
 
     def records(self) -> list[RunRecord]:
-        """Every job's record, oldest first."""
-        with self._database.connect() as connection:
-            ids = connection.execute(select(JOBS.c.job_id).order_by(JOBS.c.created)).scalars().all()
-        return [record for record in map(self.record, ids) if record is not None]
+        """Every job's record, oldest first; two queries however many there are."""
+        return self._records(None)
+
+    def _records(self, job_id: str | None) -> list[RunRecord]:
+        jobs = select(JOBS).order_by(JOBS.c.created, JOBS.c.job_id)
+        lines = select(JOURNAL).order_by(JOURNAL.c.sequence)
+        if job_id is not None:
+            jobs, lines = jobs.where(JOBS.c.job_id == job_id), lines.where(JOURNAL.c.job_id == job_id)
+
+        def found(connection: Connection) -> list[RunRecord]:
+            rows = connection.execute(jobs).all()
+            entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
+            for line in connection.execute(lines):
+                if line.job_id in entries:
+                    entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
+            return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
+
+        return self._transactions.read(found)
 
     def holder_of(self, job_id: str) -> str | None:
         """Who drives a job now and since when, in words, or None."""
-        with self._database.connect() as connection:
-            row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id)).first()
-        if row is None or not holder.alive(row.holder, row.expires, self._clock()):
-            return None
-        return f"{holder.words(row.holder)} since {_time(row.since):%Y-%m-%d %H:%M:%S} UTC"
+        return self._holders(job_id).get(job_id)
+
+    def holders(self) -> dict[str, str]:
+        """Who drives which job now and since when, in words; jobs that nobody drives are left out."""
+        return self._holders(None)
+
+    def _holders(self, job_id: str | None) -> dict[str, str]:
+        asked = select(LEASES) if job_id is None else select(LEASES).where(LEASES.c.job_id == job_id)
+
+        def found(connection: Connection) -> dict[str, str]:
+            now = self._transactions.now(connection)
+            rows = [row for row in connection.execute(asked) if holder.alive(row.holder, row.expires, now)]
+            return {row.job_id: _since(row) for row in rows}
+
+        return self._transactions.read(found)
 
     def last_hold(self, job_id: str) -> Hold | None:
         """Who held a job last, None where nobody ever did."""
-        with self._database.connect() as connection:
-            row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id)).first()
+        asked = select(LEASES).where(LEASES.c.job_id == job_id)
+        row = self._transactions.read(lambda connection: connection.execute(asked).first())
         if row is None:
             return None
-        who = json.loads(row.holder)
-        return Hold(str(who["host"]), str(who["place"]), float(row.expires))
+        host, place = holder.host_and_place(row.holder)
+        return Hold(host, place, float(row.expires))
 
-    def _hold(self, connection: Connection, job_id: str, now: float) -> Lease:
-        row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id)).first()
+    def _enter(self, connection: Connection, job_id: str, name: str, intent: dict[str, Any]) -> None:
+        connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=self._transactions.now(connection)))
+        self._append(connection, job_id, "intent", intent)
+        self._append(connection, job_id, "state", {"state": str(State.QUEUED)})
+
+    def _hold(self, connection: Connection, job_id: str) -> Lease:
+        now = self._transactions.now(connection)
+        row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id).with_for_update()).first()
         me = holder.myself()
+        times = {"holder": me, "since": now, "expires": now + LEASE_SECONDS}
         if row is None:
-            connection.execute(
-                insert(LEASES).values(job_id=job_id, holder=me, fence=1, since=now, expires=now + LEASE_SECONDS)
-            )
+            connection.execute(insert(LEASES).values(job_id=job_id, fence=1, **times))
             return Lease(job_id, me, 1)
-        changed = 0
-        if not holder.alive(row.holder, row.expires, now):
-            # Whoever else came in between has raised the fence, and then no row matches.
-            changed = connection.execute(
-                update(LEASES)
-                .where(LEASES.c.job_id == job_id, LEASES.c.fence == row.fence)
-                .values(holder=me, fence=row.fence + 1, since=now, expires=now + LEASE_SECONDS)
-            ).rowcount
-        if not changed:
+        if holder.alive(row.holder, row.expires, now):
             raise UsageError(
-                f"{holder.words(row.holder)} holds this job since {_time(row.since):%Y-%m-%d %H:%M:%S} UTC",
+                f"{holder.words(row.holder)} holds this job since {time_of(row.since):%Y-%m-%d %H:%M:%S} UTC",
                 where=job_id,
                 hint="wait for that driver, or end it first",
             )
-        return Lease(job_id, me, row.fence + 1)
+        lease = Lease(job_id, me, row.fence + 1)
+        connection.execute(update(LEASES).where(LEASES.c.job_id == job_id).values(fence=lease.fence, **times))
+        return lease
 
-    def _append(self, connection: Connection, job_id: str, kind: str, data: dict[str, Any]) -> None:
-        at = self._clock()
+    def _append(self, connection: Connection, job_id: str, kind: str, data: dict[str, Any]) -> datetime:
+        at = self._transactions.now(connection)
+        # ASCII only: whatever a trainer or a tool said, every database and encoding takes it.
         text = json.dumps(data, sort_keys=True)
         connection.execute(
-            insert(JOURNAL).values(job_id=job_id, at=at, kind=kind, data=text, digest=_digest(kind, text))
+            insert(JOURNAL).values(job_id=job_id, at=at, kind=kind, data=text, digest=digest(kind, text))
         )
+        return time_of(at)
 
     def _used(self, job_id: str, name: str) -> UsageError:
         record = self.record(job_id)
@@ -310,48 +322,23 @@ class Records:
         )
 
 
-def _first_request(connection: Connection, job_id: str) -> CancelRequest | None:
+def _is(lease: Lease) -> tuple[Any, Any]:
+    """The row of a lease that nobody has taken since."""
+    return LEASES.c.job_id == lease.job_id, LEASES.c.fence == lease.fence
+
+
+def _fence(connection: Connection, lease: Lease) -> None:
+    """Hold the lease's row until the end of the transaction: nobody takes the job between the look and the writing."""
+    if connection.execute(select(LEASES.c.fence).where(*_is(lease)).with_for_update()).first() is None:
+        raise LeaseLostError(lease.job_id)
+
+
+def _entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | None]:
     lines = connection.execute(
-        select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == _CANCEL).order_by(JOURNAL.c.sequence)
+        select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == kind).order_by(JOURNAL.c.sequence)
     )
-    entries = (_entry(line.at, line.kind, line.data, line.digest) for line in lines)
-    return next((_request(entry) for entry in entries if entry is not None), None)
+    return [entry_of(line.at, line.kind, line.data, line.digest) for line in lines]
 
 
-def _request(entry: Entry) -> CancelRequest:
-    return CancelRequest(entry.at, str(entry.data.get("by", "")))
-
-
-def _digest(kind: str, text: str) -> str:
-    return hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest()
-
-
-def _entry(at: float, kind: str, text: str, digest: str) -> Entry | None:
-    if _digest(kind, text) != digest:
-        return None
-    return Entry(_time(at), kind, json.loads(text))
-
-
-def _fold(job_id: str, name: str, created: datetime, entries: tuple[Entry, ...], damaged: int) -> RunRecord:
-    latest = {entry.kind: entry.data for entry in entries}
-    times = {State(entry.data["state"]): entry.at for entry in entries if entry.kind == "state"}
-    state = State(latest["state"]["state"]) if "state" in latest else State.QUEUED
-    outcome = Outcome.from_json(latest["outcome"]) if "outcome" in latest else None
-    return RunRecord(
-        job_id=job_id,
-        name=name,
-        created=created,
-        state=state,
-        times=times,
-        intent=latest.get("intent"),
-        outcome=outcome,
-        receipt=latest.get("receipt"),
-        torn_down="gone" in latest,
-        cancel=next((_request(entry) for entry in entries if entry.kind == _CANCEL), None),
-        entries=entries,
-        damaged=damaged,
-    )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+def _since(row: Any) -> str:
+    return f"{holder.words(row.holder)} since {time_of(row.since):%Y-%m-%d %H:%M:%S} UTC"

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, Engine, Float, Integer, MetaData, String, Table, Text, create_engine, event
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+)
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from encamp.errors import EngineError, UsageError
+from encamp.run.salvage import mend
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_LOG = logging.getLogger(__name__)
 METADATA = MetaData()
 
 #: One row for each job id that was ever used: ids are unique for ever.
@@ -52,56 +68,119 @@ LEASES = Table(
 )
 
 
+#: Execution option of a connection that is about to write; see ``_begun``.
+WRITES = "encamp_writes"
+
+
 def open_database(url: str | None, folder: Path) -> Engine:
     """The record's database, its tables made where they are missing.
 
-    ``url`` is an SQLAlchemy URL; None means a file of its own in ``folder``, readable by its owner only.
+    ``url`` is an SQLAlchemy URL; None means a file of its own in ``folder``, readable by its owner only. That file is
+    mended where it was cut off (see ``salvage``).
 
     Raises:
-        UsageError: the URL is none.
+        UsageError: the URL is none, or its driver is not installed.
         EngineError: the database cannot be opened.
     """
-    if url is None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = folder / "records.sqlite3"
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        url = f"sqlite:///{path}"
-    try:
-        engine = create_engine(make_url(url))
-    except (ArgumentError, SQLAlchemyError, ImportError) as error:
-        raise UsageError(
-            "ENCAMP_RECORD_URL is no usable database URL", hint="such as sqlite:////path/records"
-        ) from error
+    engine = _engine(url) if url is not None else create_engine(f"sqlite:///{_own_file(folder)}")
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _durable)
+        event.listen(engine, "begin", _begun)
     try:
         _make_tables(engine)
     except SQLAlchemyError as error:
+        cause = type(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error).__name__
         raise EngineError(
-            f"the job records cannot be opened: {type(error).__name__}",
-            where=engine.url.render_as_string(hide_password=True),
+            f"the job records cannot be opened: {cause}",
+            where=shown(engine),
             hint="check the path or the server that ENCAMP_RECORD_URL names",
         ) from error
     return engine
 
 
+def shown(engine: Engine) -> str:
+    """A database's URL for messages: without its password, and without options, which may hold one too."""
+    return engine.url.set(query={}).render_as_string(hide_password=True)
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        # A server may have closed a connection that was not used for a while.
+        return create_engine(parsed, pool_pre_ping=True)
+    except ImportError as error:
+        raise UsageError(
+            f"ENCAMP_RECORD_URL needs a driver that is not installed: {error.name}",
+            hint="for PostgreSQL, `pip install encamp[postgres]` and a URL that begins with postgresql+psycopg://",
+        ) from error
+    except (SQLAlchemyError, ValueError, TypeError) as error:
+        # The URL itself may hold a password: neither it nor what the parser says of it is shown.
+        raise UsageError(
+            "ENCAMP_RECORD_URL is no usable database URL", hint="such as sqlite:////path/records"
+        ) from error
+
+
+def _own_file(folder: Path) -> Path:
+    path = folder / "records.sqlite3"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        aside = mend(path, _make_file)
+    except OSError as error:
+        raise EngineError(
+            f"the job records cannot be opened: {error.strerror}",
+            where=str(path),
+            hint="ENCAMP_RECORD_URL names another place",
+        ) from error
+    if aside is not None:
+        _LOG.warning("the job records were cut off; what could be read is kept, and the damaged file is %s", aside)
+    return path
+
+
+def _make_file(path: Path) -> None:
+    engine = create_engine(f"sqlite:///{path}")
+    try:
+        _make_tables(engine)
+    finally:
+        engine.dispose()
+
+
 def _make_tables(engine: Engine) -> None:
     """Make what is missing; another driver may be doing the same."""
-    with engine.begin() as connection:
-        for table in METADATA.sorted_tables:
-            connection.execute(CreateTable(table, if_not_exists=True))
-            for index in table.indexes:
-                connection.execute(CreateIndex(index, if_not_exists=True))
+    wanted = set(METADATA.tables)
+    if engine.dialect.name != "sqlite" and wanted <= set(inspect(engine).get_table_names()):
+        return
+    try:
+        with engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+            for table in METADATA.sorted_tables:
+                connection.execute(CreateTable(table, if_not_exists=True))
+                for index in table.indexes:
+                    connection.execute(CreateIndex(index, if_not_exists=True))
+    except (IntegrityError, ProgrammingError):
+        # PostgreSQL lets two make the same table at once, and one of them fails for a name in its catalog.
+        if not wanted <= set(inspect(engine).get_table_names()):
+            raise
 
 
 def _durable(connection: Any, record: Any) -> None:
     """Several drivers may write at once, and what is written survives a power cut."""
     del record
+    # Transactions begin where SQLAlchemy says so, not where the module guesses.
+    connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout=30000")
     _write_ahead(cursor)
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+def _begun(connection: Connection) -> None:
+    """Begin a transaction that writes as one: one that reads first and writes then is refused at once.
+
+    Source: sqlite.org/rescode.html, SQLITE_BUSY_SNAPSHOT.
+    """
+    writes = connection.get_execution_options().get(WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _write_ahead(cursor: Any) -> None:

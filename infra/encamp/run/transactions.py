@@ -1,0 +1,105 @@
+"""Reading and writing the record: whole transactions, tried again where a server was away for a moment.
+
+Nothing of a database URL gets into a message but its form with the password hidden.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from encamp.errors import EngineError
+from encamp.run.tables import WRITES, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+#: Pauses before another try where a server's connection broke: a fail-over takes about so long.
+_PAUSES_SECONDS = (0.2, 1.0, 3.0, 6.0)
+
+
+class RecordError(EngineError):
+    """The record of jobs cannot be read or written."""
+
+    def __init__(self, database: Engine, error: SQLAlchemyError) -> None:
+        cause = type(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error).__name__
+        super().__init__(
+            f"the job records cannot be used: {cause}",
+            where=shown(database),
+            hint="check the file or the server; a file that was cut off is mended when a command opens it anew",
+        )
+
+
+class Transactions:
+    """The transactions of one database.
+
+    Args:
+        clock: seconds since the epoch; a database server's own clock is used in its place where there is one.
+    """
+
+    def __init__(self, database: Engine, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+        self._served = database.dialect.name == "postgresql" and clock is time.time
+
+    def read(self, work: Callable[[Connection], _T]) -> _T:
+        """What ``work`` reads.
+
+        Raises:
+            RecordError: the database cannot be read.
+        """
+        return self._tried(lambda: self._read(work))
+
+    def write(self, work: Callable[[Connection], _T]) -> _T:
+        """Do all of ``work`` or nothing; it is done again where a server's connection broke.
+
+        Raises:
+            IntegrityError: something is there already.
+            RecordError: the database cannot be written.
+        """
+        return self._tried(lambda: self._write(work))
+
+    def now(self, connection: Connection) -> float:
+        """Seconds since the epoch: by the server's clock where one serves all machines, else by this machine's."""
+        if not self._served:
+            return self._clock()
+        return float(connection.execute(text("select extract(epoch from clock_timestamp())")).scalar_one())
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._database.dispose()
+
+    def _read(self, work: Callable[[Connection], _T]) -> _T:
+        with self._database.connect() as connection:
+            return work(connection)
+
+    def _write(self, work: Callable[[Connection], _T]) -> _T:
+        with self._database.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+            return work(connection)
+
+    def _tried(self, work: Callable[[], _T]) -> _T:
+        for pause in _PAUSES_SECONDS:
+            try:
+                return work()
+            except IntegrityError:
+                raise
+            except SQLAlchemyError as error:
+                if not (isinstance(error, DBAPIError) and self._away(error)):
+                    raise RecordError(self._database, error) from error
+                time.sleep(pause)
+        try:
+            return work()
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise RecordError(self._database, error) from error
+
+    def _away(self, error: DBAPIError) -> bool:
+        """Whether a server may be back in a moment; a file is not, and waits for its writers by itself."""
+        return self._database.dialect.name != "sqlite" and (
+            error.connection_invalidated or type(error).__name__ == "OperationalError"
+        )
