@@ -318,8 +318,23 @@ def test_a_kill_without_a_lack_of_memory_is_tried_again(job: Job) -> None:
 
 
 def test_a_replica_that_may_not_start_after_the_deadline_is_a_cancellation(job: Job) -> None:
-    job.pod("master", _ended(124, message=_said("DeadlinePassed")), conditions=DISRUPTED, phase="Failed")
+    """Its pod may be forgotten by then, as its machine is gone; the Job says it."""
+    labels = {"jobset.sigs.k8s.io/jobset-name": "j"}
+    said = "Container replica for pod n/j-master-0-0-x failed with exit code 124 matching FailJob rule at index 0"
+    condition = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": said}
+    job.kubernetes.put("jobs", "j-master-0", labels, status={"conditions": [condition]})
     job.end("Failed")
     outcome = _look(job)
     assert outcome is not None
     assert (outcome.state, "deadline" in outcome.message) == (State.CANCELLED, True)
+
+
+def test_what_kubernetes_said_of_a_pod_that_is_forgotten_is_the_reason(job: Job) -> None:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "j"}
+    said = "Container replica for pod n/j-worker-0-0-x failed with exit code 3 matching FailJob rule at index 2"
+    condition = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": said}
+    job.kubernetes.put("jobs", "j-worker-0", labels, status={"conditions": [condition]})
+    job.end("Failed", "jobset failed due to one or more job failures")
+    outcome = _look(job)
+    assert outcome is not None
+    assert (outcome.state, outcome.message) == (State.FAILED, f"the job failed: {said}")

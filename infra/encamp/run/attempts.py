@@ -62,10 +62,6 @@ class Attempts:
         """A replica that ran out of memory by its own doing: it would again, however often it is restarted."""
         return next((one for one in self.seen.values() if one.out_of_memory and not one.excused), None)
 
-    def past_deadline(self) -> Replica | None:
-        """A replica that was not started again because the job's deadline had passed."""
-        return next((one for one in self.seen.values() if one.past_deadline), None)
-
     def deciding(self) -> Replica | None:
         """Of the replicas that failed, the one whose end ended the job's last attempt.
 

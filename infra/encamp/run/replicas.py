@@ -12,8 +12,6 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 #: How often JobSet had started the whole job again when it made a pod.
 RESTARTS_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 CONTAINER = "replica"
-#: The bootstrap's reason where the job's deadline had passed.
-_PAST_DEADLINE = "DeadlinePassed"
 _OUT_OF_MEMORY = "OOMKilled"
 
 
@@ -62,11 +60,6 @@ class Replica:
     def excused(self) -> bool:
         """Whether it was ended from outside, so that its end says nothing of the training."""
         return self.stopped or bool(self.disruption)
-
-    @property
-    def past_deadline(self) -> bool:
-        """Whether it refused to go on because the job's deadline had passed."""
-        return bool(self.termination.get("reason") == _PAST_DEADLINE)
 
     @property
     def failed(self) -> bool:

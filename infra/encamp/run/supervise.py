@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
+from encamp.plan.failure_policy import PAST_DEADLINE
 from encamp.run.attempts import Attempts, words_of
 from encamp.run.pending import waiting
 from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
@@ -34,6 +35,8 @@ _POLL_SECONDS = 1.0
 _EXPLAIN_SECONDS = 3.0
 #: With what Kubernetes says that a Job ran past its own deadline.
 _DEADLINE_REASONS = frozenset({"DeadlineExceeded"})
+#: And what it says of a replica that ended because it came after the job's deadline.
+_LATE = f"failed with exit code {PAST_DEADLINE} "
 
 
 @dataclass(frozen=True)
@@ -180,11 +183,17 @@ class Supervisor:
             return Outcome(State.SUCCEEDED)
         if terminal != "Failed":
             return None
-        if (limit := self._out_of_time()) is not None:
-            return Outcome(State.CANCELLED, f"maxRunningTime is over: the cluster ended it {limit} s after its start")
-        if (late := self._attempts.past_deadline()) is not None:
-            return Outcome(State.CANCELLED, f"its deadline had passed when {late.name} was to go on")
-        failure = self._failure(self._attempts.deciding(), message or "the JobSet failed")
+        ends = self._ends_of_jobs()
+        for reason, _, limit in ends:
+            if reason in _DEADLINE_REASONS:
+                return Outcome(
+                    State.CANCELLED, f"maxRunningTime is over: the cluster ended it {limit} s after its start"
+                )
+        if any(_LATE in said for _, said, _ in ends):
+            return Outcome(State.CANCELLED, "its deadline had passed when a replica was to go on on another machine")
+        # Pods whose machines are gone are forgotten within minutes; what Kubernetes said of them stays.
+        said = next((said for _, said, _ in ends if said), "") or message or "the JobSet failed"
+        failure = self._failure(self._attempts.deciding(), said)
         tried = int(job_set.get("status", {}).get("restarts") or 0)
         more = (
             f" The whole job had been started again {tried} times before." if tried and tried == _most(job_set) else ""
@@ -203,14 +212,15 @@ class Supervisor:
         failure = self._failure(starved, "it ran out of memory")
         return Outcome(State.FAILED, _message(failure), failure)
 
-    def _out_of_time(self) -> int | None:
-        """The cluster's own deadline in seconds, if Kubernetes itself ended the job at it."""
+    def _ends_of_jobs(self) -> list[tuple[str, str, int]]:
+        """Of each Job of the JobSet that Kubernetes failed: the reason, the message and its own deadline in seconds."""
         jobs = self._cluster.list("jobs", self._namespace, f"{JOBSET_LABEL}={self._job_set}")
-        for job in jobs:
-            for one in job.get("status", {}).get("conditions") or []:
-                if one.get("type") == "Failed" and one.get("reason") in _DEADLINE_REASONS:
-                    return int(job.get("spec", {}).get("activeDeadlineSeconds") or 0)
-        return None
+        return [
+            (one.get("reason", ""), one.get("message", ""), int(job.get("spec", {}).get("activeDeadlineSeconds") or 0))
+            for job in jobs
+            for one in job.get("status", {}).get("conditions") or []
+            if one.get("type") == "Failed"
+        ]
 
     def _failure(self, first: Replica | None, message: str) -> ReplicaFailure:
         """What people are told of the replica that failed."""
