@@ -71,7 +71,7 @@ def arguments() -> argparse.Namespace:
     """The options that the job file passes on."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--job-dir", default="")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=128, help="pictures a step, over all GPUs")
     parser.add_argument("--filters", type=int, default=16)
     parser.add_argument("--learning-rate", type=float, default=0.01)
