@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError, UsageError
 from encamp.run.seal import MANIFEST
+from encamp.run.spool import read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from encamp.cloud.storage import Storage
@@ -50,11 +51,16 @@ def find_logs(job: KnownJob, storage: Storage, spool: Path) -> list[FoundLog]:
     """
     manifest = _manifest(job, storage)
     if manifest is not None:
-        return [_sealed(entry) for entry in manifest]
+        return [_sealed(entry, spool) for entry in manifest]
     names = job.intent.replicas if job.intent else ()
     if spool.is_dir() and names:
-        return [_spooled(spool, name) for name in names]
+        return spooled_logs(spool, names)
     raise _nowhere(job)
+
+
+def spooled_logs(spool: Path, names: Sequence[str]) -> list[FoundLog]:
+    """The logs of replicas as they are in a folder now."""
+    return [_spooled(spool, name) for name in names]
 
 
 def chosen(logs: list[FoundLog], replica: str) -> FoundLog:
@@ -92,7 +98,7 @@ def replica_ends(job: KnownJob, storage: Storage, spool: Path) -> list[dict[str,
     entries = _manifest(job, storage)
     if entries is None:
         names = job.intent.replicas if job.intent else ()
-        entries = [{"replica": name, **_state(spool, name)} for name in names]
+        entries = [{"replica": name, **read_state(spool, name)} for name in names]
     return [_end(entry) for entry in entries]
 
 
@@ -120,24 +126,18 @@ def _manifest(job: KnownJob, storage: Storage) -> list[dict[str, Any]] | None:
     return entries
 
 
-def _sealed(entry: dict[str, Any]) -> FoundLog:
-    return FoundLog(entry["replica"], entry if entry["object"] else None, "" if entry["complete"] else entry["reason"])
+def _sealed(entry: dict[str, Any], spool: Path) -> FoundLog:
+    """A log by the manifest; one that could not be stored may still be here."""
+    here = spool / f"{entry['replica']}.log"
+    source = entry if entry["object"] else here if here.is_file() else None
+    return FoundLog(entry["replica"], source, "" if entry["complete"] else entry["reason"])
 
 
 def _spooled(spool: Path, name: str) -> FoundLog:
     path = spool / f"{name}.log"
-    state = _state(spool, name)
+    state = read_state(spool, name)
     reason = "" if state.get("complete") else str(state.get("reason") or "no log was seen")
     return FoundLog(name, path if path.is_file() else None, reason)
-
-
-def _state(spool: Path, name: str) -> dict[str, Any]:
-    """What the driver noted of a log; nothing where it has not yet."""
-    try:
-        found = json.loads((spool / f"{name}.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _checked(entry: dict[str, Any], storage: Storage) -> Iterator[bytes]:

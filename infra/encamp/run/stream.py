@@ -45,11 +45,21 @@ class LogStreams:
     Args:
         folder: of the spool.
         show: gets a replica's name and a line of its log; whoever is slow to read gets fewer, see ``shown``.
+        follow: read until the containers end, not only what there is now.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, folder: Path, show: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        folder: Path,
+        show: Callable[[str, str], None],
+        *,
+        follow: bool = True,
+    ) -> None:
         self._cluster = cluster
         self._namespace = namespace
+        self._follows = follow
         self.folder = folder
         self._shown = ShownLines(show)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -151,7 +161,7 @@ class LogStreams:
         try:
             if stream.before is not None:
                 await stream.before.over.wait()
-            await self._follow(stream.replica, log)
+            await (self._follow if self._follows else self._take)(stream.replica, log)
         except asyncio.CancelledError:
             log.end(None, complete=False, reason="its end had not come when the logs were sealed")
         except Exception as error:
@@ -179,6 +189,17 @@ class LogStreams:
                     log.end(now, complete=not trouble, reason=trouble or "")
                     return
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _take(self, replica: Replica, log: ReplicaLog) -> None:
+        """Read what there is now; of a replica that has ended that is all."""
+        for _ in range(_ATTEMPTS_AT_END):
+            trouble = await self._read(replica, log, follow=False)
+            if not trouble:
+                break
+            await asyncio.sleep(_RETRY_SECONDS)
+        if trouble is not None:
+            whole = not trouble and replica.exit_code is not None
+            log.end(replica, complete=whole, reason=trouble or "the replica still runs")
 
     async def _read(self, replica: Replica, log: ReplicaLog, *, follow: bool) -> str | None:
         """Read what there is; returns why it may be short of something, empty when nothing is missing.

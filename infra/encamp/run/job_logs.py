@@ -1,0 +1,199 @@
+"""A job's logs for whoever asks, wherever they are at that moment, and while they grow.
+
+Once a job has ended they are in the bucket. Before that they are in its driver's files if it is of this machine, else
+the cluster gives them; a job whose driver keeps a record of its own is found by its name there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from encamp.errors import EncampError, UsageError
+from encamp.plan.names import short_name
+from encamp.run.live import LiveJob, Tails
+from encamp.run.seal import MANIFEST
+from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, spooled_logs
+from encamp.spec.job_id import is_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from encamp.cloud.storage import Storage
+    from encamp.run.catalogue import Catalogue, KnownJob
+    from encamp.run.context import Context
+    from encamp.run.records import Records
+    from encamp.run.stream import LogStreams
+
+_LOOK_SECONDS = 0.5
+#: At every such look the job itself is looked at too.
+_LOOKS = 6
+_DRAIN_SECONDS = 5.0
+
+
+class JobLogs:
+    """The logs of one job.
+
+    Args:
+        environment: name of its environment's stack; ``project`` is that environment's.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        catalogue: Catalogue,
+        records: Records,
+        storage: Storage,
+        context: Context,
+        *,
+        environment: str,
+        project: str,
+    ) -> None:
+        self._job = job_id
+        self._catalogue = catalogue
+        self._records = records
+        self._storage = storage
+        self._context = context
+        self._environment = environment
+        self._project = project
+
+    @contextmanager
+    def now(self) -> Iterator[list[FoundLog]]:
+        """All that there is at this moment.
+
+        Raises:
+            UsageError: nobody knows the job, or its logs are nowhere; says where they may be.
+            RestError: the bucket cannot be read.
+        """
+        known, unknown = self._known()
+        ended = known is not None and self._ended(known)
+        if known is not None and not ended and self._is_driven_here(known):
+            yield spooled_logs(self._spool(known), _names(known))
+            return
+        if not ended:
+            with self._live(known) as live:
+                if live is not None:
+                    with live.snapshot() as (folder, names):
+                        yield spooled_logs(folder, _names(known) or names)
+                    return
+        if known is None:
+            raise unknown
+        yield find_logs(known, self._storage, self._spool(known))
+
+    def follow(self, replica: str | None, write: Callable[[str, bytes], None]) -> list[FoundLog]:
+        """Give ``write`` each replica's lines as they come, only one's where it is named, until the job has ended.
+
+        Returns the logs as they are then, with what they lack; none where nobody here can tell.
+
+        Raises:
+            UsageError, RestError: as ``now``.
+        """
+        tails = Tails(write)
+        known, unknown = self._known()
+        if known is not None and self._is_driven_here(known):
+            known = self._follow_files(known, replica, tails)
+        if known is None or not self._ended(known):
+            with self._live(known) as live:
+                if live is not None:
+                    self._follow_pods(live, replica, tails)
+                elif known is None:
+                    raise unknown
+            known, _ = self._known()
+        if known is None:
+            return []
+        found = find_logs(known, self._storage, self._spool(known))
+        found = found if replica is None else [chosen(found, replica)]
+        for log in found:
+            tails.rest(log.replica, read_log(log, self._storage))
+        return found
+
+    def _follow_files(self, job: KnownJob, replica: str | None, tails: Tails) -> KnownJob:
+        """Until it has ended or its driver is gone; the job as it is then."""
+        for look in itertools.count(1):
+            tails.look(self._spool(job), _wanted(_names(job), replica))
+            if look % _LOOKS == 0:
+                job = self._catalogue.job(self._job)
+                if self._ended(job) or not self._is_driven_here(job):
+                    break
+            time.sleep(_LOOK_SECONDS)
+        return job
+
+    def _follow_pods(self, live: LiveJob, replica: str | None, tails: Tails) -> None:
+        with live.streams(follow=True) as streams:
+            for look in itertools.count():
+                over = look % _LOOKS == 0 and self._over(live, streams)
+                tails.look(streams.folder, _wanted(streams.logs, replica))
+                if over:
+                    return
+                time.sleep(_LOOK_SECONDS)
+
+    def _over(self, live: LiveJob, streams: LogStreams) -> bool:
+        """Begin what is new; whether nothing more is to come."""
+        try:
+            replicas = live.replicas()
+        except EncampError:
+            return False
+        streams.follow(replicas)
+        known, _ = self._known()
+        over = not replicas or (known is not None and self._ended(known))
+        if over:
+            streams.drain(_DRAIN_SECONDS)
+        return over
+
+    def _known(self) -> tuple[KnownJob | None, UsageError]:
+        """The job as the catalogue knows it, else why it does not: its driver may be elsewhere with another record."""
+        try:
+            return self._catalogue.job(self._job), UsageError("no such job", where=self._job)
+        except UsageError as error:
+            return None, error
+
+    def _ended(self, job: KnownJob) -> bool:
+        if job.receipt is not None or job.torn_down:
+            return True
+        return self._storage.stat(job.bucket, f"{job.prefix}{MANIFEST}") is not None
+
+    def _is_driven_here(self, job: KnownJob) -> bool:
+        held = self._records.last_hold(job.job_id) if job.driver is not None else None
+        return held is not None and held.host == socket.gethostname()
+
+    def _spool(self, job: KnownJob) -> Path:
+        return self._context.job_folder(job.name or job.job_id) / "logs"
+
+    @contextmanager
+    def _live(self, known: KnownJob | None) -> Iterator[LiveJob | None]:
+        """The job's pods; None where the cluster has none of it, or cannot be asked."""
+        if not is_job_id(self._job):
+            yield None
+            return
+        name = known.name if known is not None else None
+        name = name or short_name(self._project, self._environment, self._job)
+        try:
+            environment = self._context.environment(self._environment)
+            cluster = self._context.cluster(environment)
+        except EncampError:
+            yield None
+            return
+        try:
+            live = LiveJob(cluster, environment.namespace, name, self._context.job_folder(name) / "logs")
+            yield live if _is_there(live) else None
+        finally:
+            cluster.close()
+
+
+def _is_there(live: LiveJob) -> bool:
+    try:
+        return bool(live.replicas())
+    except EncampError:
+        return False
+
+
+def _names(job: KnownJob | None) -> tuple[str, ...]:
+    return job.intent.replicas if job is not None and job.intent is not None else ()
+
+
+def _wanted(replicas: Iterable[str], replica: str | None) -> list[str]:
+    return [name for name in replicas if replica in (None, name)]

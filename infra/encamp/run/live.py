@@ -1,0 +1,114 @@
+"""The logs of a job that has not ended, as its cluster gives them: for whoever is not on its driver's machine.
+
+They are read into a folder as the driver reads them into its spool, so the text is the same. What a dead driver left
+here is the beginning; nothing of it is changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
+from encamp.run.stream import LogStreams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from encamp.cloud.kubernetes import Cluster
+
+_READ_BYTES = 1024 * 1024
+_SNAPSHOT_SECONDS, _SILENT_SECONDS = 3600.0, 60.0
+
+
+class LiveJob:
+    """The pods of one job.
+
+    Args:
+        job_set: name of the JobSet.
+        spool: what a driver left on this machine, which need not be there.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, job_set: str, spool: Path) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._job_set = job_set
+        self._spool = spool
+
+    def replicas(self) -> list[Replica]:
+        """Its pods by age, none once it is gone.
+
+        Raises:
+            EngineError: the API server gives no answer.
+        """
+        pods = self._cluster.list("pods", self._namespace, f"{JOBSET_LABEL}={self._job_set}")
+        pods.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        return [replica for replica in map(read_replica, pods) if replica is not None]
+
+    @contextmanager
+    def streams(self, *, follow: bool) -> Iterator[LogStreams]:
+        """Streams into a folder of their own, which goes with them."""
+        with TemporaryDirectory(prefix="encamp-logs-") as name:
+            folder = Path(name) / "logs"
+            with suppress(FileNotFoundError):
+                shutil.copytree(self._spool, folder)
+            streams = LogStreams(self._cluster, self._namespace, folder, lambda *_: None, follow=follow)
+            try:
+                yield streams
+            finally:
+                streams.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[tuple[Path, list[str]]]:
+        """All that there is now: the folder of the logs, and the names of the replicas."""
+        with self.streams(follow=False) as streams:
+            replicas = self.replicas()
+            streams.follow(replicas)
+            streams.drain(_SILENT_SECONDS, _SNAPSHOT_SECONDS)
+            names = dict.fromkeys(replica.name for replica in sorted(replicas, key=_place))
+            yield streams.folder, list(names)
+
+
+class Tails:
+    """Logs that grow, given away as whole lines once each; every reader takes its own time.
+
+    Args:
+        write: gets a replica's name and whole lines.
+    """
+
+    def __init__(self, write: Callable[[str, bytes], None]) -> None:
+        self._write = write
+        self._positions: dict[str, int] = {}
+
+    def look(self, folder: Path, replicas: Sequence[str]) -> None:
+        """Give away what has come since."""
+        for replica in replicas:
+            with suppress(FileNotFoundError), (folder / f"{replica}.log").open("rb") as stream:
+                # A log that is read anew after a broken connection is shorter for a while, and says the same again.
+                stream.seek(self._positions.get(replica, 0))
+                while piece := stream.read(_READ_BYTES):
+                    whole = piece.rfind(b"\n") + 1
+                    if not whole and len(piece) < _READ_BYTES:
+                        break
+                    self._give(replica, piece[: whole or None])
+                    stream.seek(self._positions[replica])
+
+    def rest(self, replica: str, pieces: Iterator[bytes]) -> None:
+        """Give away what of a whole log has not been given."""
+        skip = self._positions.get(replica, 0)
+        for piece in pieces:
+            if len(piece) > skip:
+                self._give(replica, piece[skip:])
+            skip = max(0, skip - len(piece))
+
+    def _give(self, replica: str, lines: bytes) -> None:
+        self._positions[replica] = self._positions.get(replica, 0) + len(lines)
+        self._write(replica, lines)
+
+
+def _place(replica: Replica) -> tuple[bool, str, int]:
+    """The master comes first, as in a job's record."""
+    return replica.role != "master", replica.role, replica.index
