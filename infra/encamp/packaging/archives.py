@@ -16,7 +16,6 @@ from encamp.packaging.wheel import stored_zip
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENDINGS = (".whl", ".tar.gz", ".zip")
 _BROKEN = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 _WHEEL_PARTS = (5, 6)
 

@@ -6,12 +6,13 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError, UsageError
-from encamp.packaging.archives import ENDINGS, check_archive
+from encamp.packaging.archives import check_archive
 from encamp.packaging.building import build_file, built
 from encamp.packaging.cache import cached, keep
 from encamp.packaging.files import read_files
 from encamp.packaging.wheel import PACKAGE_PATH, pack
 from encamp.plan.model import LocalPackage
+from encamp.spec.rules.local_packages import ARCHIVES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +41,8 @@ def _archive(job_file: JobFile, given: str, where: str) -> LocalPackage:
     path = _inside(job_file, given, where)
     if not path.is_file():
         raise UsageError(f"there is no file {given!r} beside {job_file.source}", where=where)
-    if not path.name.endswith(ENDINGS):
-        raise PlanError(f"{path.name} ends with none of {', '.join(ENDINGS)}", where=where)
+    if not path.name.endswith(ARCHIVES):
+        raise PlanError(f"{path.name} ends with none of {', '.join(ARCHIVES)}", where=where)
     check_archive(path, where)
     return _local(path)
 

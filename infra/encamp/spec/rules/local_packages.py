@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
     from encamp.spec.rules.case import Case
 
-_ARCHIVES = (".whl", ".tar.gz", ".zip")
+#: Endings of the files that pip installs.
+ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LONGEST_SHOWN = 120
 
 
@@ -27,8 +28,8 @@ def check_local_packages(case: Case) -> None:
         if _leaves_folder(text):
             message = f"{text[:_LONGEST_SHOWN]!r} must be a file below the job file's folder"
             case.problem("E12", (*at, index), message, "such as wheels/helpers-0.1-py3-none-any.whl")
-        elif not path.name.endswith(_ARCHIVES) or path.name in _ARCHIVES:
-            message = f"{text[:_LONGEST_SHOWN]!r} must end in {', '.join(_ARCHIVES)}"
+        elif not path.name.endswith(ARCHIVES) or path.name in ARCHIVES:
+            message = f"{text[:_LONGEST_SHOWN]!r} must end in {', '.join(ARCHIVES)}"
             case.problem("E12", (*at, index), message, "build a wheel of it: python -m build --wheel")
         elif path.name in seen:
             message = f"{path.name} is also the name of {seen[path.name][:_LONGEST_SHOWN]}; packages share one folder"
