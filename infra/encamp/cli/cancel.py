@@ -81,11 +81,11 @@ def _ask(known: Looking, job: str) -> KnownJob:
 
 def _begin(known: Looking, job: KnownJob) -> int:
     """See to it that somebody cancels the job."""
-    from encamp.run.detached import DRIVER_LOG, start_adopter  # noqa: PLC0415
+    from encamp.run.detached import DRIVER_LOG, let_go, start_adopter  # noqa: PLC0415
 
     if known.records.holder_of(job.job_id) is None:
         log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
-        start_adopter(job.job_id, known.environment, log)
+        let_go(start_adopter(job.job_id, known.environment, log))
         click.echo(f"{job.job_id}: nobody drove it; a driver is started that takes it down", err=True)
     return ExitCode.OK
 

@@ -85,6 +85,7 @@ def start_driver(words: Sequence[str]) -> Started:
     with _passing_on(process), os.fdopen(reading, "rb") as pipe:
         told = pipe.read()
         if told:
+            let_go(process)
             return Started(json.loads(told)["job"], ExitCode.OK)
         code = process.wait()
     if code < 0:
@@ -102,6 +103,12 @@ def start_adopter(job_id: str, environment: str, log: Path) -> subprocess.Popen[
         return _start(words, {_LOG: str(log)}, output=descriptor, errors=descriptor)
     finally:
         os.close(descriptor)
+
+
+def let_go(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process no more: it outlives this one."""
+    if process.poll() is None:
+        process.returncode = 0
 
 
 def _start(

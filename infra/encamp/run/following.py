@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from encamp.errors import EncampError, EngineError
-from encamp.run.detached import start_adopter
+from encamp.run.detached import let_go, start_adopter
 from encamp.run.replicas import JOBSET_LABEL, read_replica
 from encamp.run.stream import LogStreams
 
@@ -80,6 +80,13 @@ class Follower:
             EngineError: whoever took the job over ended before it.
         """
         self._results = _results(self._read())
+        try:
+            return self._follow()
+        finally:
+            if self._adopter is not None:
+                let_go(self._adopter)
+
+    def _follow(self) -> RunRecord:
         while True:
             held, record = self._look()
             if not held and self._is_over(record):

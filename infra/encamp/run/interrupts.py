@@ -1,7 +1,8 @@
 """What stops a driver before its job has ended: signals, a request to cancel, the loss of its lease.
 
-The first signal cancels the job, later ones are told that tearing down goes on. SIGTERM and SIGHUP tell a detached
-driver that its machine goes down, which is no reason to end a training of days: it leaves the job to whoever adopts it.
+The first signal cancels the job, later ones are told that tearing down goes on. For a detached driver SIGHUP means
+nothing, and SIGTERM that its machine goes down, which is no reason to end a training of days: it leaves the job to
+whoever adopts it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Interrupts:
     Args:
         show: gets a line for people.
         first: called at the first signal, in the main thread, and at a stop for another reason, in its thread.
-        detached: nobody looks on: SIGTERM and SIGHUP leave the job instead of cancelling it.
+        detached: no terminal belongs to the driver: SIGTERM leaves the job instead of cancelling it.
 
     Attributes:
         cancelled: set when the driver is to stop, for whatever reason.
@@ -76,6 +77,8 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
+        if self._detached and number == signal.SIGHUP:
+            return
         if self._ending or self.reason is Stop.CANCELLED:
             self._show("tearing down goes on; it ends by itself, so that nothing is left that costs money")
         elif self._detached and number != signal.SIGINT:
