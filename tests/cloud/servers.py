@@ -162,6 +162,8 @@ class GoogleServer(Loopback):
         self.objects: dict[tuple[str, str], bytes] = {}
         self.policies: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
+        self.clusters: dict[str, dict[str, Any]] = {}
+        self.placements: dict[str, dict[str, Any]] = {}
         self.accounts: dict[str, dict[str, Any]] = {}
         self.roles: dict[str, list[str]] = {}
         self.entries: list[dict[str, Any]] = []
@@ -175,6 +177,7 @@ class GoogleServer(Loopback):
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{self.url}/storage/v1/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": f"{self.url}/container/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_IAM": f"{self.url}/iam/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{self.url}/compute/v1/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{self.url}/logging/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER": f"{self.url}/crm/",
         }
@@ -193,7 +196,10 @@ class GoogleServer(Loopback):
             (r"(GET|DELETE) /storage/v1/b/([^/]+)/o/(.+)", self._object),
             (r"(GET|DELETE) /storage/v1/b/([^/]+)", self._bucket),
             (r"(GET|DELETE) /container/v1/.+/nodePools(?:/(.+))?", self._pools),
-            (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/(.+))?", self._accounts),
+            (r"GET /container/v1/(projects/[^/]+/locations/[^/]+/clusters/[^/]+)", self._cluster),
+            (r"(GET|DELETE) /compute/v1/projects/[^/]+/regions/[^/]+/resourcePolicies(?:/(.+))?", self._placements),
+            (r"POST /iam/v1/projects/[^/]+/serviceAccounts/([^/:]+):(get|set)IamPolicy", self._account_policy),
+            (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/([^:]+))?", self._accounts),
             (r"GET /iam/v1/projects/[^/]+/roles/(.+)", self._role),
             (r"POST /logging/v2/entries:list", self._entries),
             (r"POST /crm/v1/projects/([^/:]+):(get|set)IamPolicy", self._project_policy),
@@ -320,6 +326,25 @@ class GoogleServer(Loopback):
             return 404, {"error": {"code": 404, "message": "no pool"}}
         del self.pools[name]
         return 200, {"name": "operation-1", "status": "RUNNING"}
+
+    def _cluster(self, _: Request, path: str) -> Answer:
+        if path not in self.clusters:
+            return 404, {"error": {"code": 404, "message": "no cluster"}}
+        return 200, self.clusters[path]
+
+    def _placements(self, _: Request, method: str, name: str | None) -> Answer:
+        if method == "GET":
+            return 200, {"items": list(self.placements.values())}
+        if name not in self.placements:
+            return 404, {"error": {"code": 404, "message": "no policy"}}
+        users = [pool for pool in self.pools.values() if pool.get("placementPolicy", {}).get("policyName") == name]
+        if users:
+            return 400, {"error": {"code": 400, "message": "The resource_policy is already being used"}}
+        del self.placements[name]
+        return 200, {"name": "operation-2", "status": "RUNNING"}
+
+    def _account_policy(self, request: Request, email: str, verb: str) -> Answer:
+        return self._policy(request if verb == "set" else None, f"sa/{email}")
 
     def _role(self, _: Request, name: str) -> Answer:
         if name not in self.roles:

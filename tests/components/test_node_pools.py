@@ -26,7 +26,7 @@ def registered(case: str) -> dict[str, dict[str, Any]]:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    resources: dict[str, dict[str, Any]] = json.loads(ended.stdout)
+    resources: dict[str, dict[str, Any]] = json.loads(ended.stdout)[f"golden/{case}"]
     return resources
 
 

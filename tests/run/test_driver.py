@@ -26,7 +26,7 @@ from encamp.plan.model import (
 )
 from encamp.run.context import Context
 from encamp.run.driver import JobRequest, run_job
-from encamp.run.reap import Verdict, reap
+from encamp.run.reap import Verdict, Wishes, reap
 from encamp.run.receipt import receipt_text
 from encamp.run.states import State
 
@@ -184,7 +184,7 @@ def test_a_job_that_succeeds_leaves_its_results_and_nothing_else(world: World) -
     )
     assert list(world.stacks) == ["sandbox"]
     assert not (world.folder / "own" / "jobs" / "j").exists()
-    assert [entry.kind for entry in _record(world).entries if entry.kind != "resource"] == [
+    assert [entry.kind for entry in _record(world).entries if entry.kind not in {"resource", "pods"}] == [
         "intent", "state", "state", "state", "outcome", "state", "sealed", "receipt", "gone",
     ]  # fmt: skip
 
@@ -259,11 +259,11 @@ def test_a_bucket_of_the_jobs_own_stays_with_its_results_until_its_term(world: W
     assert (result.left, receipt["left"]) == ((), ["bucket gs://own with the job's results"])
     assert receipt["results"]["jobDir"] == "gs://own/output"
     assert f"kept until   {receipt['results']['until']}" in receipt_text(receipt)
-    assert reap(world.context) == []
+    assert reap(world.context, "sandbox") == []
     in_a_week = time.time() + 7 * 86_400 + 60
-    (would,) = reap(world.context, dry_run=True, clock=lambda: in_a_week)
+    (would,) = reap(world.context, "sandbox", Wishes(dry_run=True), clock=lambda: in_a_week)
     assert (would.verdict, "own" in world.google.buckets) == (Verdict.WOULD_EXPIRE, True)
-    (finding,) = reap(world.context, clock=lambda: in_a_week)
+    (finding,) = reap(world.context, "sandbox", clock=lambda: in_a_week)
     assert (finding.job, finding.verdict) == ("job_1", Verdict.EXPIRED)
     assert list(world.google.buckets) == ["artifacts"]
     assert list(world.google.objects) == [("artifacts", "jobs/job_1/receipt.json")]
@@ -301,7 +301,7 @@ def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(
     assert "still lists bucket" in str(result.teardown_error)
     assert not _record(world).torn_down
     world.script("destroy")
-    (finding,) = reap(world.context)
+    (finding,) = reap(world.context, "sandbox")
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
     assert _record(world).outcome.failure.exit_code == 7
 
@@ -366,19 +366,19 @@ def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world
     stacks = {**world.stacks, "by-hand": mine}
     (world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
     world.trains(None)
-    (finding,) = reap(world.context)
+    (finding,) = reap(world.context, "sandbox")
     assert world.logs == []
     assert (finding.verdict, "still trains" in finding.why) == (Verdict.HELD, True)
     world.trains(0)
-    (finding,) = reap(world.context, dry_run=True)
+    (finding,) = reap(world.context, "sandbox", Wishes(dry_run=True))
     assert (finding.verdict, list(world.stacks)) == (Verdict.WOULD_END, ["sandbox", "by-hand"])
-    (finding,) = reap(world.context)
+    (finding,) = reap(world.context, "sandbox")
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
     assert world.stored("receipt.json")["outcome"]["state"] == "SUCCEEDED"
     assert _record(world).state is State.SUCCEEDED
     assert world.stored("receipt.json")["resources"][0]["created"].startswith("2026-01-01")
     assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
-    assert reap(world.context) == []
+    assert reap(world.context, "sandbox") == []
 
 
 def test_a_log_whose_node_is_gone_comes_from_cloud_logging(world: World) -> None:

@@ -3,33 +3,75 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from encamp.cli.job_input import ENVIRONMENT
 
+if TYPE_CHECKING:
+    from encamp.run.finding import Finding
+
+_SHORTEST_SECONDS = 1.0
+
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
-@click.option("--wait", is_flag=True, help="Supervise what still trains to its end.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, why, and to which resources.")
+@click.option("--wait", is_flag=True, help="Supervise what still trains, until no job is left.")
+@click.option("--watch", is_flag=True, help="Go on for ever: supervise what trains, take jobs whose drivers die.")
+@click.option(
+    "--interval", type=click.FloatRange(min=_SHORTEST_SECONDS), default=30.0, show_default=True, metavar="SECONDS",
+    help="How often --watch looks for more.",
+)  # fmt: skip
+@click.option("--job", metavar="JOB", help="Only this job, by its id or its cloud name.")
+@click.option("--quiet", is_flag=True, help="Say nothing of jobs that nothing is done to, as for cron.")
+@click.option("--remote", is_flag=True, help="Refuse a backend or a record of this machine, as where nothing is kept.")
 @ENVIRONMENT
-def command(environment: str, *, dry_run: bool, wait: bool) -> None:
+def command(
+    environment: str,
+    *,
+    dry_run: bool,
+    wait: bool,
+    watch: bool,
+    interval: float,
+    job: str | None,
+    quiet: bool,
+    remote: bool,
+) -> None:
     """Bring jobs without a living driver to their end: settle the outcome, seal the logs, take everything down.
 
-    Looks at the records, at the engine's stacks and at what the cloud lists. A job that a living driver holds, or
-    that still trains within its deadline, is left alone.
+    Looks at the records, at the engine's stacks and at what the cloud lists. A job that a living driver holds is left
+    alone; one that still trains within its limits is looked at once and left to train, or supervised on with --wait
+    and --watch. SIGTERM and Ctrl-C end the supervising, never a job.
+
+    Exit code 0: everything that was to be done is done. 2: bad input. 3: a job, a stack or a listing could not be
+    looked at. 4: something that was to be taken down may still exist.
     """
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp reap --help` needs none of it
     from encamp.cli.target import enter  # noqa: PLC0415
-    from encamp.run.reap import reap, worst  # noqa: PLC0415
+    from encamp.errors import UsageError  # noqa: PLC0415
+    from encamp.run.reap import Wishes, reap, worst  # noqa: PLC0415
+    from encamp.run.remote import require_remote  # noqa: PLC0415
 
-    enter(environment)
-    findings = reap(Lines().context(), dry_run=dry_run, wait=wait)
-    for finding in findings:
-        click.echo(f"{finding.job}: {finding.verdict}: {finding.why}")
-    if not findings:
+    if dry_run and (wait or watch):
+        raise UsageError("--dry-run does nothing, so it can neither --wait nor --watch", hint="leave one of them out")
+    spec = enter(environment)
+    if remote:
+        require_remote(spec.project)
+
+    def say(finding: Finding) -> None:
+        if not (quiet and finding.idle):
+            click.echo("\n".join(_lines(finding)))
+
+    wishes = Wishes(dry_run=dry_run, wait=wait, watch=interval if watch else None, job=job)
+    findings = reap(Lines().context(), environment, wishes, found=say)
+    if not findings and not quiet:
         click.echo("no job needs an end")
     error = worst(findings)
     if error is not None:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+
+
+def _lines(finding: Finding) -> list[str]:
+    return [f"{finding.job}: {finding.verdict}: {finding.why}", *(f"  {one}" for one in finding.resources)]

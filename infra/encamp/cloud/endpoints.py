@@ -20,14 +20,15 @@ class Service(StrEnum):
     IAM = "iam"
     RESOURCE_MANAGER = "cloudresourcemanager"
     LOGGING = "logging"
+    COMPUTE = "compute"
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:
     """Root URL of a service, without a final slash.
 
     ``CLOUDSDK_API_ENDPOINT_OVERRIDES_<SERVICE>`` goes first, for storage ``API_ENDPOINT_OVERRIDE`` second, which is
-    google-cloud-storage's own. gcloud's override of storage ends with ``/storage/v1/``, those of the others at the
-    root; both forms are understood.
+    google-cloud-storage's own. gcloud's override of storage ends with ``/storage/v1/``, that of compute with
+    ``/compute/v1/``, those of the others at the root; both forms are understood.
     """
     variables = os.environ if environ is None else environ
     override = variables.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
@@ -37,7 +38,10 @@ def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:
         return f"https://{service}.googleapis.com"
     if "://" not in override:
         override = f"http://{override}"
-    return override.rstrip("/").removesuffix("/v1").removesuffix("/storage/v1").removesuffix("/storage")
+    override = override.rstrip("/")
+    if service is Service.COMPUTE and override.endswith("/compute/v1"):
+        return override.removesuffix("/compute/v1")
+    return override.removesuffix("/v1").removesuffix("/storage/v1").removesuffix("/storage")
 
 
 def is_loopback(url: str) -> bool:

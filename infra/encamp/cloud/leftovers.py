@@ -1,9 +1,10 @@
 """What the cloud itself lists of one job, whatever records and states say, and how it is deleted.
 
 A thing belongs to a job when it carries the job's labels: the job's name, its environment and its owner, each
-compared where the thing has it. What cannot carry labels is found by what it names: a service account by its
-description, a binding by that account or by the job's Kubernetes account, which has the job's cloud name. Names alone
-prove nothing else: look-alikes of other owners are left alone.
+compared where the thing has it. What cannot carry labels is found by what it names: a service account and a placement
+policy by the description (a policy also by a name that the job's record has), a binding by that account or by the job's
+Kubernetes account, which has the job's cloud name. Names alone prove nothing else: look-alikes of other owners are left
+alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.resources import (
     Container,
     ProjectPolicy,
+    ResourcePolicies,
     ServiceAccounts,
     bindings_of,
     remove_member,
+    workload_member,
     workload_subject,
 )
 from encamp.cloud.rest import RestError
@@ -31,6 +34,12 @@ if TYPE_CHECKING:
 
 JOB_LABEL = "encamp-job"
 _NOT_FOUND = 404
+#: ``projects/P/locations/L`` has its location as the fourth word.
+_LOCATION = 3
+#: In the order in which they are best deleted: what makes others first.
+_KINDS = (
+    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "configmaps", "serviceaccounts",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class JobPlace:
         buckets: buckets that stay, in whose policies the job's account may have a binding.
         account: e-mail of an account that was made for the job, if known; looked for in policies even when the
             account itself is gone.
+        policies: names of placement policies that were made for the job, if known.
+        given_accounts: e-mails of accounts that stay, as which the job's Kubernetes account may act.
     """
 
     project: str
@@ -52,6 +63,19 @@ class JobPlace:
     namespace: str = ""
     buckets: tuple[str, ...] = ()
     account: str | None = None
+    policies: tuple[str, ...] = ()
+    given_accounts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The job's cloud name."""
+        return self.labels[JOB_LABEL]
+
+    @property
+    def region(self) -> str:
+        """The region of its cluster, empty where there is none."""
+        words = self.cluster.split("/")
+        return words[3] if len(words) > _LOCATION else ""
 
 
 @dataclass(frozen=True)
@@ -78,14 +102,25 @@ def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = N
     ``cluster`` is the API server of the job's cluster, None where it is gone, and its objects with it.
 
     Raises:
-        RestError: a listing was refused, so that nothing can be said.
+        EngineError: a listing was refused or not answered, so that nothing can be said.
     """
-    found = list(_objects(place, cluster)) if cluster is not None else []
+    return [*(objects(place, cluster) if cluster is not None else []), *resources(client, place)]
+
+
+def objects(place: JobPlace, cluster: Cluster) -> list[Leftover]:
+    """What of a job the API server lists."""
+    return list(_objects(place, cluster))
+
+
+def resources(client: GoogleClient, place: JobPlace) -> list[Leftover]:
+    """What of a job Google lists, whether or not its cluster answers."""
     accounts = list(_accounts(client, place))
     emails = {account["email"] for account in accounts} | ({place.account} if place.account else set())
-    for identity in (*sorted(emails), workload_subject(place.project, place.namespace, place.labels[JOB_LABEL])):
+    found: list[Leftover] = []
+    for identity in (*sorted(emails), workload_subject(place.project, place.namespace, place.name)):
         found += _bindings(client, place, identity)
-    found += [*_node_pools(client, place), *_buckets(client, place)]
+    found += [*_stand_ins(client, place), *_node_pools(client, place), *_policies(client, place)]
+    found += _buckets(client, place)
     for account in accounts:
         delete = partial(ServiceAccounts(client).delete, place.project, account["email"])
         found.append(Leftover("service account", account["email"], delete))
@@ -105,7 +140,7 @@ def described(description: str) -> dict[str, str]:
 
 def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
     selector = ",".join(f"{key}={value}" for key, value in sorted(place.labels.items()))
-    for kind in ("jobsets", "jobs", "pods", "services", "configmaps", "serviceaccounts"):
+    for kind in _KINDS:
         for item in cluster.list(kind, place.namespace, selector):
             metadata = item["metadata"]
             # What an owner takes with it is no leftover of its own.
@@ -125,6 +160,25 @@ def _node_pools(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
         if owned(config.get("resourceLabels"), place.labels) or owned(config.get("labels"), place.labels):
             delete = partial(container.delete_node_pool, place.cluster, pool["name"])
             yield Leftover("node pool", f"{place.cluster}/nodePools/{pool['name']}", delete)
+
+
+def _policies(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
+    found = ResourcePolicies(client)
+    for policy in found.policies(place.project, place.region) if place.region else []:
+        if policy["name"] in place.policies or owned(described(policy.get("description", "")), place.labels):
+            delete = partial(found.delete, place.project, place.region, policy["name"])
+            yield Leftover("placement policy", f"{place.region}/{policy['name']}", delete)
+
+
+def _stand_ins(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
+    """Bindings that let the job's Kubernetes account act as an account that stays."""
+    accounts = ServiceAccounts(client)
+    identity = workload_member(place.project, place.namespace, place.name)
+    for email in place.given_accounts:
+        read, write = partial(accounts.policy, place.project, email), partial(accounts.set_policy, place.project, email)
+        for binding in bindings_of(read(), identity):
+            delete = partial(remove_member, read, write, identity)
+            yield Leftover("binding", f"{email} {binding['role']} {place.name}", delete)
 
 
 def _buckets(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:

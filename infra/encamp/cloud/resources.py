@@ -1,4 +1,4 @@
-"""Node pools, service accounts and IAM bindings: what the cloud lists, and how one of them is deleted."""
+"""Node pools, placement policies, accounts and IAM bindings: what the cloud lists, and how one of them is deleted."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ class Container:
         found: list[dict[str, Any]] = self._client.json(Service.CONTAINER, "GET", path).get("clusters", [])
         return found
 
+    def cluster(self, path: str) -> dict[str, Any] | None:
+        """The cluster ``projects/P/locations/L/clusters/C``, or None where it is gone."""
+        try:
+            return self._client.json(Service.CONTAINER, "GET", f"/v1/{path}")
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
     def node_pools(self, cluster: str) -> list[dict[str, Any]]:
         """Node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
         try:
@@ -69,6 +78,46 @@ class Container:
         raise EngineError("the node pool is still there", where=f"{cluster}/nodePools/{name}", hint="run `encamp reap`")
 
 
+class ResourcePolicies:
+    """Compute Engine's resource policies: how machines that work together are placed."""
+
+    def __init__(
+        self, client: GoogleClient, *, sleep: Callable[[float], None] = time.sleep, patience: float = _BUSY_SECONDS
+    ) -> None:
+        self._client = client
+        self._sleep = sleep
+        self._patience = patience
+
+    def policies(self, project: str, region: str) -> Iterator[dict[str, Any]]:
+        """Every resource policy of a region."""
+        return self._client.pages(Service.COMPUTE, _policies(project, region), "items")
+
+    def delete(self, project: str, region: str, name: str) -> None:
+        """Delete a policy and wait until it is gone; a pool that still uses it is given time to go before.
+
+        Raises:
+            EngineError: it still exists after five minutes, or the service refuses for another reason.
+        """
+        waited = 0.0
+        while waited <= self._patience:
+            try:
+                self._client.request(Service.COMPUTE, "DELETE", f"{_policies(project, region)}/{quote(name)}")
+            except RestError as error:
+                if error.status == _NOT_FOUND:
+                    return
+                if error.status not in _BUSY:
+                    raise
+            if not any(policy["name"] == name for policy in self.policies(project, region)):
+                return
+            self._sleep(_POLL_SECONDS)
+            waited += _POLL_SECONDS
+        raise EngineError("the resource policy is still there", where=f"{region}/{name}", hint="run `encamp reap`")
+
+
+def _policies(project: str, region: str) -> str:
+    return f"/compute/v1/projects/{project}/regions/{region}/resourcePolicies"
+
+
 class ServiceAccounts:
     """Service accounts of a project."""
 
@@ -84,6 +133,21 @@ class ServiceAccounts:
         """Delete an account; none being there is success."""
         path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}"
         self._client.request(Service.IAM, "DELETE", path, accept=frozenset({_NOT_FOUND}))
+
+    def policy(self, project: str, email: str) -> dict[str, Any]:
+        """Who may act as an account; an empty policy where the account is gone."""
+        path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}:getIamPolicy"
+        try:
+            return self._client.json(Service.IAM, "POST", path, json={"options": {"requestedPolicyVersion": 3}})
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return {}
+            raise
+
+    def set_policy(self, project: str, email: str, policy: dict[str, Any]) -> None:
+        """Replace an account's policy; refused with 409 where its etag is out of date."""
+        path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}:setIamPolicy"
+        self._client.json(Service.IAM, "POST", path, json={"policy": policy})
 
 
 class ProjectPolicy:
@@ -107,6 +171,11 @@ class ProjectPolicy:
 def workload_subject(project: str, namespace: str, account: str) -> str:
     """What the federated principal of a Kubernetes account ends with; the rest names the project by its number."""
     return f"/locations/global/workloadIdentityPools/{project}.svc.id.goog/subject/ns/{namespace}/sa/{account}"
+
+
+def workload_member(project: str, namespace: str, account: str) -> str:
+    """A Kubernetes account as the e-mail in ``serviceAccount:…`` members that let it act as a Google one."""
+    return f"{project}.svc.id.goog[{namespace}/{account}]"
 
 
 def bindings_of(policy: dict[str, Any], identity: str) -> list[dict[str, Any]]:

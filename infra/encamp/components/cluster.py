@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.cloud.gke_kubeconfig import gke_kubeconfig
 from encamp.components.network import PODS_RANGE, SERVICES_RANGE
 
 if TYPE_CHECKING:
@@ -54,32 +54,5 @@ class Cluster(pulumi.ComponentResource):
         )
         self.kubeconfig: pulumi.Output[str] = pulumi.Output.all(
             self.cluster.endpoint, self.cluster.master_auth.cluster_ca_certificate
-        ).apply(lambda given: kubeconfig(plan.cluster, given[0], given[1]))
+        ).apply(lambda given: gke_kubeconfig(plan.cluster, given[0], given[1]))
         self.register_outputs({})
-
-
-def kubeconfig(cluster: str, endpoint: str, ca_certificate: str) -> str:
-    """A kubeconfig as JSON: ``endpoint`` is host or host:port, ``ca_certificate`` base64 of PEM."""
-    user = {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1beta1",
-            "command": "gke-gcloud-auth-plugin",
-            "interactiveMode": "Never",
-            "provideClusterInfo": True,
-        }
-    }
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": cluster,
-                    "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
-                }
-            ],
-            "users": [{"name": cluster, "user": user}],
-            "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
-            "current-context": cluster,
-        }
-    )

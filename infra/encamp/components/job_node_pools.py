@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from encamp.components.deadline import kept_deadline
+from encamp.components.deadline import kept_deadline, marks
 from encamp.plan.declared import pool_child_name
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ class JobNodePools(pulumi.ComponentResource):
             node_config=_node_config(pool, labels),
             network_config=profile,
             queued_provisioning=queued,
-            placement_policy=self._placement(child, plan, pool),
+            placement_policy=self._placement(child, plan, pool, labels),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("nodeConfig.resourceLabels")),
         )
 
     def _placement(
-        self, child: str, plan: JobPlan, pool: NodePoolPlan
+        self, child: str, plan: JobPlan, pool: NodePoolPlan, labels: Mapping[str, str]
     ) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
         """A TPU slice of several hosts is placed as one; a topology on a slice of one host is refused by GKE."""
         if pool.tpu_topology is None or not pool.multi_host:
@@ -81,8 +81,10 @@ class JobNodePools(pulumi.ComponentResource):
             name=pool.name,
             region=plan.cluster_region,
             project=plan.project,
+            # It carries no labels: its description is how it is found again.
+            description=marks(labels),
             workload_policy={"type": pool.workload_policy, "accelerator_topology": pool.tpu_topology},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["description"]),
         )
         # The provider wants a type beside the policy's name, and GKE wants none.
         return {"type": "", "policy_name": policy.name}

@@ -9,7 +9,9 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from encamp.components.deadline import kept_deadline
+from encamp.plan.facts import FACTS_ANNOTATION
 from encamp.plan.model import DEADLINE_LABEL
+from encamp.redaction import holds_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,8 @@ class JobWorkload(pulumi.ComponentResource):
     Args:
         after: what must stand before a replica may start.
         deadline: value of the deadline label, seconds since the epoch.
+        facts: the job's facts as JSON, which its JobSet carries.
+        secret: what the replicas are given is a secret; it is one in any case where it holds one by its form.
     """
 
     def __init__(
@@ -35,10 +39,13 @@ class JobWorkload(pulumi.ComponentResource):
         *,
         provider: k8s.Provider,
         deadline: str,
+        facts: str,
+        secret: bool = False,
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobWorkload", name, {}, opts)
+        hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"]])
         account = k8s.core.v1.ServiceAccount(
             "account",
             metadata=_with_deadline(manifests.service_account["metadata"], deadline),
@@ -48,8 +55,8 @@ class JobWorkload(pulumi.ComponentResource):
         scripts = k8s.core.v1.ConfigMap(
             "scripts",
             metadata=_with_deadline(manifests.config_map["metadata"], deadline),
-            data=manifests.config_map["data"],
-            opts=self._options(provider),
+            data=_concealed(manifests.config_map["data"], hidden),
+            opts=self._options(provider, *(("data",) if hidden else ())),
         )
         queued = [
             self._queued(template, request, provider, deadline)
@@ -59,11 +66,14 @@ class JobWorkload(pulumi.ComponentResource):
             "job-set",
             api_version=manifests.job_set["apiVersion"],
             kind=manifests.job_set["kind"],
-            metadata=_with_deadline(manifests.job_set["metadata"], deadline),
-            spec=_pods_with_deadline(manifests.job_set["spec"], deadline),
+            metadata={
+                **_with_deadline(manifests.job_set["metadata"], deadline),
+                "annotations": {FACTS_ANNOTATION: facts},
+            },
+            spec=_concealed(_pods_with_deadline(manifests.job_set["spec"], deadline), hidden),
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
             opts=pulumi.ResourceOptions.merge(
-                self._options(provider),
+                self._options(provider, *(("spec",) if hidden else ())),
                 pulumi.ResourceOptions(
                     depends_on=[account, scripts, *queued, *after],
                     ignore_changes=[
@@ -102,8 +112,13 @@ class JobWorkload(pulumi.ComponentResource):
             ),
         )
 
-    def _options(self, provider: k8s.Provider) -> pulumi.ResourceOptions:
-        return pulumi.ResourceOptions(parent=self, provider=provider, ignore_changes=kept_deadline("metadata.labels"))
+    def _options(self, provider: k8s.Provider, *secrets: str) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(
+            parent=self,
+            provider=provider,
+            ignore_changes=kept_deadline("metadata.labels"),
+            additional_secret_outputs=list(secrets),
+        )
 
 
 def _pods_with_deadline(spec: Mapping[str, Any], deadline: str) -> dict[str, Any]:
@@ -112,6 +127,10 @@ def _pods_with_deadline(spec: Mapping[str, Any], deadline: str) -> dict[str, Any
     for group in found["replicatedJobs"]:
         group["template"]["spec"]["template"]["metadata"]["labels"][DEADLINE_LABEL] = deadline
     return found
+
+
+def _concealed(value: Any, hidden: bool) -> Any:
+    return pulumi.Output.secret(value) if hidden else value
 
 
 def _with_deadline(metadata: Mapping[str, Any], deadline: str) -> Any:

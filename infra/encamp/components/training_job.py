@@ -11,10 +11,10 @@ from encamp.components.job_access import JobAccess
 from encamp.components.job_node_pools import JobNodePools
 from encamp.components.job_storage import JobStorage
 from encamp.components.job_workload import JobWorkload
-from encamp.plan.cost import prices
-from encamp.plan.identity import granted_buckets
+from encamp.plan.facts import job_facts
 from encamp.plan.manifests import render_manifests
 from encamp.plan.model import DEADLINE_LABEL
+from encamp.plan.rendering import to_json
 
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
@@ -27,6 +27,7 @@ class TrainingJob(pulumi.ComponentResource):
         cluster: name of the environment's cluster.
         kubeconfig: of the same cluster.
         deadline: seconds since the epoch after which the job's resources may be reaped.
+        secret: the job's text is a secret: the engine's state and previews hold what of it runs encrypted.
 
     Attributes:
         outputs: what the driver and the reaper read of the stack: with plain ``pulumi up`` they are the intent.
@@ -40,9 +41,12 @@ class TrainingJob(pulumi.ComponentResource):
         cluster: pulumi.Input[str],
         kubeconfig: pulumi.Input[str],
         deadline: str,
+        secret: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("encamp:components:TrainingJob", name, {}, opts)
+        facts = job_facts(plan)
+        # An input, so that the state says what is going to be made before any of it is.
+        super().__init__("encamp:components:TrainingJob", name, {"intent": to_json(facts)}, opts)
         child = pulumi.ResourceOptions(parent=self)
         labels = {**plan.labels, DEADLINE_LABEL: deadline}
         storage = JobStorage("storage", plan, labels, opts=child)
@@ -53,26 +57,14 @@ class TrainingJob(pulumi.ComponentResource):
             render_manifests(plan),
             provider=k8s.Provider("cluster", kubeconfig=kubeconfig, opts=child),
             deadline=deadline,
+            facts=to_json(facts),
+            secret=secret,
             after=[*access.bindings, *pools.pools, *storage.packages],
             opts=child,
         )
-        machines, hourly = prices(plan)
         self.outputs: dict[str, pulumi.Input[object]] = {
-            "jobId": plan.job_id,
-            "name": plan.name,
-            "namespace": plan.namespace,
-            "jobSet": plan.name,
-            "artifactsBucket": plan.storage.bucket,
-            "prefix": plan.storage.prefix,
+            **facts,
             "scratchBucket": storage.scratch.name,
-            "nodePools": [pool.name for pool in plan.node_pools],
-            "machines": dict(machines),
-            "hourly": dict(hourly),
-            "grantedBuckets": list(granted_buckets(plan)),
-            "jobDir": plan.storage.job_dir,
-            "resultsBucket": plan.storage.results_bucket,
-            "resultsDays": plan.storage.results_days,
-            "labels": dict(plan.labels),
             # As the resources carry it, so that a later preview does not show a later deadline.
             "deadline": storage.scratch.labels.apply(lambda kept: (kept or labels)[DEADLINE_LABEL]),
         }

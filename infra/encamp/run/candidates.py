@@ -1,129 +1,165 @@
-"""Jobs that may need an end: from the records, from the engine's stacks, and from what the cloud lists.
+"""Jobs of an environment that may need an end: from the records, the engine's stacks, and what the cloud lists.
 
-None of the three is trusted alone: a record may be lost, a state deleted, a create never answered.
+None of the three is trusted alone: a record may be lost, a state deleted, a create never answered. What carries another
+owner's or another environment's labels is not even looked at.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from encamp.cloud.leftovers import JOB_LABEL, described
-from encamp.cloud.resources import Container, ServiceAccounts
-from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
 from encamp.run.engine import JobEngine, StackOutputs
 from encamp.run.intent import Intent, found_intent
-from encamp.run.workspace import committed_config, committed_stacks, project_file
+from encamp.run.listing import Things, things_of_jobs
+from encamp.run.target import open_cluster
+from encamp.run.workspace import committed_config, project_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from encamp.run.context import Context
-    from encamp.run.engine import EnvironmentOutputs
     from encamp.run.records import Records, RunRecord
-
-ENVIRONMENT_LABEL = "encamp-environment"
-DEADLINE_LABEL = "encamp-deadline"
+    from encamp.run.stack_state import StackState
+    from encamp.run.target import Target
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A job without proof that it is gone.
+    """A job without proof that it is gone, or with one that the cloud contradicts.
 
     Attributes:
-        committed: its stack's config lies in the repository and stays there.
         has_stack: the engine lists its stack.
-        record: None where it was started without one.
+        record: None where it was started without one, or its record is lost.
+        state: of a stack that told of the job, None where something else did.
+        listed: what the cloud listed of it, looked for only where neither record nor stack told of it.
     """
 
     intent: Intent
-    committed: bool
     has_stack: bool
     record: RunRecord | None
+    state: StackState | None = None
+    listed: tuple[str, ...] = ()
+
+    @property
+    def committed(self) -> bool:
+        """Whether its stack's config lies in the repository and stays there."""
+        return not self.intent.folder
 
 
-@dataclass(frozen=True)
-class Stranger:
-    """Things with a job's labels that neither a record nor a stack here knows."""
+@dataclass
+class Search:
+    """Looks for jobs of one environment.
 
-    labels: dict[str, str]
-    environment: str
-    deadline: float | None
-    found: tuple[str, ...]
+    Args:
+        only: a job's id or cloud name: no other one is looked for.
 
+    Attributes:
+        troubles: what could not be looked at, by name: a stack, or the listing of a kind.
+    """
 
-def candidates(context: Context, records: Records) -> Iterator[Candidate]:
-    """Every job of the records that is not gone, and every job stack of the engine."""
-    engine = JobEngine(project_file().parent, context.show)
-    stacks = engine.stacks()
-    seen: set[str] = set()
-    for record in records.records():
-        if record.torn_down or record.intent is None:
-            continue
+    context: Context
+    records: Records
+    target: Target
+    only: str | None = None
+    troubles: list[tuple[str, EncampError]] = field(default_factory=list)
+    _recorded: list[RunRecord] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+    _stacks: set[str] = field(default_factory=set)
+
+    def run(self) -> tuple[list[Candidate], list[Things]]:
+        """Every job that may need an end, and things that do not say which job they are of.
+
+        Raises:
+            EngineError: the engine cannot be asked for its stacks.
+        """
+        self._recorded = self.records.records()
+        engine = JobEngine(project_file().parent, self.context.show)
+        found = list(self._from_records(engine))
+        if self.only is None or not found:
+            found += self._from_stacks(engine)
+        if self.only is not None and found:
+            return found, []
+        things = things_of_jobs(self.context.client, self.target, self._known, self._note)
+        found += [one for one in map(self._from_cloud, things.values()) if one is not None]
+        return found, [one for one in things.values() if one.name not in self._known and self.only is None]
+
+    def _note(self, what: str, error: EncampError) -> None:
+        self.troubles.append((what, error))
+
+    def _wanted(self, intent: Intent) -> bool:
+        return self.only is None or self.only in {intent.job_id, intent.name}
+
+    def _from_records(self, engine: JobEngine) -> Iterator[Candidate]:
+        stacks = set(engine.stacks()) if self.only is None else None
+        for record in self._recorded:
+            intent = self._intent_of(record)
+            if record.torn_down or intent is None or not self._wanted(intent):
+                continue
+            self._known.add(intent.name)
+            self._stacks.add(intent.stack)
+            yield Candidate(intent, engine.has(intent.stack) if stacks is None else intent.stack in stacks, record)
+
+    def _intent_of(self, record: RunRecord | None) -> Intent | None:
+        """What a record was to become; None where that entry is lost, or where it is of another environment."""
+        if record is None or record.intent is None:
+            return None
         intent = Intent.from_json(record.intent)
-        seen.add(intent.stack)
-        yield Candidate(intent, not intent.folder, intent.stack in stacks, record)
-    for stack in stacks:
-        if stack not in seen:
-            intent = _intent_of(context, engine, stack)
-            if intent is not None:
-                yield Candidate(intent, committed_config(stack) is not None, has_stack=True, record=None)
+        return intent if intent.environment == self.target.stack else None
 
+    def _from_stacks(self, engine: JobEngine) -> Iterator[Candidate]:
+        for stack in engine.stacks():
+            config = committed_config(stack)
+            if stack in self._stacks or (config is not None and "encamp:job" not in config):
+                continue
+            try:
+                found = self._of_stack(engine.state(stack), stack, committed=config is not None)
+            except EncampError as error:
+                self._note(f"stack {stack}", error)
+                continue
+            if found is not None and self._wanted(found.intent):
+                self._known.add(found.intent.name)
+                yield found
 
-def _intent_of(context: Context, engine: JobEngine, stack: str) -> Intent | None:
-    """The intent of a stack that no record knows, None where it is no job's or holds nothing."""
-    outputs = StackOutputs.read(engine.outputs(stack))
-    if outputs is None:
-        return None
-    environment_stack = _environment_stack(stack, outputs)
-    environment = context.environment(environment_stack)
-    cluster = context.cluster(environment)
-    try:
-        job_set = cluster.get("jobsets", outputs.namespace, outputs.job_set)
-    finally:
-        cluster.close()
-    return found_intent(outputs, job_set or {}, environment, environment_stack=environment_stack, stack=stack)
+    def _of_stack(self, state: StackState, stack: str, *, committed: bool) -> Candidate | None:
+        """The job of a stack; None where it is none's, holds nothing, or is another environment's."""
+        outputs = StackOutputs.read(state.declared()) if state.resources or state.has_pending else None
+        if outputs is None or not self.target.owns(outputs.labels):
+            return None
+        # Of an older version: its outputs do not name the replicas, its JobSet does.
+        job_set = None if outputs.replicas else self._job_set(outputs)
+        intent = self._found(outputs, stack, job_set or {}, committed=committed)
+        return Candidate(intent, has_stack=True, record=self._record_of(intent.job_id), state=state)
 
+    def _found(self, outputs: StackOutputs, stack: str, job_set: dict[str, Any], *, committed: bool) -> Intent:
+        folder = "" if committed else str(self.context.job_folder(outputs.name))
+        here = self.target
+        return found_intent(outputs, job_set, here.outputs, environment_stack=here.stack, stack=stack, folder=folder)
 
-def _environment_stack(stack: str, outputs: StackOutputs) -> str:
-    config = committed_config(stack) or {}
-    return str(config.get("encamp:environmentStack") or outputs.labels.get(ENVIRONMENT_LABEL, ""))
-
-
-def environments(context: Context) -> Iterator[tuple[str, EnvironmentOutputs]]:
-    """The committed environments that are up, by the names of their stacks."""
-    for stack in committed_stacks():
-        if "encamp:environment" not in (committed_config(stack) or {}):
-            continue
+    def _job_set(self, outputs: StackOutputs) -> dict[str, Any] | None:
+        where = self.target.outputs
+        cluster = open_cluster(self.context.client, where, where.cluster_path)
+        if cluster is None:
+            return None
         try:
-            yield stack, context.environment(stack)
-        except EncampError:
-            continue
+            return cluster.get("jobsets", outputs.namespace, outputs.job_set)
+        finally:
+            cluster.close()
 
+    def _record_of(self, job_id: str) -> RunRecord | None:
+        return next((one for one in self._recorded if one.job_id == job_id), None)
 
-def strangers(context: Context, known: set[str]) -> Iterator[Stranger]:
-    """Things of jobs that the clouds of the committed environments list, and nothing here knows."""
-    for stack, environment in environments(context):
-        found: dict[tuple[tuple[str, str], ...], list[tuple[str, float | None]]] = {}
-        for name, labels in _labelled(context, environment):
-            if labels.get(JOB_LABEL) and labels[JOB_LABEL] not in known:
-                deadline = labels.get(DEADLINE_LABEL)
-                own = {key: value for key, value in labels.items() if key.startswith("encamp-")}
-                own.pop(DEADLINE_LABEL, None)
-                entry = (name, float(deadline) if deadline and deadline.isdigit() else None)
-                found.setdefault(tuple(sorted(own.items())), []).append(entry)
-        for key, entries in found.items():
-            deadlines = [deadline for _, deadline in entries if deadline is not None]
-            names = tuple(name for name, _ in entries)
-            yield Stranger(dict(key), stack, max(deadlines) if deadlines else None, names)
-
-
-def _labelled(context: Context, environment: EnvironmentOutputs) -> Iterator[tuple[str, dict[str, str]]]:
-    for pool in Container(context.client).node_pools(environment.cluster_path):
-        config = pool.get("config", {})
-        yield f"node pool {pool['name']}", config.get("resourceLabels") or config.get("labels") or {}
-    for bucket in Storage(context.client).buckets(environment.project):
-        yield f"bucket gs://{bucket['name']}", bucket.get("labels") or {}
-    for account in ServiceAccounts(context.client).accounts(environment.project):
-        yield f"service account {account['email']}", described(account.get("description", ""))
+    def _from_cloud(self, things: Things) -> Candidate | None:
+        """A job that only the cloud tells of, where its record or its JobSet still says which one it is."""
+        record = next((one for one in self._recorded if one.name == things.name), None)
+        intent = self._intent_of(record)
+        if intent is None and things.facts is not None:
+            outputs = StackOutputs.read({**things.facts, "deadline": things.deadline or 0.0})
+            if outputs is not None and outputs.labels == things.labels:
+                intent = self._found(outputs, f"job-{outputs.name}", {}, committed=False)
+                record = record or self._record_of(intent.job_id)
+        if intent is None or not self._wanted(intent):
+            return None
+        self._known.add(things.name)
+        return Candidate(intent, has_stack=False, record=record, listed=things.found)

@@ -1,7 +1,8 @@
 """The proper end of a job, whoever brings it about: outcome, sealed logs, tear-down, receipt.
 
 The order is the promise: the outcome is on record before anything is touched, the logs are in the bucket before
-anything is destroyed, and the record says that a job is gone only after the cloud's own listing is empty.
+anything is destroyed, and the record says that a job is gone only after the cloud's own listing is empty. An ending
+that another process began is gone on with: what was counted stays counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt, node_seconds
+from encamp.run.records import LeaseLostError
 from encamp.run.recover import recover_logs
 from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs, stored_logs
@@ -84,7 +87,14 @@ def ending(
     ``cluster`` is None where that is gone, ``engine`` where the job has no stack; a committed stack outlives its job.
     """
     teardown = Teardown(
-        context.client, cluster, intent.place, context.show, engine=engine, stack=intent.stack, committed=committed
+        context.client,
+        cluster,
+        intent.place,
+        context.show,
+        engine=engine,
+        stack=intent.stack,
+        committed=committed,
+        held=partial(check_lease, records, lease),
     )
     return Ending(
         records,
@@ -96,6 +106,16 @@ def ending(
         show=context.show,
         keep_logs=keep_logs,
     )
+
+
+def check_lease(records: Records, lease: Lease) -> None:
+    """Go on only while the job is ours.
+
+    Raises:
+        LeaseLostError: it is another's.
+    """
+    if not records.holds(lease):
+        raise LeaseLostError(lease.job_id)
 
 
 class Ending:
@@ -129,7 +149,11 @@ class Ending:
         self._keep_logs = keep_logs
 
     def run(self, outcome: Outcome, replicas: Iterable[Replica], error: EncampError | None = None) -> RunResult:
-        """Seal, tear down, account. Raises nothing that is an EncampError: the result holds it."""
+        """Seal, tear down, account. What goes wrong with the job is in the result.
+
+        Raises:
+            LeaseLostError: another driver has the job; nothing is touched any more.
+        """
         self._records.append(self._lease, "outcome", outcome.to_json())
         cancelled = outcome.state is State.CANCELLED
         self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state)
@@ -143,6 +167,8 @@ class Ending:
         try:
             self._show("tearing down")
             self._teardown.run()
+        except LeaseLostError:
+            raise
         except EncampError as failure:
             trouble = failure
             left = self._named_left()
@@ -162,6 +188,8 @@ class Ending:
         self._show("stopping the replicas")
         try:
             self._teardown.stop(self._intent.name)
+        except LeaseLostError:
+            raise
         except EncampError as error:
             self._show(f"the replicas could not be stopped before tear-down: {error.what}")
 
@@ -188,6 +216,9 @@ class Ending:
         record = self._records.record(self._lease.job_id)
         if record is None:
             return None
+        # Of an ending that failed before, when there still were pods to ask.
+        known: dict[str, float] = (record.receipt or {}).get("nodeSeconds") or {}
+        seconds = {one: max(seconds.get(one, 0.0), known.get(one, 0.0)) for one in sorted({*seconds, *known})}
         steps = [ResourceStep.from_json(entry.data) for entry in record.entries if entry.kind == "resource"]
         receipt = build_receipt(
             record, steps=steps, seconds=seconds, hourly=self._intent.hourly, logs=sealed, left=left, kept=kept

@@ -1,36 +1,35 @@
 """The one way to the engine: Pulumi's Automation API, one stack a job, its CLI apart from the terminal.
 
-``destroy`` is believed only when the state lists nothing any more. A lock is cleared only when the process that holds
-it is known to be dead, and creates whose answer never came are settled with the cloud's listing before.
+``destroy`` is believed only when the state lists nothing any more. A lock is cleared only by the rule of ``locks``, and
+creates whose answer never came are settled with the cloud's listing before.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from encamp.errors import EngineError, TeardownError
 from encamp.run.events import EventLog, ResourceStep
+from encamp.run.locks import Fence, Verdict, may_clear, read_lock
+from encamp.run.stack_state import StackState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pulumi.automation import LocalWorkspace, Stack
+    from encamp.run.command import StackWorkspace, ToldStack
+    from encamp.run.stack_state import Unanswered
 
-_LOCKED_BY = re.compile(r"created by (?P<user>\S+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 _LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
 _REPLACED = "code=NotFound"
-_BASE_TYPES = frozenset({"pulumi:pulumi:Stack"})
 
 
 class NoStackError(EngineError):
@@ -88,10 +87,14 @@ class StackOutputs:
     job_dir: str | None
     results_bucket: str | None
     results_days: int | None
+    replicas: tuple[str, ...]
+    given_account: str | None
+    max_running_seconds: float | None
+    max_wait_seconds: float | None
 
     @classmethod
     def read(cls, outputs: dict[str, Any]) -> StackOutputs | None:
-        """Of a stack's outputs; None where it is no job's, or came not far enough to have any."""
+        """Of a stack's outputs, or of a job's facts with its deadline; None where that is no job's."""
         if "jobId" not in outputs or "jobSet" not in outputs:
             return None
         return cls(
@@ -110,6 +113,10 @@ class StackOutputs:
             job_dir=outputs.get("jobDir"),
             results_bucket=outputs.get("resultsBucket"),
             results_days=int(outputs["resultsDays"]) if outputs.get("resultsDays") else None,
+            replicas=tuple(outputs.get("replicas") or ()),
+            given_account=outputs.get("givenAccount"),
+            max_running_seconds=outputs.get("maxRunningSeconds"),
+            max_wait_seconds=outputs.get("maxWaitSeconds"),
         )
 
 
@@ -120,6 +127,7 @@ class JobEngine:
         folder: with the ``Pulumi.yaml``: a job's own folder, or the repository.
         show: gets a line for people for each step.
         keep: gets each step that is done.
+        fence: what this process has to show against locks of dead engines; without it only those of this machine go.
     """
 
     def __init__(
@@ -127,14 +135,16 @@ class JobEngine:
         folder: Path,
         show: Callable[[str], None],
         keep: Callable[[ResourceStep], None] | None = None,
+        fence: Fence | None = None,
     ) -> None:
         from encamp.run.command import SessionCommand  # noqa: PLC0415 - the engine's SDK is slow to import
 
         self._folder = folder
         self._show = show
         self._keep = keep
+        self._fence = fence
         self._command = SessionCommand()
-        self._workspace: LocalWorkspace | None = None
+        self._workspace: StackWorkspace | None = None
 
     def interrupt(self) -> None:
         """Ask a running command to stop after the steps in flight."""
@@ -167,6 +177,11 @@ class JobEngine:
         with suppress(_StackExistsError):
             self._run(["stack", "init", stack, "--no-select"], f"stack {stack}")
 
+    def set_secret(self, stack: str, key: str, value: str) -> None:
+        """Write a value into the stack's config that only the stack's key opens."""
+        # By stdin: everybody may read the words of a command.
+        self._run(["config", "set", "--secret", "--stack", stack, key], f"stack {stack}", value)
+
     def up(self, stack: str) -> None:
         """Create what the stack's program declares.
 
@@ -176,21 +191,22 @@ class JobEngine:
         events = EventLog(self._show, self._keep)
         self._guarded(lambda: self._stack(stack).up(on_event=events, color="never", show_secrets=False), stack, events)
 
-    def destroy(self, stack: str) -> None:
+    def destroy(self, stack: str, *, refresh: bool = False) -> None:
         """Delete everything of the stack, and prove by its state that nothing is left in it.
 
-        A lock that a dead engine left is cleared first; a living one's is waited for, a minute at most.
+        A lock that a dead engine left is cleared first; a living one's is waited for, a minute at most. With
+        ``refresh`` the state is first compared with the cloud, so that what is gone already is not asked for.
 
         Raises:
             TeardownError: something is left in the state; names it.
         """
         events = EventLog(self._show, self._keep)
         try:
-            self._destroy(stack, events)
+            self._destroy(stack, events, refresh=refresh)
         except LockedError as error:
             if not self.unlock(stack, error.lock):
                 raise
-            self._destroy(stack, events)
+            self._destroy(stack, events, refresh=refresh)
         left = self.resources(stack)
         if left:
             raise TeardownError(
@@ -199,9 +215,11 @@ class JobEngine:
                 hint="run `encamp reap`",
             )
 
-    def _destroy(self, stack: str, events: EventLog) -> None:
+    def _destroy(self, stack: str, events: EventLog, *, refresh: bool) -> None:
         self._guarded(
-            lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False), stack, events
+            lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
+            stack,
+            events,
         )
 
     def remove(self, stack: str) -> None:
@@ -219,38 +237,31 @@ class JobEngine:
 
     def resources(self, stack: str) -> list[str]:
         """Logical names of everything that the state lists, the stack itself left out."""
-        deployment = self._state(stack)
-        return [
-            resource["urn"].rpartition("::")[2]
-            for resource in deployment.get("resources") or []
-            if resource["type"] not in _BASE_TYPES and not resource["type"].startswith("pulumi:providers:")
-        ]
+        return self.state(stack).names
 
-    def created(self, stack: str) -> list[ResourceStep]:
-        """When each resource of the state was made: for a stack that another engine run brought up."""
-        return [
-            ResourceStep(
-                at=datetime.fromisoformat(resource["created"]),
-                done="created",
-                type=resource["type"],
-                name=resource["urn"].rpartition("::")[2],
-                urn=resource["urn"],
-                id=resource.get("id", ""),
-            )
-            for resource in self._state(stack).get("resources") or []
-            if resource.get("custom") and "created" in resource and not resource["type"].startswith("pulumi:")
-        ]
+    def state(self, stack: str) -> StackState:
+        """What the state lists now."""
+        return StackState.read(self._export(stack))
 
-    def forget_pending(self, stack: str) -> list[str]:
-        """Drop operations that never had an answer from the state; returns what they were about.
+    def forget_pending(self, stack: str) -> list[Unanswered]:
+        """Drop operations that never had an answer from the state; returns the creates among them.
 
         Only right when the cloud's own listing is asked afterwards for what they may have made.
         """
         exported = self._export(stack)
-        pending = (exported.get("deployment") or {}).get("pending_operations") or []
-        if not pending:
-            return []
-        exported["deployment"]["pending_operations"] = []
+        state = StackState.read(exported)
+        if state.has_pending:
+            self._import(stack, {**exported, "deployment": state.without_pending()})
+        return state.unanswered()
+
+    def forget_cluster(self, stack: str) -> None:
+        """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""
+        exported = self._export(stack)
+        state = StackState.read(exported)
+        if state.in_cluster:
+            self._import(stack, {**exported, "deployment": state.without_cluster()})
+
+    def _import(self, stack: str, exported: dict[str, Any]) -> None:
         file = self._folder / f"state-{stack}.json"
         try:
             file.touch(mode=0o600)
@@ -258,7 +269,6 @@ class JobEngine:
             self._run(["stack", "import", "--file", str(file), "--stack", stack], f"stack {stack}")
         finally:
             file.unlink(missing_ok=True)
-        return [f"{one['type']} {one['resource']['urn'].rpartition('::')[2]}" for one in pending]
 
     def environment(self, stack: str) -> EnvironmentOutputs:
         """An environment's outputs.
@@ -282,32 +292,39 @@ class JobEngine:
             namespace=outputs["namespace"],
         )
 
+    def take_lock(self, stack: str) -> bool:
+        """Take the stack's lock for a moment, a dead engine's away; False where another engine works on it."""
+        exported = self._export(stack)
+        try:
+            self._import(stack, exported)
+        except LockedError as error:
+            return self.unlock(stack, error.lock)
+        return True
+
     def unlock(self, stack: str, message: str) -> bool:
-        """Take away a lock whose holder is dead; False where a living process holds it.
+        """Take away a lock if the rule of ``locks`` lets us; False where it has to stay.
 
-        ``message`` is what the engine said of the lock. It names the holder's host and process; a holder on another
-        machine cannot be judged from here and counts as living.
+        ``message`` is what the engine said of the lock.
         """
-        holder = _LOCKED_BY.search(message)
-        if holder is None or holder["host"] != socket.gethostname():
+        lock = read_lock(message)
+        if lock is None:
             return False
-        for _ in range(_LOCK_PATIENCE_SECONDS):
-            if not _is_engine(int(holder["pid"])):
-                self._show(f"clearing the lock of a dead engine (pid {holder['pid']})")
-                self._run(["cancel", "--yes", stack], f"stack {stack}")
-                return True
-            time.sleep(1)
-        return False
-
-    def _state(self, stack: str) -> dict[str, Any]:
-        deployment: dict[str, Any] = self._export(stack).get("deployment") or {}
-        return deployment
+        here = self._fence or Fence(socket.gethostname(), "")
+        verdict = may_clear(lock, here, time.time())
+        if verdict is Verdict.CLEAR and self._fence is None:
+            # Who shows no lease judges processes only.
+            return False
+        if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not _ended(lock.pid)):
+            return False
+        self._show(f"clearing the lock of a dead engine (pid {lock.pid} on {lock.host})")
+        self._run(["cancel", "--yes", stack], f"stack {stack}")
+        return True
 
     def _export(self, stack: str) -> dict[str, Any]:
         exported: dict[str, Any] = json.loads(self._run(["stack", "export", "--stack", stack], f"stack {stack}"))
         return exported
 
-    def _run(self, arguments: list[str], where: str) -> str:
+    def _run(self, arguments: list[str], where: str, given: str | None = None) -> str:
         from pulumi.automation import (  # noqa: PLC0415
             CommandError,
             ConcurrentUpdateError,
@@ -316,7 +333,7 @@ class JobEngine:
         )
 
         try:
-            return self._command.run(arguments, str(self._folder), {}).stdout
+            return self._command.run(arguments, str(self._folder), {}, given=given).stdout
         except StackNotFoundError as error:
             raise NoStackError("the engine has no such stack", where=where) from error
         except StackAlreadyExistsError as error:
@@ -326,17 +343,17 @@ class JobEngine:
         except CommandError as error:
             raise EngineError(_excerpt(str(error)), where=where) from error
 
-    def _opened(self) -> LocalWorkspace:
+    def _opened(self) -> StackWorkspace:
         from encamp.run.command import StackWorkspace  # noqa: PLC0415
 
         if self._workspace is None:
             self._workspace = StackWorkspace(work_dir=str(self._folder), pulumi_command=self._command)
         return self._workspace
 
-    def _stack(self, stack: str) -> Stack:
-        from pulumi.automation import Stack  # noqa: PLC0415
+    def _stack(self, stack: str) -> ToldStack:
+        from encamp.run.command import ToldStack  # noqa: PLC0415
 
-        return Stack.select(stack, self._opened())
+        return ToldStack(stack, self._opened())
 
     def _guarded(self, command: Callable[[], object], stack: str, events: EventLog) -> None:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
@@ -352,6 +369,15 @@ class JobEngine:
 
 def _names(listing: str) -> list[str]:
     return [summary["name"] for summary in json.loads(listing)]
+
+
+def _ended(pid: int) -> bool:
+    """Whether an engine of this machine has ended, which it is given a minute for."""
+    for _ in range(_LOCK_PATIENCE_SECONDS):
+        if not _is_engine(pid):
+            return True
+        time.sleep(1)
+    return False
 
 
 def _is_engine(pid: int) -> bool:

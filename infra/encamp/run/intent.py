@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
 from encamp.plan.cost import prices
-from encamp.plan.declared import declared_resources
+from encamp.plan.declared import RESOURCE_POLICY, declared_resources
 from encamp.plan.identity import granted_buckets
+from encamp.redaction import redacted_data
 from encamp.run.replicas import replica_name
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Intent:
         cluster: ``projects/P/locations/L/clusters/C``.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         account: e-mail of the account that was made for the job, None where a given one is used.
+        given_account: e-mail of that, None where the job has one of its own or none.
         deadline: seconds since the epoch.
         replicas: names of every replica.
         machines: each role's machine in words.
@@ -73,6 +75,7 @@ class Intent:
     results_days: int | None = None
     job: dict[str, Any] | None = None
     resources: tuple[dict[str, str], ...] = ()
+    given_account: str | None = None
 
     @property
     def place(self) -> JobPlace:
@@ -84,6 +87,8 @@ class Intent:
             namespace=self.namespace,
             buckets=(self.bucket, *self.buckets),
             account=self.account,
+            policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY),
+            given_accounts=(self.given_account,) if self.given_account is not None else (),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -147,8 +152,9 @@ def planned_intent(
         job_dir=plan.storage.job_dir,
         results_bucket=plan.storage.results_bucket,
         results_days=plan.storage.results_days,
-        job=dict(job) if job is not None else None,
+        job=redacted_data(dict(job)) if job is not None else None,
         resources=tuple(asdict(one) for one in declared_resources(plan)),
+        given_account=plan.identity.service_account if plan.identity.account_id is None else None,
     )
 
 
@@ -159,6 +165,7 @@ def found_intent(
     *,
     environment_stack: str,
     stack: str,
+    folder: str = "",
 ) -> Intent:
     """The intent of a job that plain ``pulumi up`` started: its stack's outputs and its JobSet say it."""
     groups = job_set.get("spec", {}).get("replicatedJobs") or []
@@ -169,18 +176,19 @@ def found_intent(
         name=outputs.name,
         environment=environment_stack,
         stack=stack,
-        folder="",
+        folder=folder,
         project=environment.project,
         cluster=environment.cluster_path,
         namespace=outputs.namespace,
         bucket=outputs.artifacts_bucket,
         prefix=outputs.prefix,
-        account=f"{outputs.name}@{environment.project}.iam.gserviceaccount.com",
+        account=None if outputs.given_account else f"{outputs.name}@{environment.project}.iam.gserviceaccount.com",
         labels=outputs.labels,
         deadline=outputs.deadline,
-        max_running_seconds=_UNLIMITED,
-        max_wait_seconds=None,
-        replicas=tuple(
+        max_running_seconds=outputs.max_running_seconds or _UNLIMITED,
+        max_wait_seconds=outputs.max_wait_seconds,
+        replicas=outputs.replicas
+        or tuple(
             replica_name(role, index) for role, spec in specs.items() for index in range(spec.get("completions") or 1)
         ),
         machines=outputs.machines,
@@ -190,4 +198,5 @@ def found_intent(
         job_dir=outputs.job_dir,
         results_bucket=outputs.results_bucket,
         results_days=outputs.results_days,
+        given_account=outputs.given_account,
     )

@@ -1,301 +1,331 @@
 """Brings jobs without a living driver to their end, whoever started them and whatever died on the way.
 
-Left alone: a job that a living driver holds, one that still trains within its deadline, anything that does not carry
-a job's labels, and every environment. What had succeeded stays SUCCEEDED. Of jobs that have ended, what was to be kept
-for a time and no longer goes (see ``retention``).
+Left alone: a job that a living driver holds, one that still trains within its limits, anything that does not carry
+the labels of this owner's and this environment's jobs, and every environment. What had succeeded stays SUCCEEDED. Of
+jobs that have ended, what was to be kept for a time and no longer goes (see ``retention``).
 """
 
 from __future__ import annotations
 
-import contextlib
+import signal
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from encamp.cloud.leftovers import JOB_LABEL, JobPlace, leftovers
+from sqlalchemy.exc import SQLAlchemyError
+
+from encamp.cloud.leftovers import JobPlace, leftovers
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
-from encamp.run.candidates import Candidate, Stranger, candidates, environments, strangers
-from encamp.run.ending import Ending, RunResult, ending
-from encamp.run.engine import JobEngine
-from encamp.run.interrupts import Interrupts
-from encamp.run.keeper import LeaseKeeper
+from encamp.run.candidates import Candidate, Search
+from encamp.run.finding import Finding, Verdict, worst
+from encamp.run.reaper import Reaper
 from encamp.run.retention import delete_results, expired
-from encamp.run.states import Outcome, State
-from encamp.run.stream import LogStreams
-from encamp.run.supervise import Limits, Supervisor, Watch
-from encamp.run.unsealed import store_logs, unsealed
-from encamp.run.workspace import make_workspace, project_file
+from encamp.run.target import find_target, open_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from types import FrameType
 
-    from encamp.cloud.kubernetes import Cluster
     from encamp.run.context import Context
-    from encamp.run.events import ResourceStep
-    from encamp.run.records import Lease, Records
+    from encamp.run.listing import Things
+    from encamp.run.records import Records
+    from encamp.run.target import Target
 
+__all__ = ["Finding", "Verdict", "Wishes", "reap", "worst"]
 
-class Verdict(StrEnum):
-    """What the reaper did, or would do."""
-
-    ENDED = "brought to its end"
-    WOULD_END = "would be brought to its end"
-    HELD = "left alone"
-    FAILED = "not brought to its end"
-    EXPIRED = "its results are deleted"
-    WOULD_EXPIRE = "its results would be deleted"
-    SEALED = "its logs are stored"
-    WOULD_SEAL = "its logs would be stored"
+#: How many jobs are brought to their ends at once: each runs an engine.
+_ENDINGS = 6
+_INTERVAL_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One job that the reaper looked at; ``why`` in plain words."""
+class Wishes:
+    """How to reap.
 
-    job: str
-    verdict: Verdict
-    why: str
-    result: RunResult | None = None
-    error: EncampError | None = None
+    Attributes:
+        dry_run: only say what would be done.
+        wait: supervise what still trains to its end.
+        watch: go on for ever, looking for more each so many seconds; supervises too.
+        job: id or cloud name of the only job that is looked at.
+    """
+
+    dry_run: bool = False
+    wait: bool = False
+    watch: float | None = None
+    job: str | None = None
 
 
 def reap(
-    context: Context, *, dry_run: bool = False, wait: bool = False, clock: Callable[[], float] = time.time
+    context: Context,
+    environment: str,
+    wishes: Wishes | None = None,
+    *,
+    found: Callable[[Finding], None] = lambda _: None,
+    clock: Callable[[], float] = time.time,
 ) -> list[Finding]:
-    """Look at every job that may need an end, and at every ended one whose results are kept no longer.
+    """Look at every job of an environment that may need an end, and at ended ones whose results are kept no longer.
 
-    With ``dry_run`` it only says what would be done; with ``wait`` it supervises what still trains to its end.
-    ``clock`` gives the seconds since the epoch by which results are judged.
+    Args:
+        context: what to work with, and where lines for people go.
+        environment: name of its stack.
+        wishes: how; by default one look that supervises nothing.
+        found: gets each finding as it comes, when watching only those that say something new.
+        clock: seconds since the epoch by which results are judged.
+
+    Returns:
+        The last finding of each job.
 
     Raises:
+        UsageError: there is no such environment, or no such job.
         EngineError: the engine cannot be asked for its stacks.
     """
     records = context.records()
     try:
-        findings = _store(context, records, None, dry_run=dry_run)
-        known: set[str] = set()
-        for candidate in list(candidates(context, records)):
-            known.add(candidate.intent.name)
-            findings.append(_guarded(candidate, context, records, dry_run=dry_run, wait=wait))
-        findings += [_end_stranger(one, context, dry_run=dry_run) for one in list(strangers(context, known))]
-        return [*findings, *_expire(context, datetime.fromtimestamp(clock(), UTC), dry_run=dry_run)]
+        target = find_target(context, environment)
+        return _Reaping(context, records, target, wishes or Wishes(), found, clock).run()
     finally:
         records.close()
 
 
-def _guarded(candidate: Candidate, context: Context, records: Records, *, dry_run: bool, wait: bool) -> Finding:
-    job = candidate.intent.job_id
-    held = records.holder_of(job)
-    if held is not None:
-        return Finding(job, Verdict.HELD, f"{held} drives it")
-    try:
-        reaper = _Reaper(candidate, context, records)
+@dataclass
+class _Reaping:
+    context: Context
+    records: Records
+    target: Target
+    wishes: Wishes
+    found: Callable[[Finding], None]
+    clock: Callable[[], float]
+    _last: dict[str, Finding] = field(default_factory=dict)
+    _hands: dict[str, _Hand] = field(default_factory=dict)
+    _tried: set[str] = field(default_factory=set)
+    _gate: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(_ENDINGS))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _stopped: bool = False
+
+    def run(self) -> list[Finding]:
+        with _Signals(self._stop):
+            self._round(first=True)
+            while not self._stopped and (self.wishes.watch is not None or self._busy()):
+                self._wake.wait(self.wishes.watch or _INTERVAL_SECONDS)
+                self._wake.clear()
+                if not self._stopped and (self.wishes.wait or self.wishes.watch is not None):
+                    self._round()
+            for hand in list(self._hands.values()):
+                hand.thread.join()
+        return list(self._last.values())
+
+    def _round(self, *, first: bool = False) -> None:
+        search = Search(self.context, self.records, self.target, self.wishes.job)
         try:
-            return reaper.run(dry_run=dry_run, wait=wait)
-        finally:
-            reaper.close()
-    except UsageError as error:
-        return Finding(job, Verdict.HELD, error.what)
-    except EncampError as error:
-        return Finding(job, Verdict.FAILED, error.what, error=error)
+            candidates, strangers = search.run()
+        except EncampError as error:
+            if first and self.wishes.watch is None:
+                raise
+            self._say(Finding("the jobs", Verdict.FAILED, error.what, error=error))
+            return
+        for what, error in search.troubles:
+            self._say(Finding(what, Verdict.FAILED, error.what, error=error))
+        for candidate in candidates:
+            self._take(candidate)
+        if self.wishes.job is not None:
+            if first and not candidates:
+                self._say(self._missing(self.wishes.job))
+            return
+        for stranger in strangers:
+            self._say(_end_stranger(stranger, self.context, self.target, dry_run=self.wishes.dry_run))
+        if first or self.wishes.watch is not None:
+            self._expire()
 
-
-class _Reaper:
-    def __init__(self, candidate: Candidate, context: Context, records: Records) -> None:
-        self._candidate = candidate
-        self._intent = candidate.intent
-        self._context = context
-        self._records = records
-        self._cluster = self._reachable()
-        self._lease: Lease
-        self._cancelled = threading.Event()
-        self._folder = context.job_folder(self._intent.name)
-        self._shown = False
-        self._streams = LogStreams(self._cluster, self._intent.namespace, self._folder / "logs", self._log)
-        limits = Limits(self._intent.max_running_seconds, None, len(self._intent.replicas))
-        watch = Watch(context.show, self._entered, context.pools(self._intent.cluster), context.allocatable)
-        began = candidate.record.times.get(State.RUNNING) if candidate.record else None
-        self._supervisor = Supervisor(
-            self._cluster,
-            self._intent.namespace,
-            self._intent.name,
-            limits=limits,
-            streams=self._streams,
-            watch=watch,
-            cancelled=self._cancelled,
-            running_since=began.timestamp() if began else None,
-        )
-
-    def run(self, *, dry_run: bool, wait: bool) -> Finding:
-        job = self._intent.job_id
-        outcome, ended, why = self._settled()
-        over = outcome is not None or ended
-        if dry_run or not (over or wait):
-            return Finding(job, Verdict.WOULD_END if over else Verdict.HELD, why)
-        self._shown = not over
-        self._lease = self._records.adopt(job, self._intent.name, self._intent.to_json())
-        self._records.move(self._lease, State.PREPARING)
-        engine = self._engine()
-        with (
-            LeaseKeeper(self._records, self._lease, self._cancelled.set),
-            Interrupts(self._context.show, self._cancelled.set) as interrupts,
-        ):
-            if ended:
-                outcome = self._supervisor.look()[0]
-            if outcome is None:
-                self._context.show(f"{job} still trains; supervising it to its end")
-                outcome = self._supervisor.run()
-            interrupts.ending()
-            self._context.show(f"{job}: {why}")
-            result = self._ending(engine).run(outcome, self._supervisor.seen.values())
-        verdict = Verdict.ENDED if result.teardown_error is None else Verdict.FAILED
-        return Finding(job, verdict, f"{why}; {outcome.state}", result, result.teardown_error)
-
-    def close(self) -> None:
-        """Let go of connections and files."""
-        self._streams.close()
-        self._cluster.close()
-
-    def _settled(self) -> tuple[Outcome | None, bool, str]:
-        """The outcome where it is known without looking at pods; whether the training has ended; and why."""
-        record = self._candidate.record
-        exists, ended = self._supervisor.peek()
-        if record is not None and record.outcome is not None:
-            return record.outcome, False, "its driver died after the training had ended"
-        if ended:
-            return None, True, "its training has ended"
-        if not exists:
-            what = "its driver died before the training began" if record else "its JobSet is gone"
-            return Outcome(State.FAILED, what), False, what
-        if time.time() > self._intent.deadline:
-            what = "its deadline has passed"
-            return Outcome(State.CANCELLED, what), False, what
-        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self._intent.deadline))
-        return None, False, f"it still trains, and may until {until}; `encamp reap --wait` supervises it"
-
-    def _reachable(self) -> Cluster:
-        environment = self._context.environment(self._intent.environment)
-        return self._context.cluster(environment)
-
-    def _engine(self) -> JobEngine | None:
-        if not self._candidate.has_stack:
-            return None
-        if self._candidate.committed:
-            folder: Path = project_file().parent
+    def _take(self, candidate: Candidate) -> None:
+        """Begin with a job, unless it is in hand or, without ``watch``, had its try."""
+        job, name = candidate.intent.job_id, candidate.intent.name
+        if name in self._hands or (self.wishes.watch is None and name in self._tried):
+            return
+        held = self.records.holder_of(job)
+        if held is not None:
+            self._say(Finding(job, Verdict.HELD, f"{held} drives it"))
+        elif self.wishes.dry_run:
+            self._say(self._looked_at(candidate))
         else:
-            folder = self._folder
-            if not (folder / "Pulumi.yaml").exists():
-                make_workspace(folder, self._intent.stack, {"gcp:project": self._intent.project})
-        engine = JobEngine(folder, self._context.show, self._keep)
-        if self._candidate.record is None:
-            for step in engine.created(self._intent.stack):
-                self._keep(step)
-        return engine
+            self._tried.add(name)
+            hand = _Hand(threading.Thread(target=self._work, args=(candidate,), name=f"reap {name}"))
+            self._hands[name] = hand
+            hand.thread.start()
 
-    def _ending(self, engine: JobEngine | None) -> Ending:
-        return ending(
-            self._context,
-            self._records,
-            self._lease,
-            self._intent,
-            cluster=self._cluster,
-            streams=self._streams,
-            engine=engine,
-            committed=self._candidate.committed,
+    def _looked_at(self, candidate: Candidate) -> Finding:
+        try:
+            reaper = Reaper(candidate, self.context, self.records, self.target)
+            try:
+                return reaper.would()
+            finally:
+                reaper.close()
+        except EncampError as error:
+            return _failed(candidate, error)
+
+    def _work(self, candidate: Candidate) -> None:
+        """One job from beginning to end, in a thread of its own: its trouble is nobody else's."""
+        finding = Finding(candidate.intent.job_id, Verdict.FAILED, "encamp itself failed; its traceback says how")
+        try:
+            finding = self._reaped(candidate)
+        finally:
+            self._say(finding)
+            self._hands.pop(candidate.intent.name, None)
+            self._wake.set()
+
+    def _reaped(self, candidate: Candidate) -> Finding:
+        try:
+            reaper = Reaper(candidate, self._context_of(candidate), self.records, self.target, self._gate)
+            try:
+                self._hands[candidate.intent.name].reaper = reaper
+                if self._stopped:
+                    reaper.leave()
+                return reaper.run(wait=self.wishes.wait or self.wishes.watch is not None)
+            finally:
+                reaper.close()
+        except UsageError as error:
+            return Finding(candidate.intent.job_id, Verdict.HELD, error.what)
+        except EncampError as error:
+            return _failed(candidate, error)
+        except SQLAlchemyError as error:
+            trouble = EngineError(f"the record gives no answer: {type(error).__name__}", where=candidate.intent.job_id)
+            return _failed(candidate, trouble)
+
+    def _context_of(self, candidate: Candidate) -> Context:
+        """Lines of several jobs name theirs."""
+        if self.wishes.job is not None:
+            return self.context
+        job, show, log = candidate.intent.job_id, self.context.show, self.context.log
+        return replace(
+            self.context,
+            show=lambda line: show(line if line.startswith(f"{job}: ") else f"{job}: {line}"),
+            log=lambda replica, line: log(f"{job} {replica}", line),
         )
 
-    def _log(self, replica: str, line: str) -> None:
-        """Lines of a job that has ended are sealed, not shown; those of one that goes on are."""
-        if self._shown:
-            self._context.log(replica, line)
+    def _missing(self, job: str) -> Finding:
+        record = next((one for one in self.records.records() if job in {one.job_id, one.name}), None)
+        if record is None:
+            raise UsageError(
+                "no such job in this environment", where=job, hint="`encamp list` names every job that is known"
+            )
+        return Finding(record.job_id, Verdict.HELD, f"it has come to its end: {record.state}")
 
-    def _entered(self, state: State) -> None:
-        # Before the job is adopted there is nothing to write to; afterwards the state is on record.
-        with contextlib.suppress(AttributeError):
-            self._records.move(self._lease, state)
+    def _say(self, finding: Finding) -> None:
+        with self._lock:
+            before = self._last.get(finding.job)
+            self._last[finding.job] = finding
+            if before is None or (before.verdict, before.why) != (finding.verdict, finding.why):
+                self.found(finding)
 
-    def _keep(self, step: ResourceStep) -> None:
-        self._records.append(self._lease, "resource", step.to_json())
+    def _busy(self) -> bool:
+        return bool(self._hands)
 
+    def _stop(self) -> None:
+        self._stopped = True
+        for hand in list(self._hands.values()):
+            if hand.reaper is not None:
+                hand.reaper.leave()
+        self.context.show("no more jobs are taken; those that train are left to it, those that end come to their ends")
+        self._wake.set()
 
-def _end_stranger(stranger: Stranger, context: Context, *, dry_run: bool) -> Finding:
-    """Things that only the cloud knows of: gone with their deadline, never before."""
-    job = stranger.labels[JOB_LABEL]
-    names = ", ".join(stranger.found)
-    if stranger.deadline is None or stranger.deadline > time.time():
-        return Finding(job, Verdict.HELD, f"no record and no stack here; another driver may have it ({names})")
-    if dry_run:
-        return Finding(job, Verdict.WOULD_END, f"only the cloud knows it, and its deadline has passed ({names})")
-    try:
-        _sweep(stranger, context)
-    except EncampError as error:
-        return Finding(job, Verdict.FAILED, error.what, error=error)
-    return Finding(job, Verdict.ENDED, f"only the cloud knew it, and its deadline had passed ({names})")
-
-
-def _expire(context: Context, now: datetime, *, dry_run: bool) -> list[Finding]:
-    """Delete what jobs left whose term has passed, in every environment that is up."""
-    storage = Storage(context.client)
-    findings: list[Finding] = []
-    for _, environment in environments(context):
-        for one in list(expired(storage, environment.artifacts_bucket, now)):
+    def _expire(self) -> None:
+        """Delete what jobs left whose term has passed."""
+        now = datetime.fromtimestamp(self.clock(), UTC)
+        storage = Storage(self.context.client)
+        bucket = self.target.outputs.artifacts_bucket
+        try:
+            if storage.bucket(bucket) is None:
+                return
+            due = list(expired(storage, bucket, now))
+        except EncampError as error:
+            self._say(Finding(f"gs://{bucket}", Verdict.FAILED, error.what, error=error))
+            return
+        for one in due:
             why = f"they were kept until {one.until:%Y-%m-%d %H:%M:%S} UTC"
             try:
-                if not dry_run:
+                if not self.wishes.dry_run:
                     delete_results(storage, one, now)
-                findings.append(Finding(one.job_id, Verdict.WOULD_EXPIRE if dry_run else Verdict.EXPIRED, why))
+                verdict = Verdict.WOULD_EXPIRE if self.wishes.dry_run else Verdict.EXPIRED
+                self._say(Finding(one.job_id, verdict, why))
             except EncampError as error:
-                findings.append(Finding(one.job_id, Verdict.FAILED, error.what, error=error))
-    return findings
+                self._say(Finding(one.job_id, Verdict.FAILED, error.what, error=error))
 
 
-def _store(context: Context, records: Records, job: str | None, *, dry_run: bool) -> list[Finding]:
-    """Store the logs that could not be stored when their jobs ended."""
-    findings: list[Finding] = []
-    for one in list(unsealed(context, records)):
-        name = one.intent.job_id
-        if job is not None and name != job:
-            continue
-        why = f"they are in {one.spool}"
-        try:
-            stored = dry_run or store_logs(one, context, records).stored
-        except UsageError as error:
-            findings.append(Finding(name, Verdict.HELD, error.what))
-        except EncampError as error:
-            findings.append(Finding(name, Verdict.FAILED, error.what, error=error))
-        else:
-            verdict = Verdict.WOULD_SEAL if dry_run else Verdict.SEALED if stored else Verdict.HELD
-            findings.append(Finding(name, verdict, why if stored else f"{why} and cannot be stored yet"))
-    return findings
+@dataclass
+class _Hand:
+    """A job that a thread is at work on; ``reaper`` once it has been looked at."""
+
+    thread: threading.Thread
+    reaper: Reaper | None = None
 
 
-def _sweep(stranger: Stranger, context: Context) -> None:
-    environment = context.environment(stranger.environment)
+class _Signals:
+    """Lets Ctrl-C, SIGTERM and SIGHUP end the reaping, not the jobs; only where a main thread reaps."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        # In a thread: what this one holds locked while it is interrupted would be waited for for ever.
+        threading.Thread(target=self._stop, name="stop", daemon=True).start()
+
+
+def _failed(candidate: Candidate, error: EncampError) -> Finding:
+    return Finding(candidate.intent.job_id, Verdict.FAILED, error.what, error=error)
+
+
+def _end_stranger(stranger: Things, context: Context, target: Target, *, dry_run: bool) -> Finding:
+    """Things that do not say which job they are of: gone with their deadline, never before."""
+    job, now = stranger.name, time.time()
+    if stranger.deadline is None or stranger.deadline > now:
+        why = "only the cloud knows it, and it may be another driver's until its deadline"
+        return Finding(job, Verdict.HELD, why, resources=stranger.found)
+    if dry_run:
+        why = "only the cloud knows it, and its deadline has passed"
+        return Finding(job, Verdict.WOULD_END, why, resources=stranger.found)
+    try:
+        _sweep(stranger, context, target)
+    except EncampError as error:
+        return Finding(job, Verdict.FAILED, error.what, error=error)
+    return Finding(job, Verdict.ENDED, f"only the cloud knew it, and its deadline had passed ({_names(stranger)})")
+
+
+def _names(stranger: Things) -> str:
+    return ", ".join(stranger.found)
+
+
+def _sweep(stranger: Things, context: Context, target: Target) -> None:
+    where = target.outputs
     place = JobPlace(
-        project=environment.project,
+        project=where.project,
         labels=stranger.labels,
-        cluster=environment.cluster_path,
-        namespace=environment.namespace,
-        buckets=(environment.artifacts_bucket,),
+        cluster=where.cluster_path,
+        namespace=where.namespace,
+        buckets=(where.artifacts_bucket,),
     )
-    cluster = context.cluster(environment)
+    cluster = open_cluster(context.client, where, where.cluster_path)
     try:
         for one in leftovers(context.client, place, cluster):
-            context.show(f"deleting {one}")
+            context.show(f"{stranger.name}: deleting {one}")
             one.delete()
         left = leftovers(context.client, place, cluster)
     finally:
-        cluster.close()
+        if cluster is not None:
+            cluster.close()
     if left:
         raise TeardownError(f"the cloud still lists {', '.join(map(str, left))}", hint="run `encamp reap` again")
-
-
-def worst(findings: list[Finding]) -> EncampError | None:
-    """The error that decides the command's exit code, None where all went well."""
-    errors = [finding.error for finding in findings if finding.error is not None]
-    return next((error for error in errors if not isinstance(error, EngineError)), errors[0] if errors else None)

@@ -5,26 +5,32 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from encamp.cloud.leftovers import JobPlace, Leftover, leftovers
+from encamp.cloud.leftovers import JobPlace, Leftover, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
 from encamp.run.engine import JobEngine, LockedError
+from encamp.run.records import LeaseLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
+    from encamp.run.stack_state import Unanswered
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 5.0
+#: How long what was asked for and never answered may take to be listed.
+_SETTLE_SECONDS = 2.0
 
 
 class Teardown:
     """How one job ends.
 
     Args:
+        cluster: the job's API server, None where that is gone, and its objects with it.
         engine: of the stack's workspace; None where there is no stack.
         committed: the stack's config is committed: the stack stays, empty, as its owner made it.
+        held: raises LeaseLostError once the job is another's; asked before everything that is deleted.
     """
 
     def __init__(
@@ -37,6 +43,7 @@ class Teardown:
         engine: JobEngine | None,
         stack: str,
         committed: bool,
+        held: Callable[[], None] = lambda: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
@@ -46,14 +53,17 @@ class Teardown:
         self._engine = engine
         self._stack = stack
         self._committed = committed
+        self._held = held
         self._sleep = sleep
         self._there = False
+        self._unseen: list[Unanswered] = []
 
     def run(self) -> None:
         """Take everything down, several times if need be.
 
         Raises:
             TeardownError: something is left, or its being gone cannot be proven; says what.
+            LeaseLostError: another driver has the job; nothing was deleted since it has.
         """
         last: EncampError | None = None
         for attempt in range(_ATTEMPTS):
@@ -62,9 +72,13 @@ class Teardown:
                 self._sleep(_PAUSE_SECONDS * attempt)
             try:
                 self._destroy()
+                self._settle()
                 self._sweep()
                 self._forget()
+            except LeaseLostError:
+                raise
             except EncampError as error:
+                self._held()
                 last = error
             else:
                 return
@@ -77,43 +91,94 @@ class Teardown:
     def stop(self, job_set: str) -> None:
         """End the job's replicas: delete its JobSet, and return when it and its pods are gone."""
         if self._cluster is not None:
+            self._held()
             self._cluster.delete("jobsets", self._place.namespace, job_set)
 
     def left(self) -> list[Leftover]:
         """What the cloud lists of the job now."""
-        return leftovers(self._client, self._place, self._cluster)
+        found = objects(self._place, self._cluster) if self._cluster is not None else []
+        return [*found, *resources(self._client, self._place)]
+
+    def listed(self) -> list[str]:
+        """What the engine's state lists of the job now, by logical name."""
+        if self._engine is None or not self._engine.has(self._stack):
+            return []
+        return self._engine.resources(self._stack)
 
     def _destroy(self) -> None:
         self._there = self._engine is not None and self._engine.has(self._stack)
         if self._engine is None or not self._there:
             return
+        self._held()
         try:
-            self._forget_pending(self._engine)
+            self._resolve(self._clear(self._engine))
+            if self._cluster is None:
+                self._engine.forget_cluster(self._stack)
+            self._held()
             self._engine.destroy(self._stack)
-        except LockedError:
+        except (LockedError, LeaseLostError):
             raise
         except EngineError as error:
             # What the engine cannot delete the sweep may; the state then has to say the same at the next attempt.
+            self._held()
             self._show(f"the engine could not destroy everything: {error.what}")
             self._sweep()
-            self._engine.destroy(self._stack)
+            self._engine.destroy(self._stack, refresh=True)
 
-    def _forget_pending(self, engine: JobEngine) -> None:
+    def _clear(self, engine: JobEngine) -> list[Unanswered]:
+        """Take away the lock of a dead engine and what it never heard of; returns the creates among that."""
         try:
-            pending = engine.forget_pending(self._stack)
+            return engine.forget_pending(self._stack)
         except LockedError as error:
             if not engine.unlock(self._stack, error.lock):
                 raise
-            pending = engine.forget_pending(self._stack)
+            return engine.forget_pending(self._stack)
+
+    def _resolve(self, pending: Sequence[Unanswered]) -> None:
+        """Ask the cloud whether creates without an answer happened; what did is deleted before all that it may use."""
+        if not pending:
+            return
+        known = set(self._engine.resources(self._stack)) if self._engine is not None else set[str]()
+        found, _ = self._found()
         for one in pending:
-            self._show(f"{one} had no answer when it was created; the cloud is asked whether it exists")
+            made = [thing for thing in found if one.name not in known and _is_it(thing, one)]
+            if not made:
+                self._show(f"{one} had no answer when it was created; the cloud does not list it")
+                self._unseen.append(one)
+            for thing in made:
+                self._show(f"{one} had no answer when it was created, and exists: deleting {thing}")
+                self._held()
+                thing.delete()
+
+    def _settle(self) -> None:
+        """Give what was asked for and is not listed the time to be listed."""
+        if self._unseen:
+            self._sleep(_SETTLE_SECONDS)
+            self._unseen = []
+
+    def _found(self) -> tuple[list[Leftover], EngineError | None]:
+        """What the cloud lists, as far as it answers; a cluster that does not hides nothing that costs money."""
+        trouble: EngineError | None = None
+        found: list[Leftover] = []
+        try:
+            found = objects(self._place, self._cluster) if self._cluster is not None else []
+        except EngineError as error:
+            trouble = error
+        return [*found, *resources(self._client, self._place)], trouble
 
     def _sweep(self) -> None:
-        """Delete what the cloud still lists of the job, and ask again."""
-        found = self.left()
+        """Delete what the cloud still lists of the job, and ask again; one that cannot be deleted keeps no other."""
+        found, trouble = self._found()
         for one in found:
             self._show(f"deleting {one}, which the engine did not know")
-            one.delete()
+            self._held()
+            try:
+                one.delete()
+            except EngineError as error:
+                self._show(f"{one} could not be deleted: {error.what}")
+                trouble = trouble or error
+        if trouble is not None:
+            raise trouble
         left = self.left() if found else []
         if left:
             raise TeardownError(
@@ -122,4 +187,13 @@ class Teardown:
 
     def _forget(self) -> None:
         if self._engine is not None and self._there and not self._committed:
+            self._held()
             self._engine.remove(self._stack)
+
+
+def _is_it(thing: Leftover, create: Unanswered) -> bool:
+    """Whether a thing is what a create asked for: of the cloud's name that the create gave."""
+    if not create.cloud:
+        return False
+    last = thing.name.rpartition("/")[2]
+    return last == create.cloud or last.startswith(f"{create.cloud}@")

@@ -18,6 +18,7 @@ _OVERRIDES = {
     "IAM": "iam/",
     "CLOUDRESOURCEMANAGER": "cloudresourcemanager/",
     "LOGGING": "logging/",
+    "COMPUTE": "compute/",
 }
 
 

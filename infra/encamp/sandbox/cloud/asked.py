@@ -36,7 +36,7 @@ def asked_of(call: Call) -> Asked | None:
         return _storage(call)
     operation = _VERBS.get(call.verb, "read") if call.verb else _OPERATIONS.get(call.method, "read")
     # Behind the version come pairs of a collection and a name; a listing ends in the collection.
-    parts = call.plain[1:]
+    parts = call.plain[2 if call.service == "compute" else 1 :]
     if not parts:
         return None
     collection = parts[-1] if len(parts) % 2 else parts[-2]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from encamp.sandbox.cloud.access import Access
 from encamp.sandbox.cloud.admin_api import AdminApi
+from encamp.sandbox.cloud.compute_api import ComputeApi
 from encamp.sandbox.cloud.container_api import ContainerApi
 from encamp.sandbox.cloud.database import open_database
 from encamp.sandbox.cloud.faults import Faults
@@ -60,6 +61,7 @@ def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
     identity = IdentityApi(cloud.store, cloud.policies, cloud.access, tokens)
     services = {
         "storage": storage,
+        "compute": ComputeApi(cloud.store, cloud.access),
         "container": ContainerApi(cloud.store, cloud.access),
         "iam": identity.iam,
         "iamcredentials": identity.credentials,

@@ -25,9 +25,11 @@ _IAM_READ = frozenset({"iam.serviceAccounts.get", "iam.serviceAccounts.list", "i
 _IAM_ALL = _IAM_READ | {"iam.serviceAccounts.delete", "iam.serviceAccounts.setIamPolicy"}
 _PROJECT_READ = frozenset({"resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"})
 _PROJECT_ALL = _PROJECT_READ | {"resourcemanager.projects.setIamPolicy"}
+_COMPUTE_READ = frozenset({"compute.resourcePolicies.get", "compute.resourcePolicies.list"})
+_COMPUTE_ALL = _COMPUTE_READ | {"compute.resourcePolicies.delete"}
 _LOGS_READ = frozenset({"logging.logEntries.list"})
 _LOGS_WRITE = frozenset({"logging.logEntries.create"})
-_VIEW = _CONTAINER_READ | _IAM_READ | _PROJECT_READ | _LOGS_READ | {"storage.buckets.list"}
+_VIEW = _COMPUTE_READ | _CONTAINER_READ | _IAM_READ | _PROJECT_READ | _LOGS_READ | {"storage.buckets.list"}
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "roles/storage.objectViewer": _OBJECT_READ,
@@ -44,6 +46,8 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "roles/storage.legacyBucketOwner": _BUCKET_READ
     | {"storage.objects.list", "storage.objects.create", "storage.objects.delete", "storage.buckets.update"}
     | {"storage.buckets.getIamPolicy", "storage.buckets.setIamPolicy"},
+    "roles/compute.viewer": _COMPUTE_READ,
+    "roles/compute.admin": _COMPUTE_ALL,
     "roles/container.viewer": _CONTAINER_READ,
     "roles/container.clusterViewer": _CONTAINER_READ,
     "roles/container.developer": _CONTAINER_READ,
@@ -59,8 +63,9 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "roles/resourcemanager.projectIamAdmin": _PROJECT_ALL,
     "roles/browser": frozenset({"resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"}),
     "roles/viewer": _VIEW,
-    "roles/editor": _VIEW | _CONTAINER_ALL | _LOGS_WRITE | {"storage.buckets.create", "storage.buckets.delete"},
-    "roles/owner": _VIEW | _CONTAINER_ALL | _LOGS_WRITE | _IAM_ALL | _PROJECT_ALL
+    "roles/editor": _VIEW | _COMPUTE_ALL | _CONTAINER_ALL | _LOGS_WRITE
+    | {"storage.buckets.create", "storage.buckets.delete"},
+    "roles/owner": _VIEW | _COMPUTE_ALL | _CONTAINER_ALL | _LOGS_WRITE | _IAM_ALL | _PROJECT_ALL
     | {"storage.buckets.create", "storage.buckets.delete"},
 }  # fmt: skip
 

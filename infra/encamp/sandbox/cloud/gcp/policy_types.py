@@ -10,7 +10,7 @@ from encamp.sandbox.cloud.gcp.stored import StoredBackend
 
 if TYPE_CHECKING:
     from encamp.sandbox.cloud.gcp.model import Context, Problem
-    from encamp.sandbox.cloud.store import CloudResource
+    from encamp.sandbox.cloud.store import CloudResource, CloudStore
     from encamp.sandbox.provider import Properties
 
 _COMPUTE = "https://www.googleapis.com/compute/v1"
@@ -33,12 +33,17 @@ def _outputs(resource: CloudResource, context: Context) -> dict[str, Any]:
     return {"selfLink": f"{_COMPUTE}/{resource.name}", "region": context.region_of(resource.body["inputs"])}
 
 
-def _users(resource: CloudResource, context: Context) -> list[str]:
+def policy_users(store: CloudStore, resource: CloudResource) -> list[str]:
+    """Full names of the node pools that are placed by a policy."""
     return [
         pool.name
-        for pool in context.cloud.store.all_of("nodePool")
+        for pool in store.all_of("nodePool")
         if short((pool.body["inputs"].get("placementPolicy") or {}).get("policyName") or "") == resource.short_name
     ]
+
+
+def _users(resource: CloudResource, context: Context) -> list[str]:
+    return policy_users(context.cloud.store, resource)
 
 
 def _one_kind(inputs: Properties, _: Context) -> Problem:

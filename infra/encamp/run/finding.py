@@ -1,0 +1,54 @@
+"""What the reaper says of each job that it looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from encamp.errors import EncampError
+    from encamp.run.ending import RunResult
+
+
+class Verdict(StrEnum):
+    """What the reaper did, or would do."""
+
+    ENDED = "brought to its end"
+    WOULD_END = "would be brought to its end"
+    HELD = "left alone"
+    FAILED = "not brought to its end"
+    EXPIRED = "its results are deleted"
+    WOULD_EXPIRE = "its results would be deleted"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One job that the reaper looked at.
+
+    Attributes:
+        why: in plain words.
+        resources: what of it there is: looked for where nothing is done.
+    """
+
+    job: str
+    verdict: Verdict
+    why: str
+    result: RunResult | None = None
+    error: EncampError | None = None
+    resources: tuple[str, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was to be done."""
+        return self.verdict is Verdict.HELD
+
+
+def worst(findings: Iterable[Finding]) -> EncampError | None:
+    """The error that decides the command's exit code, None where all went well."""
+    errors = [finding.error for finding in findings if finding.error is not None]
+    return next((error for error in errors if not isinstance(error, EngineError)), errors[0] if errors else None)

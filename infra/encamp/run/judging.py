@@ -1,0 +1,146 @@
+"""Whether a job without a living driver is over, and how it ended: the rules, without any cloud.
+
+In this order: an outcome that is on record stands; a JobSet that has ended says its own; a request to cancel, then the
+deadline, ends what has not; a job whose JobSet or cluster is gone has failed. All else trains.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from encamp.run.states import Outcome, State
+
+if TYPE_CHECKING:
+    from encamp.run.intent import Intent
+    from encamp.run.records import CancelRequest, RunRecord
+    from encamp.run.stack_state import StackState
+
+#: How long a stack that somebody brings up by hand may stand without a JobSet: its `up` failed, and may be repeated.
+BY_HAND_SECONDS = 3600.0
+#: How long after its deadline a job is waited for whose cluster gives no answer: it may have succeeded.
+UNREACHABLE_SECONDS = 3600.0
+#: How long a JobSet that ended is left to a driver that the record here may not know of.
+ELSEWHERE_SECONDS = 3600.0
+
+
+class Seen(Enum):
+    """What there is of a job in its cluster."""
+
+    RUNS = "its JobSet runs"
+    ENDED = "its JobSet has ended"
+    NO_JOB_SET = "it has no JobSet"
+    NO_CLUSTER = "its cluster is gone"
+    UNKNOWN = "its cluster gives no answer"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a job when it is judged.
+
+    Attributes:
+        record: its record, None where there is none.
+        state: of its stack, where no record told of the job.
+        ended: when its JobSet ended, in seconds since the epoch, where it did and says so.
+        alone: no driver can be at work on it that the record here does not know.
+        cancel: the first request to cancel it.
+        gone_but_listed: the record says that it is gone, and the cloud lists things of it.
+    """
+
+    seen: Seen
+    record: RunRecord | None
+    state: StackState | None = None
+    ended: float | None = None
+    alone: bool = True
+    cancel: CancelRequest | None = None
+    gone_but_listed: bool = False
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be done with a job.
+
+    Attributes:
+        over: it is to be brought to its end; else it is left alone or supervised on.
+        outcome: how it ended; None where its replicas have to be asked, or where it is not over.
+        trains: its JobSet runs, so that it can be supervised on.
+        why: in plain words.
+    """
+
+    over: bool
+    why: str
+    outcome: Outcome | None = None
+    trains: bool = False
+
+
+OVER, LEFT = True, False
+
+
+def judge(intent: Intent, facts: Facts, now: float) -> Judgement:
+    """Judge a job by the rules above; ``now`` in seconds since the epoch."""
+    late = now > intent.deadline
+    known = _known(facts)
+    if known is not None:
+        return known
+    if facts.record is None and not facts.alone and not late and not _long_over(facts, now):
+        return Judgement(LEFT, f"no record here; another machine's driver may have it, until {_utc(intent.deadline)}")
+    return _seen(intent, facts, now)
+
+
+def _seen(intent: Intent, facts: Facts, now: float) -> Judgement:
+    """By what there is of it in its cluster."""
+    if facts.seen is Seen.ENDED:
+        return Judgement(OVER, "its training has ended")
+    if facts.seen is Seen.UNKNOWN and now < intent.deadline + UNREACHABLE_SECONDS:
+        return Judgement(LEFT, facts.seen.value)
+    if facts.cancel is not None or now > intent.deadline:
+        why = "its deadline has passed" if facts.cancel is None else f"{facts.cancel.by} cancelled it"
+        return Judgement(OVER, why, Outcome(State.CANCELLED, why))
+    if facts.seen is Seen.RUNS:
+        why = f"it still trains, and may until {_utc(intent.deadline)}; `encamp reap --wait` supervises it"
+        return Judgement(LEFT, why, trains=True)
+    return _without_job_set(facts, now)
+
+
+def _known(facts: Facts) -> Judgement | None:
+    """Of a job whose outcome is on record."""
+    outcome = facts.record.outcome if facts.record is not None else None
+    if facts.gone_but_listed:
+        why = "its record says that it is gone, but the cloud lists it"
+        return Judgement(OVER, why, outcome or _failed(why))
+    if outcome is not None:
+        return Judgement(OVER, "its driver died after the training had ended", outcome)
+    return None
+
+
+def _without_job_set(facts: Facts, now: float) -> Judgement:
+    if facts.seen is Seen.NO_CLUSTER:
+        return Judgement(OVER, facts.seen.value, _failed(facts.seen.value))
+    record, state = facts.record, facts.state
+    if record is None and state is not None and not state.outputs:
+        if not state.has_pending and now - state.written < BY_HAND_SECONDS:
+            until = _utc(state.written + BY_HAND_SECONDS)
+            return Judgement(LEFT, f"its `pulumi up` did not come to its end, and may be repeated until {until}")
+        why = "its `pulumi up` died before the training began"
+        return Judgement(OVER, why, _failed(why))
+    began = record is None or record.state is State.RUNNING or State.RUNNING in record.times
+    why = "its JobSet is gone" if began else "its driver died before the training began"
+    return Judgement(OVER, why, _failed(why))
+
+
+def _long_over(facts: Facts, now: float) -> bool:
+    return facts.seen is Seen.ENDED and facts.ended is not None and now - facts.ended > ELSEWHERE_SECONDS
+
+
+def _failed(why: str) -> Outcome:
+    return Outcome(State.FAILED, why)
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(seconds, _LAST)))
+
+
+#: The last second of the year 9999: intents may have no deadline at all.
+_LAST = 253_402_300_799.0

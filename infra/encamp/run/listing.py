@@ -1,0 +1,129 @@
+"""What a cloud lists of an environment's jobs, job by job, with what the things say of themselves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.leftovers import JOB_LABEL, described
+from encamp.cloud.resources import Container, ResourcePolicies, ServiceAccounts
+from encamp.cloud.storage import Storage
+from encamp.errors import EncampError
+from encamp.plan.facts import FACTS_ANNOTATION
+from encamp.plan.model import DEADLINE_LABEL
+from encamp.run.target import open_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from encamp.cloud.rest import GoogleClient
+    from encamp.run.target import Target
+
+_OBJECT_KINDS = ("jobsets", "provisioningrequests", "podtemplates", "configmaps", "serviceaccounts")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing; ``facts`` are those of its job, where it carries them (see ``plan.facts``)."""
+
+    name: str
+    labels: Mapping[str, str]
+    facts: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Things:
+    """Everything of one job.
+
+    Attributes:
+        name: the job's cloud name.
+        labels: owner, environment and job.
+        deadline: the latest of theirs, None where none has one.
+        found: what each is called.
+    """
+
+    name: str
+    labels: dict[str, str]
+    deadline: float | None = None
+    found: tuple[str, ...] = ()
+    facts: dict[str, Any] | None = None
+
+    def plus(self, thing: Thing) -> Things:
+        """With one more."""
+        said = thing.labels.get(DEADLINE_LABEL, "")
+        deadlines = [one for one in (self.deadline, float(said) if said.isdigit() else None) if one is not None]
+        return replace(
+            self,
+            deadline=max(deadlines, default=None),
+            found=(*self.found, thing.name),
+            facts=self.facts or thing.facts,
+        )
+
+
+def things_of_jobs(
+    client: GoogleClient, target: Target, known: Collection[str], trouble: Callable[[str, EncampError], None]
+) -> dict[str, Things]:
+    """Everything with the labels of a job of this environment and owner, by the job's cloud name.
+
+    Jobs in ``known`` are left out. A kind that cannot be listed is told to ``trouble``; the others are listed.
+    """
+    found: dict[str, Things] = {}
+    for kind, listing in _listings(client, target).items():
+        try:
+            for thing in listing():
+                job = thing.labels.get(JOB_LABEL)
+                if job and job not in known and target.owns(thing.labels):
+                    found[job] = found.get(job, Things(job, {**target.labels, JOB_LABEL: job})).plus(thing)
+        except EncampError as error:
+            trouble(f"the cloud's {kind}", error)
+    return found
+
+
+def _listings(client: GoogleClient, target: Target) -> dict[str, Callable[[], Iterable[Thing]]]:
+    where = target.outputs
+    return {
+        "objects in the cluster": lambda: _objects(client, target),
+        "node pools": lambda: (_pool(one) for one in Container(client).node_pools(where.cluster_path)),
+        "placement policies": lambda: (
+            Thing(f"placement policy {one['name']}", described(one.get("description", "")))
+            for one in ResourcePolicies(client).policies(where.project, where.location)
+        ),
+        "buckets": lambda: (
+            Thing(f"bucket gs://{one['name']}", one.get("labels") or {})
+            for one in Storage(client).buckets(where.project)
+        ),
+        "service accounts": lambda: (
+            Thing(f"service account {one['email']}", described(one.get("description", "")))
+            for one in ServiceAccounts(client).accounts(where.project)
+        ),
+    }
+
+
+def _pool(pool: Mapping[str, Any]) -> Thing:
+    config = pool.get("config", {})
+    return Thing(f"node pool {pool['name']}", config.get("resourceLabels") or config.get("labels") or {})
+
+
+def _objects(client: GoogleClient, target: Target) -> Iterator[Thing]:
+    where = target.outputs
+    cluster = open_cluster(client, where, where.cluster_path)
+    if cluster is None:
+        return
+    selector = ",".join(f"{key}={value}" for key, value in sorted(target.labels.items()))
+    try:
+        for kind in _OBJECT_KINDS:
+            for item in cluster.list(kind, where.namespace, selector):
+                metadata = item["metadata"]
+                name = f"{kind.removesuffix('s')} {where.namespace}/{metadata['name']}"
+                yield Thing(name, metadata.get("labels") or {}, _facts(metadata.get("annotations") or {}))
+    finally:
+        cluster.close()
+
+
+def _facts(annotations: Mapping[str, str]) -> dict[str, Any] | None:
+    try:
+        found = json.loads(annotations.get(FACTS_ANNOTATION, "null"))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

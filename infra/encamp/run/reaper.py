@@ -1,0 +1,349 @@
+"""Takes one job without a living driver over: supervises it on, or brings it to its end.
+
+Everything is done under the job's lease. Whoever loses it stops at once and leaves everything as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from encamp.errors import EngineError
+from encamp.run import holder
+from encamp.run.ending import check_lease, ending
+from encamp.run.engine import JobEngine
+from encamp.run.finding import Finding, Verdict
+from encamp.run.judging import Facts, Judgement, Seen, judge
+from encamp.run.keeper import LeaseKeeper
+from encamp.run.locks import Fence, Held
+from encamp.run.records import LeaseLostError
+from encamp.run.requests import RequestWatch
+from encamp.run.states import Outcome, State
+from encamp.run.stream import LogStreams
+from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.target import is_gone, open_cluster
+from encamp.run.teardown import Teardown
+from encamp.run.workspace import make_workspace, project_file
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.run.candidates import Candidate
+    from encamp.run.context import Context
+    from encamp.run.events import ResourceStep
+    from encamp.run.records import CancelRequest, Lease, Records, RunRecord
+    from encamp.run.target import Target
+
+#: Journal entry of a lease that ran out under another machine's driver, see ``locks``.
+ADOPTED = "adopted"
+
+
+class Reaper:
+    """One job's.
+
+    Args:
+        gate: entered while the job is brought to its end, so that not all jobs are at once.
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        context: Context,
+        records: Records,
+        target: Target,
+        gate: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self._candidate = candidate
+        self._intent = candidate.intent
+        self._job = candidate.intent.job_id
+        self._context = context
+        self._records = records
+        self._target = target
+        self._gate = gate or nullcontext()
+        self._folder = context.job_folder(self._intent.name)
+        self._lease: Lease
+        self._wake = threading.Event()
+        self._leaving = False
+        self._lost = False
+        self._cancel: CancelRequest | None = None
+        self._engine: JobEngine | None = None
+        self._shown = False
+        self._trouble: EngineError | None = None
+        self._cluster, self._seen, self._ended = self._reached()
+        # Without a cluster no stream is ever begun; what was spooled before is still there.
+        self._streams = LogStreams(
+            cast("Cluster", self._cluster), self._intent.namespace, self._folder / "logs", self._log
+        )
+
+    def would(self) -> Finding:
+        """Say what would be done, and do nothing."""
+        judgement = self._judged(self._candidate.record)
+        verdict = Verdict.WOULD_END if judgement.over else Verdict.HELD
+        return Finding(self._job, verdict, judgement.why, resources=self._resources())
+
+    def run(self, *, wait: bool) -> Finding:
+        """Bring the job to its end if it is over; else look at it once, or with ``wait`` until it is over.
+
+        Raises:
+            UsageError: a living driver holds it.
+            LeaseLostError: another has taken it.
+            EngineError: it cannot be judged.
+        """
+        judgement = self._judged(self._candidate.record)
+        if not (judgement.over or judgement.trains):
+            return Finding(self._job, Verdict.HELD, judgement.why)
+        if not self._engine_is_ours(judgement):
+            return Finding(self._job, Verdict.HELD, "another engine run works on its stack")
+        before = self._records.last_hold(self._job)
+        self._lease = self._records.adopt(self._job, self._intent.name, self._intent.to_json())
+        asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._lose)
+        with LeaseKeeper(self._records, self._lease, self._lose), asked:
+            if before is not None and before.expires > 0 and before.place != _me()["place"]:
+                held = {"host": before.host, "place": before.place, "expired": before.expires}
+                self._records.append(self._lease, ADOPTED, held)
+            return self._held(wait=wait)
+
+    def leave(self) -> None:
+        """Let go of a job that trains; one that is being brought to its end comes to it."""
+        self._leaving = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+        self._streams.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _held(self, *, wait: bool) -> Finding:
+        """With the lease taken everything is looked at anew: who had it before may have done all there was to do."""
+        record = self._records.record(self._job)
+        if record is not None and record.torn_down and not self._gone_but_listed():
+            return Finding(self._job, Verdict.HELD, "it has come to its end meanwhile")
+        judgement = self._judged(record)
+        outcome = judgement.outcome
+        if not judgement.over:
+            if not judgement.trains:
+                return Finding(self._job, Verdict.HELD, judgement.why)
+            self._records.move(self._lease, State.PREPARING)
+            outcome = self._supervised(record, wait=wait)
+            if outcome is None:
+                why = "it still trains and is left to itself" if self._leaving else judgement.why
+                return Finding(self._job, Verdict.HELD, why)
+            judgement = replace(judgement, why=outcome.message or "its training has ended")
+        with self._gate:
+            return self._end(outcome, judgement.why, record)
+
+    def _end(self, outcome: Outcome | None, why: str, record: RunRecord | None) -> Finding:
+        supervisor = self._supervisor(record) if self._cluster is not None else None
+        if outcome is None:
+            outcome = supervisor.look()[0] if supervisor is not None else None
+            if outcome is None:
+                return Finding(self._job, Verdict.HELD, "its JobSet changes; it is looked at again later")
+        elif supervisor is not None and self._seen in {Seen.RUNS, Seen.ENDED}:
+            self._look_for_logs(supervisor)
+        self._context.show(f"{self._job}: {why}")
+        self._engine = self._opened(record)
+        if self._gone_but_listed():
+            self._teardown(self._engine, check=True).run()
+            self._records.append(self._lease, "gone", {})
+            return Finding(self._job, Verdict.ENDED, f"{why}; {outcome.state}")
+        intent = self._intent if self._candidate.committed else replace(self._intent, folder=str(self._folder))
+        end = ending(
+            self._context,
+            self._records,
+            self._lease,
+            intent,
+            cluster=self._cluster,
+            streams=self._streams,
+            engine=self._engine,
+            committed=self._candidate.committed,
+        )
+        result = end.run(outcome, supervisor.seen.values() if supervisor is not None else ())
+        verdict = Verdict.ENDED if result.teardown_error is None else Verdict.FAILED
+        return Finding(self._job, verdict, f"{why}; {outcome.state}", result, result.teardown_error)
+
+    def _look_for_logs(self, supervisor: Supervisor) -> None:
+        """Begin the streams of what still runs or has just ended; its logs are sealed as far as they can be had."""
+        try:
+            supervisor.look()
+        except EngineError as error:
+            self._context.show(f"the replicas cannot be looked at: {error.what}")
+
+    def _supervised(self, record: RunRecord | None, *, wait: bool) -> Outcome | None:
+        """The outcome once there is one; None where the job trains on without us."""
+        self._shown = wait
+        if wait:
+            self._context.show("it still trains; supervising it on")
+        supervisor = self._supervisor(record)
+        while True:
+            outcome, pause = supervisor.step()
+            check_lease(self._records, self._lease)
+            if outcome is not None or not wait:
+                return outcome
+            self._wake.wait(pause)
+            if self._lost:
+                raise LeaseLostError(self._job)
+            if self._cancel is not None:
+                return Outcome(State.CANCELLED, f"{self._cancel.by} cancelled it")
+            if time.time() > self._intent.deadline:
+                return Outcome(State.CANCELLED, "its deadline has passed")
+            if self._leaving:
+                return None
+
+    def _supervisor(self, record: RunRecord | None) -> Supervisor:
+        times = record.times if record is not None else {}
+        return Supervisor(
+            cast("Cluster", self._cluster),
+            self._intent.namespace,
+            self._intent.name,
+            limits=Limits(self._intent.max_running_seconds, self._intent.max_wait_seconds, len(self._intent.replicas)),
+            streams=self._streams,
+            watch=Watch(
+                self._context.show,
+                self._entered,
+                self._context.pools(self._intent.cluster),
+                self._context.allocatable,
+            ),
+            cancelled=self._wake,
+            running_since=_stamp(times.get(State.RUNNING)),
+            begun=_stamp(times.get(State.PREPARING) or times.get(State.QUEUED)),
+        )
+
+    def _judged(self, record: RunRecord | None) -> Judgement:
+        facts = Facts(
+            seen=self._seen,
+            record=record,
+            state=self._candidate.state,
+            ended=self._ended,
+            alone=self._target.alone or self._candidate.record is not None,
+            cancel=self._records.cancel_requested(self._job),
+            gone_but_listed=self._gone_but_listed(),
+        )
+        judgement = judge(self._intent, facts, time.time())
+        if self._trouble is not None and not judgement.over:
+            raise self._trouble
+        return judgement
+
+    def _gone_but_listed(self) -> bool:
+        return self._candidate.record is not None and self._candidate.record.torn_down
+
+    def _reached(self) -> tuple[Cluster | None, Seen, float | None]:
+        """The job's API server, and what it says of its JobSet."""
+        where = self._intent.cluster
+        cluster = open_cluster(self._context.client, self._target.outputs, where)
+        if cluster is None:
+            return None, Seen.NO_CLUSTER, None
+        try:
+            job_set = cluster.get("jobsets", self._intent.namespace, self._intent.name)
+        except EngineError as error:
+            if is_gone(self._context.client, where):
+                cluster.close()
+                return None, Seen.NO_CLUSTER, None
+            self._trouble = error
+            return cluster, Seen.UNKNOWN, None
+        if job_set is None:
+            return cluster, Seen.NO_JOB_SET, None
+        return cluster, *_end_of(job_set)
+
+    def _engine_is_ours(self, judgement: Judgement) -> bool:
+        """Whether no engine works on a stack that somebody brings up by hand, and of which no lease tells."""
+        state = self._candidate.state
+        if self._candidate.record is not None or state is None or not (judgement.over and state.has_pending):
+            return True
+        return self._engine_at(None).take_lock(self._intent.stack)
+
+    def _opened(self, record: RunRecord | None) -> JobEngine | None:
+        if not self._candidate.has_stack:
+            return None
+        engine = self._engine_at(self._fence(record))
+        if record is None or not any(entry.kind == "resource" for entry in record.entries):
+            for step in engine.state(self._intent.stack).created():
+                self._keep(step)
+        return engine
+
+    def _engine_at(self, fence: Fence | None) -> JobEngine:
+        if self._candidate.committed:
+            return JobEngine(project_file().parent, self._context.show, self._keep, fence)
+        if not (self._folder / "Pulumi.yaml").exists():
+            make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
+        return JobEngine(self._folder, self._context.show, self._keep, fence)
+
+    def _fence(self, record: RunRecord | None) -> Fence:
+        """What is shown against the locks of dead engines: the lease is ours, and who had it before."""
+        entries = record.entries if record is not None else ()
+        before = tuple(
+            Held(str(entry.data["host"]), str(entry.data["place"]), float(entry.data["expired"]))
+            for entry in entries
+            if entry.kind == ADOPTED
+        )
+        me = _me()
+        return Fence(me["host"], me["place"], before)
+
+    def _teardown(self, engine: JobEngine | None, *, check: bool) -> Teardown:
+        return Teardown(
+            self._context.client,
+            self._cluster,
+            self._intent.place,
+            self._context.show,
+            engine=engine,
+            stack=self._intent.stack,
+            committed=self._candidate.committed,
+            held=(lambda: check_lease(self._records, self._lease)) if check else lambda: None,
+        )
+
+    def _resources(self) -> tuple[str, ...]:
+        """What of the job there is: by the engine's state, and by the cloud's listing."""
+        engine = self._engine_at(None) if self._candidate.has_stack else None
+        teardown = self._teardown(engine, check=False)
+        named = [f"{name} (in the engine's state)" for name in teardown.listed()]
+        try:
+            return (*named, *map(str, teardown.left()))
+        except EngineError as error:
+            return (*named, f"unknown: {error.what}")
+
+    def _asked(self, request: CancelRequest) -> None:
+        self._cancel = request
+        self._wake.set()
+
+    def _lose(self) -> None:
+        self._lost = True
+        self._wake.set()
+        if self._engine is not None:
+            self._engine.interrupt()
+
+    def _log(self, replica: str, line: str) -> None:
+        """Lines of a job that has ended are sealed, not shown; those of one that goes on are."""
+        if self._shown:
+            self._context.log(replica, line)
+
+    def _entered(self, state: State) -> None:
+        self._records.move(self._lease, state)
+
+    def _keep(self, step: ResourceStep) -> None:
+        if not self._lost:
+            self._records.append(self._lease, "resource", step.to_json())
+
+
+def _me() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(holder.myself())
+    return found
+
+
+def _stamp(at: datetime | None) -> float | None:
+    return at.timestamp() if at is not None else None
+
+
+def _end_of(job_set: dict[str, Any]) -> tuple[Seen, float | None]:
+    """Whether a JobSet has ended, and when."""
+    status = job_set.get("status", {})
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
+            at = condition.get("lastTransitionTime")
+            return Seen.ENDED, datetime.fromisoformat(at).timestamp() if at else None
+    return (Seen.ENDED if status.get("terminalState") else Seen.RUNS), None
