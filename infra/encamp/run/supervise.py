@@ -21,7 +21,7 @@ from encamp.run.states import Outcome, ReplicaFailure, State
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.run.stream import LogStreams
@@ -57,12 +57,14 @@ class Watch:
         entered: called when the job enters RUNNING.
         pools: the cluster's node pools as GKE's API lists them.
         allocatable: what a machine type leaves to pods, see ``pending.waiting``.
+        used: called after each look with every pod that the job has had.
     """
 
     show: Callable[[str], None]
     entered: Callable[[State], None]
     pools: Callable[[], Sequence[dict[str, Any]]]
     allocatable: Callable[[str], Mapping[str, float]] | None = None
+    used: Callable[[Iterable[Replica]], None] = lambda _: None
 
 
 class Supervisor:
@@ -154,6 +156,7 @@ class Supervisor:
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
         for replica in self._attempts.note(replicas, self._watch.show, now):
             self._streams.log(replica.name).ended(replica)
+        self._watch.used(self._attempts.seen.values())
         self._streams.follow(replicas)
         self._enter_running(replicas)
         outcome = self._verdict(job_set) or self._hopeless()
