@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from encamp.redaction import redacted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,6 +39,8 @@ class ExitCode(IntEnum):
 class EncampError(Exception):
     """Something went wrong that the user can understand and act on.
 
+    Whatever it quotes, neither signatures of URLs nor passwords in them are to be read in it.
+
     Args:
         what: what is wrong, one sentence without a final stop.
         where: the dotted path, file or resource that it is about.
@@ -46,6 +50,7 @@ class EncampError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.INFRASTRUCTURE_FAILED
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        what, where = redacted(what), redacted(where) if where is not None else None
         super().__init__(what, where, hint)
         self.what = what
         self.where = where

@@ -7,6 +7,7 @@ Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
 from encamp.errors import EncampError, PlanError, UsageError
+from encamp.redaction import redacted, texts
 from encamp.resources import repository
 
 if TYPE_CHECKING:
@@ -31,10 +34,11 @@ def main() -> None:
     Raises:
         pulumi.RunError: what someone wrote is wrong; the engine prints the message without a traceback.
     """
+    config = pulumi.Config("encamp")
     try:
-        _declare(pulumi.Config("encamp"))
+        _declare(config)
     except EncampError as error:
-        raise pulumi.RunError(str(error)) from error
+        raise pulumi.RunError(_shown(str(error), config)) from None
 
 
 def _declare(config: pulumi.Config) -> None:
@@ -86,12 +90,12 @@ def _job(config: pulumi.Config) -> None:
     )
     plan = plan_job(found.job, environment, packages=local_packages(found))
     for warning in plan.warnings:
-        pulumi.log.warn(warning)
+        pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
     if plan.cost is not None:
         pulumi.log.info("; ".join(" ".join(line.split()) for line in cost_text(plan.cost)))
     if not config.get_bool("checked"):
-        _check_data(plan)
+        _check_data(plan, config)
     # One Pulumi project holds every stack; a file backend calls its only organization "organization".
     outputs = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment_stack}")
     job = TrainingJob(
@@ -100,6 +104,7 @@ def _job(config: pulumi.Config) -> None:
         cluster=outputs.require_output("cluster"),
         kubeconfig=outputs.require_output("kubeconfig"),
         deadline=config.get("deadline") or str(int(time.time()) + plan.limits.deadline_seconds),
+        secret=_is_secret(config),
     )
     for name, value in job.outputs.items():
         pulumi.export(name, value)
@@ -112,13 +117,29 @@ def _checkout() -> Path:
     return checkout
 
 
-def _check_data(plan: JobPlan) -> None:
+def _is_secret(config: pulumi.Config) -> bool:
+    """Whether anything of the job was given with ``pulumi config set --secret``; of a key the engine tells no more."""
+    return is_config_secret(config.full_key("job"))
+
+
+def _shown(text: str, config: pulumi.Config) -> str:
+    """A message as it may be read: a rule quotes what it refuses, and that may be what is secret."""
+    if not _is_secret(config):
+        return redacted(text)
+    try:
+        values = list(texts(config.get_object("job")))
+    except (pulumi.ConfigTypeError, ValueError):
+        values = [config.get("job") or ""]
+    return redacted(text, values)
+
+
+def _check_data(plan: JobPlan, config: pulumi.Config) -> None:
     """What the job's data lacks is said in the preview, before anything is made."""
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - wanted by plain `pulumi` only
     from encamp.preflight import check_job  # noqa: PLC0415
 
     for warning in check_job(plan, GoogleClient()):
-        pulumi.log.warn(warning)
+        pulumi.log.warn(_shown(warning, config))
 
 
 def _same_project(environment: EnvironmentSpec, project: str | None) -> None:

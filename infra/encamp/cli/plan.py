@@ -9,6 +9,7 @@ import click
 
 from encamp.cli.job_flags import JobCommand
 from encamp.cli.job_input import ENVIRONMENT, FORMAT, JOB_ID, plan_of
+from encamp.redaction import redacted
 
 if TYPE_CHECKING:
     from encamp.cli.job_input import JobInput
@@ -20,16 +21,19 @@ if TYPE_CHECKING:
 @FORMAT
 @click.option("--full", is_flag=True, help="Write out TF_CONFIG of every replica, however many there are.")
 def command(job: JobInput, environment: str, job_id: str | None, output: str, full: bool) -> None:
-    """Show what a job file becomes: replicas, machines, commands, identity, storage and limits."""
+    """Show what a job file becomes: replicas, machines, commands, identity, storage and limits.
+
+    Signatures of signed URLs and passwords in URLs are left out; the replicas get them.
+    """
     plan = plan_of(job, environment, job_id)
     if output == "json":
         from encamp.plan.document import job_document  # noqa: PLC0415
 
-        click.echo(json.dumps(job_document(plan, full=full), indent=2, ensure_ascii=False))
+        click.echo(redacted(json.dumps(job_document(plan, full=full), indent=2, ensure_ascii=False)))
     else:
         from encamp.plan.table import job_table  # noqa: PLC0415
 
-        click.echo(job_table(plan, full=full))
+        click.echo(redacted(job_table(plan, full=full)))
     if output == "json":
         for warning in plan.warnings:
             click.echo(f"warning: {warning}", err=True)

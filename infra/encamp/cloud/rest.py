@@ -90,7 +90,8 @@ class GoogleClient:
             RestError: the answer is an error, or none came within the attempts.
         """
         url = self.url(service, path)
-        where = f"{method} {path}"
+        # The path of an upload's session ends with what lets anybody write to it.
+        where = f"{method} {path.partition('?')[0]}"
         last = "no answer"
         most = attempts or self._attempts
         for attempt in range(most):

@@ -76,8 +76,10 @@ class SessionCommand(PulumiCommand):
         additional_env: Mapping[str, str],
         on_output: OnOutput | None = None,
         on_error: OnOutput | None = None,
+        *,
+        given: str | None = None,
     ) -> CommandResult:
-        """Run a command; as the base class, but in a session of its own.
+        """Run a command; as the base class, but in a session of its own and with ``given`` on its stdin.
 
         Raises:
             pulumi.automation.CommandError: it exits with another code than 0.
@@ -85,7 +87,7 @@ class SessionCommand(PulumiCommand):
         environment = {**os.environ, **_ENVIRONMENT, **additional_env}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
@@ -98,6 +100,9 @@ class SessionCommand(PulumiCommand):
         with self._lock:
             self._process, self._interrupted = process, False
         out, err = _Reader(process.stdout, on_output), _Reader(process.stderr, on_error)
+        if process.stdin is not None:
+            with process.stdin, suppress(BrokenPipeError):
+                process.stdin.write(given or "")
         process.wait()
         with self._lock:
             self._process = None

@@ -7,6 +7,7 @@ lost. Whoever adopts the job then goes on from the record; a driver that has no 
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
+from encamp.redaction import holds_secret
 from encamp.run.ended import FAILURE, failure_data
 from encamp.run.ending import Ending, RunResult, ending
 from encamp.run.engine import JobEngine
@@ -201,6 +203,8 @@ class _Driver:
         make_workspace(self._folder, self._intent.stack, self._config())
         self._checked()
         self._engine.create(self._intent.stack)
+        if self._hides:
+            self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
         self._checked()
         self._engine.up(self._intent.stack)
         self._checked()
@@ -262,13 +266,18 @@ class _Driver:
             keep_logs=self._request.keep_logs,
         )
 
+    @property
+    def _hides(self) -> bool:
+        """Whether the job holds what nobody may read in the engine's files, such as a signed URL."""
+        return holds_secret(self._request.job)
+
     def _config(self) -> dict[str, Any]:
         folder = self._request.job_folder
         return {
             **({"encamp:jobFolder": str(folder)} if folder is not None else {}),
             "gcp:project": self._intent.project,
             "encamp:environmentStack": self._request.environment,
-            "encamp:job": self._request.job,
+            **({} if self._hides else {"encamp:job": self._request.job}),
             "encamp:checked": "true",
             "encamp:deadline": str(int(self._intent.deadline)),
         }

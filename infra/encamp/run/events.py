@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.redaction import redacted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -149,7 +151,7 @@ def _words(token: str) -> str:
 
 
 def _plain(message: str) -> str:
-    """Without the engine's colour directives."""
+    """Without the engine's colour directives, and without secrets that a provider quotes."""
     import re  # noqa: PLC0415 - errors are rare
 
-    return re.sub(r"<\{%[^%]*%\}>", "", message).strip()
+    return redacted(re.sub(r"<\{%[^%]*%\}>", "", message).strip())

@@ -214,7 +214,8 @@ class Container:
         termination_log = context.folder / "termination" / f"{self.state.name}-{self.state.restarts}"
         termination_log.parent.mkdir(parents=True, exist_ok=True)
         termination_log.write_bytes(b"")
-        _LOG.info("container %s of %s: %s", spec["name"], context.pod()["metadata"]["name"], shlex.join(argv)[:300])
+        # Not its arguments, which may hold secrets.
+        _LOG.info("container %s of %s: %s", spec["name"], context.pod()["metadata"]["name"], shlex.quote(argv[0]))
         return ContainerRequest(
             name=spec["name"],
             argv=argv,
