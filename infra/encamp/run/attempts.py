@@ -26,6 +26,7 @@ class Attempts:
     def __init__(self) -> None:
         self.seen: dict[str, Replica] = {}
         self._said: dict[str, str] = {}
+        self._pods: dict[str, list[Replica]] = {}
 
     def note(self, replicas: Iterable[Replica], show: Callable[[str], None], now: str) -> list[Replica]:
         """Take what there is now, and say what is new of it; gives the pods whose end is new.
@@ -53,10 +54,6 @@ class Attempts:
                 # No longer held against anybody, nor paid for.
                 self.seen[uid] = replace(replica, finished=now, stopped=True)
         return ended
-
-    def count(self, name: str) -> int:
-        """How many pods a replica has had."""
-        return sum(replica.name == name for replica in self.seen.values())
 
     def out_of_memory(self) -> Replica | None:
         """A replica that ran out of memory by its own doing: it would again, however often it is restarted."""
@@ -86,9 +83,10 @@ class Attempts:
 
     def _say_again(self, replica: Replica, show: Callable[[str], None]) -> None:
         """Of a replica that comes back; where the whole job does, that is said once and elsewhere."""
-        before = [one for one in self.seen.values() if one.name == replica.name]
-        if before and before[-1].attempt == replica.attempt:
-            show(f"{replica.name} is started again, attempt {len(before) + 1}")
+        before = self._pods.setdefault(replica.name, [])
+        before.append(replica)
+        if len(before) > 1 and before[-2].attempt == replica.attempt:
+            show(f"{replica.name} is started again, attempt {len(before)}")
 
 
 def _follows(replica: Replica) -> Consequence | None:
