@@ -30,8 +30,29 @@ def _write(name: str, data: dict[str, Any]) -> None:
     (ROOT / name).write_text(json.dumps(data))
 
 
-def _urn(name: str) -> str:
-    return f"urn:pulumi:s::encamp::gcp:storage/bucket:Bucket::{name}"
+_STACK = "urn:pulumi:s::encamp::pulumi:pulumi:Stack::s"
+
+
+def _resource(name: str) -> dict[str, Any]:
+    """A bucket; one whose name begins with ``in-cluster`` is an object of the cluster."""
+    kind = "kubernetes:core/v1:ConfigMap" if name.startswith("in-cluster") else "gcp:storage/bucket:Bucket"
+    return {
+        "urn": _urn(name, kind),
+        "type": kind,
+        "custom": True,
+        "id": name,
+        "created": "2026-01-01T00:00:00+00:00",
+        "inputs": {"labels": {"encamp-deadline": "4000000000"}},
+    }
+
+
+def _locked() -> int:
+    sys.stderr.write(f"error: the stack is currently locked by 1 lock(s). {(ROOT / 'lock').read_text()}\n")
+    return 255
+
+
+def _urn(name: str, kind: str = "gcp:storage/bucket:Bucket") -> str:
+    return f"urn:pulumi:s::encamp::{kind}::{name}"
 
 
 def _up(state: dict[str, Any]) -> int:
@@ -54,15 +75,17 @@ def _up(state: dict[str, Any]) -> int:
 
 def _destroy(state: dict[str, Any]) -> int:
     script = _read("destroy.json")
-    lock = ROOT / "lock"
-    if lock.exists():
-        sys.stderr.write(f"error: the stack is currently locked by 1 lock(s). {lock.read_text()}\n")
+    if (ROOT / "lock").exists():
+        return _locked()
+    if script.get("unreachable") and any(one.startswith("in-cluster") for one in state["resources"]):
+        sys.stderr.write("error: the Kubernetes cluster is unreachable\n")
         return 255
     if script.get("times", 1) and script.get("error"):
         _write("destroy.json", {**script, "times": script.get("times", 1) - 1})
         sys.stderr.write(f"error: {script['error']}\n")
         return 255
     state["resources"] = script.get("keeps", [])
+    state.pop("intent", None)
     return 0
 
 
@@ -91,25 +114,33 @@ def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int
         }
         _say(json.dumps([{**summary, "config": {}, "result": "succeeded"}]))
     elif verb == "export":
+        component = {
+            "urn": "urn:pulumi:s::encamp::encamp:components:TrainingJob::job",
+            "type": "encamp:components:TrainingJob",
+            "inputs": {"intent": stacks[name].get("intent", "")},
+        }
+        stack = {"urn": _STACK, "type": "pulumi:pulumi:Stack", "outputs": stacks[name]["outputs"]}
         deployment = {
+            "manifest": {"time": stacks[name].get("written", "")},
             "resources": [
-                {
-                    "urn": _urn(one),
-                    "type": "gcp:storage/bucket:Bucket",
-                    "custom": True,
-                    "id": one,
-                    "created": "2026-01-01T00:00:00+00:00",
-                }
-                for one in stacks[name]["resources"]
+                stack,
+                *([component] if stacks[name].get("intent") else []),
+                *(_resource(one) for one in stacks[name]["resources"]),
             ],
             "pending_operations": [
-                {"type": "creating", "resource": {"urn": _urn(one)}} for one in stacks[name]["pending"]
+                {"type": "creating", "resource": {"urn": _urn(one), "inputs": {"name": one}}}
+                for one in stacks[name]["pending"]
             ],
         }
         _say(json.dumps({"version": 3, "deployment": deployment}))
     elif verb == "import":
-        imported = json.loads(Path(rest[rest.index("--file") + 1]).read_text())
-        stacks[name]["pending"] = imported["deployment"]["pending_operations"]
+        if (ROOT / "lock").exists():
+            return _locked()
+        imported = json.loads(Path(rest[rest.index("--file") + 1]).read_text())["deployment"]
+        kept = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
+        stacks[name]["pending"] = kept
+        listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
+        stacks[name]["resources"] = [one for one in stacks[name]["resources"] if one in listed]
     return 0
 
 
