@@ -5,7 +5,10 @@ BIN := .venv/bin
 # Compiled modules are kept beside their sources, whatever the shell says: each test process would compile all tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup tools demo test test-system check bench lock clean
+SEEDS ?= 0-19
+JOBS ?= 4
+
+.PHONY: help setup tools demo test test-system check bench soak lock clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -35,6 +38,9 @@ check: setup ## style, types, import contracts, and the quick tests that need no
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+soak: tools ## kill what runs are made of, SEEDS=0-99, JOBS=4 at once, and count what is left
+	@$(BIN)/python tools/soak.py --seeds $(SEEDS) --jobs $(JOBS)
 
 lock: ## write requirements.lock anew from pyproject.toml; needs uv
 	$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

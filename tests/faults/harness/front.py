@@ -1,0 +1,101 @@
+"""The sandbox's cloud over REST, as an administrator asks it; a front that is being killed is asked again."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.sandbox.layout import Layout
+
+_PATIENCE_SECONDS = 60.0
+_NOT_FOUND = 404
+
+
+class Front:
+    """The REST front and the API server of one sandbox."""
+
+    def __init__(self, layout: Layout) -> None:
+        headers = {"authorization": f"Bearer {layout.token}"}
+        self._google = httpx.Client(
+            base_url=f"http://127.0.0.1:{layout.ports.front}", headers=headers, trust_env=False, timeout=60
+        )
+        self._kubernetes = httpx.Client(
+            base_url=f"https://127.0.0.1:{layout.ports.apiserver}",
+            headers=headers,
+            verify=ssl.create_default_context(cafile=str(layout.ca_certificate)),
+            trust_env=False,
+            timeout=60,
+        )
+
+    def close(self) -> None:
+        self._google.close()
+        self._kubernetes.close()
+
+    def google(self, method: str, path: str, **options: Any) -> dict[str, Any] | None:
+        """Ask one of Google's services (or ``/encamp``); None for 404."""
+        return _asked(self._google, method, path, options)
+
+    def kubernetes(self, method: str, path: str, **options: Any) -> dict[str, Any] | None:
+        """Ask the API server; None for 404."""
+        return _asked(self._kubernetes, method, path, options)
+
+    def pages(self, path: str, key: str, **params: str) -> Iterator[dict[str, Any]]:
+        """Every entry of a listing."""
+        token = ""
+        while True:
+            page = self.google("GET", path, params={**params, "pageToken": token} if token else params) or {}
+            yield from page.get(key, [])
+            token = page.get("nextPageToken", "")
+            if not token:
+                return
+
+
+class Fault:
+    """A fault that is set for as long as the context lasts."""
+
+    def __init__(self, front: Front, **fault: Any) -> None:
+        self._front = front
+        self._fault = fault
+        self._path = ""
+
+    def __enter__(self) -> Self:
+        made = self._front.google("POST", "/encamp/v1/faults", json=self._fault)
+        assert made is not None
+        self._path = f"/encamp/v1/faults/{made['id']}"
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Delete it; what it holds up goes on."""
+        self._front.google("DELETE", self._path)
+
+    def struck(self) -> list[dict[str, Any]]:
+        """What it struck until now."""
+        found = self._front.google("GET", self._path)
+        return found["struck"] if found else []
+
+
+def _asked(client: httpx.Client, method: str, path: str, options: dict[str, Any]) -> dict[str, Any] | None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            answer = client.request(method, path, **options)
+            if answer.status_code == _NOT_FOUND:
+                return None
+            answer.raise_for_status()
+            found: dict[str, Any] = answer.json() if answer.content else {}
+        except (httpx.TransportError, httpx.HTTPStatusError) as error:
+            passing = not isinstance(error, httpx.HTTPStatusError) or error.response.is_server_error
+            if not passing or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+        else:
+            return found

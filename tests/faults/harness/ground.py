@@ -1,0 +1,139 @@
+"""What trials share: a sandbox with its environment up, one reaper for all of them, and who was killed when."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from harness.cases import SERVERS
+from harness.front import Front
+from harness.victims import kill
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from encamp.sandbox.layout import Layout
+
+#: A server takes a moment to come back, and what it broke shows a moment later.
+_AFTERMATH_SECONDS = 20.0
+#: What the reaper says of a job that it has not brought to its end.
+_UNFINISHED = re.compile(r": (left alone|not brought to its end|would be)")
+_BUG = "Traceback (most recent call last)"
+
+
+class Command(Protocol):
+    """A started ``encamp``."""
+
+    process: subprocess.Popen[bytes]
+
+    def said(self) -> str: ...
+
+    def ends(self, code: int) -> str: ...
+
+
+class Camp(Protocol):
+    """A sandbox with its environment up, and ``encamp`` in it."""
+
+    layout: Layout
+
+    def start(self, *arguments: str) -> Command: ...
+
+
+class Ground:
+    """One sandbox, as many trials as there are at a time.
+
+    Args:
+        write_job: writes the job file of a master and a worker into a folder; gives its path.
+        folder: for what trials need on disk.
+    """
+
+    def __init__(self, camp: Camp, write_job: Callable[..., str], folder: Path) -> None:
+        self.layout = camp.layout
+        self.front = Front(camp.layout)
+        self.reaper = Reaper(camp)
+        self._camp = camp
+        self._run = f"{int(time.time() * 10) % 36**4:x}"
+        self._killed: list[float] = []
+        self._files: dict[bool, str] = {}
+        for succeeds, code in ((True, 0), (False, 3)):
+            own = folder / str(code)
+            own.mkdir()
+            acts = (f"chief-0=exit:{code}:3", "worker-0=exit:0:2")
+            self._files[succeeds] = write_job(own, *acts, workerCount=1)
+
+    def job_id(self, seed: int) -> str:
+        """A job id that was never used: lowercase letters and digits, so that every cloud name holds it."""
+        return f"s{seed}x{self._run}"
+
+    def start(self, job: str, *, succeeds: bool) -> Command:
+        """Start a job's driver."""
+        return self._camp.start("run", self._files[succeeds], "--job-id", job)
+
+    def kill(self, victim: str, driver: int) -> bool:
+        """Kill somebody; False where they do not live."""
+        if victim in SERVERS:
+            self._killed.append(time.time())
+        return kill(victim, driver, self.layout)
+
+    def disturbed(self, began: float, ended: float) -> bool:
+        """Whether a server was killed between two times, by whichever trial."""
+        return any(began - _AFTERMATH_SECONDS < at < ended for at in self._killed)
+
+    def close(self) -> None:
+        self.reaper.close()
+        self.front.close()
+
+
+class Reaper:
+    """``encamp reap``, again and again for as long as somebody waits for it."""
+
+    def __init__(self, camp: Camp) -> None:
+        self._camp = camp
+        self._changed = threading.Condition()
+        self._begun = self._done = self._wanted = 0
+        self._said: list[str] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="reaper", daemon=True)
+        self._thread.start()
+
+    def reaped(self, job: str) -> bool:
+        """Wait for a pass that begins after now; whether it left nothing of a job to do."""
+        with self._changed:
+            number = self._begun + 1
+            self._wanted = max(self._wanted, number)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._done >= number or self._closed)
+            said = self._said[number - 1] if self._done >= number else f"{job}: left alone: the reaper was closed"
+        broken = _BUG in said
+        return not broken and not any(
+            line.startswith(f"{job}:") and _UNFINISHED.search(line) for line in said.splitlines()
+        )
+
+    def said_of(self, job: str) -> str:
+        """Every pass that named a job."""
+        with self._changed:
+            return "\n--- reap\n".join(["", *(said for said in self._said if job in said)])
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted > self._done or self._closed)
+                if self._closed:
+                    return
+                self._begun += 1
+            command = self._camp.start("reap")
+            command.process.wait()
+            with self._changed:
+                self._done = self._begun
+                self._said.append(command.said())
+                self._changed.notify_all()

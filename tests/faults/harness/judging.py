@@ -1,0 +1,108 @@
+"""Which end of a job is right, and which log is lost: rules, not lists of cases.
+
+An outcome is right when one of these says so, the first that applies:
+
+1. What the driver has said stays: an outcome that was announced is the job's, whoever dies after.
+2. Without a JobSet nothing has trained: FAILED.
+3. A JobSet that was left alone trains to its end, with or without a driver: the trainer's own outcome.
+4. Where a server died or gave a wrong answer while the job was brought up or trained, the job may have failed of it:
+   the trainer's own outcome, or FAILED.
+
+Nobody asks for a cancel, and no deadline passes: CANCELLED is never right. A job of which nothing was asked of any
+cloud when its driver died has no end at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.listing import kept, stored_size
+
+if TYPE_CHECKING:
+    from harness.front import Front
+
+_ANNOUNCED = re.compile(r"the job is (SUCCEEDED|FAILED|CANCELLED)")
+_ENDING = "sealing the logs"
+SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of a job.
+
+    Attributes:
+        said: what its driver had said when it ended or was killed.
+        asked: what was asked of clouds about it, in the form of the faults' strikes.
+        succeeds: whether its trainer is one that succeeds.
+        disturbed: whether a server was killed or gave a wrong answer before its driver announced an outcome.
+        driver_killed: whether its driver was.
+    """
+
+    said: str
+    asked: list[dict[str, Any]]
+    succeeds: bool
+    disturbed: bool
+    driver_killed: bool
+
+    @property
+    def announced(self) -> str | None:
+        """The outcome that the driver has said, None where it had not come to it."""
+        found = _ANNOUNCED.search(self.said)
+        if found:
+            return found[1]
+        # The driver seals after it has written the outcome down; of what failed to come up it says nothing else.
+        return FAILED if _ENDING in self.said else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was to be made for it."""
+        return any(one["operation"] == "create" for one in self.asked)
+
+    @property
+    def trained(self) -> bool:
+        """Whether a JobSet was asked for."""
+        return any(one["operation"] == "create" and one["type"].endswith(":JobSet") for one in self.asked)
+
+    def right(self) -> frozenset[str]:
+        """The outcomes that are right."""
+        own = SUCCEEDED if self.succeeds else FAILED
+        if self.announced is not None:
+            return frozenset({self.announced})
+        if not self.trained:
+            return frozenset({FAILED})
+        return frozenset({own, FAILED} if self.disturbed else {own})
+
+
+def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
+    """What is wrong with the outcome that the receipt tells, empty where it is right."""
+    if receipt is None:
+        return "" if evidence.driver_killed and not evidence.begun else "it has no receipt"
+    found = receipt["outcome"]["state"]
+    right = sorted(evidence.right())
+    return "" if found in right else f"{found} ({receipt['outcome'].get('message', '')}), right is {' or '.join(right)}"
+
+
+def lost_logs(front: Front, job: str, evidence: Evidence, receipt: dict[str, Any] | None) -> list[str]:
+    """Replicas whose log is neither in the bucket nor said to be incomplete with the reason."""
+    if receipt is None and not evidence.begun:
+        return []
+    manifest = kept(front, job, "logs/manifest.json")
+    if manifest is None:
+        return ["the manifest is missing"]
+    entries = {entry["replica"]: entry for entry in manifest["replicas"]}
+    missing = [f"{name} is not in the manifest" for name in REPLICAS if name not in entries]
+    return missing + [f"{name}: {problem}" for name, entry in entries.items() if (problem := _lost(front, entry))]
+
+
+REPLICAS = ("master-replica-0", "worker-replica-0")
+
+
+def _lost(front: Front, entry: dict[str, Any]) -> str:
+    if not entry["complete"]:
+        return "" if entry["reason"] else "it is incomplete without a reason"
+    if entry["object"] is None:
+        return "it is said to be complete and was not stored"
+    size = stored_size(front, entry["object"])
+    return "" if size == entry["size"] else f"{size} bytes are stored, {entry['size']} were sealed"

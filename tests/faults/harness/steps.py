@@ -1,0 +1,58 @@
+"""Steps of a run, noted from one that nothing disturbs: whatever is asked of a cloud and names the job."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from glob import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Hashes differ from job to job, and with what a package holds.
+_HASH = re.compile(r"[0-9a-f]{8,}")
+_JOB = "{job}"
+#: What the engine asks of its providers, as a type begins.
+_ENGINES = ("gcp:", "kubernetes:")
+
+
+@dataclass(frozen=True, order=True)
+class Step:
+    """Something that a run asks of a cloud: type, operation, and a pattern of names with ``{job}`` for the job."""
+
+    operation: str
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.type} {self.name}"
+
+    @property
+    def by_engine(self) -> bool:
+        """Whether the engine asks a provider, and not the driver or a replica the REST front."""
+        return self.type.startswith(_ENGINES)
+
+    def fault(self, job: str, kind: str, count: int = 1) -> dict[str, Any]:
+        """The fault that strikes this step of a job."""
+        name = self.name.replace(_JOB, job)
+        return {"type": self.type, "operation": self.operation, "name": name, "kind": kind, "count": count}
+
+
+def noted_steps(struck: Iterable[dict[str, Any]], job: str) -> list[Step]:
+    """The steps of a noted run of a job, each once, in an order that does not depend on who came first.
+
+    A job's id is lowercase letters and digits, so that every name of the job holds it as it is.
+    """
+    return sorted(
+        {
+            Step(one["operation"], one["type"], _pattern(one["name"], job))
+            for one in struck
+            if job in one["name"] and not one["type"].startswith("logging:")
+        }
+    )
+
+
+def _pattern(name: str, job: str) -> str:
+    plain = _HASH.sub("*", name.replace(job, _JOB))
+    return "*".join(escape(part) for part in plain.split("*"))

@@ -1,0 +1,46 @@
+"""Whatever dies or is refused at whichever step of a run: nothing is left, no log is lost, the outcome is right."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.cases import REFUSALS, VICTIMS, Case, subset
+from harness.ground import Ground
+from harness.steps import noted_steps
+from harness.trial import Result, Trial, note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.camp import Camp
+
+#: Which cases of all are met at every run of the tests; `make soak` meets them all.
+SEED = 6
+AT_ONCE = 4
+
+
+@pytest.mark.sandbox
+def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], Any], tmp_path: Path) -> None:
+    ground = Ground(camp, load_module("encamp_test_camp", "camp.py").write_job, tmp_path)
+    try:
+        job = ground.job_id(999)
+        struck, seconds = note(ground, job)
+        steps = noted_steps(struck, job)
+        cases = subset(SEED, steps)
+        assert {case.victim for case in cases} >= set(VICTIMS)
+        assert {case.refusal for case in cases} >= set(REFUSALS)
+
+        def trial(case: Case) -> Result:
+            return Trial(case, ground, seconds).run()
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            results = list(pool.map(trial, cases))
+    finally:
+        ground.close()
+    assert [result.json() for result in results if result.failed] == []
+    assert sum(result.reached for result in results) > len(results) // 2, [result.case for result in results]
+    camp.assert_nothing_left(f"x{ground.job_id(0).partition('x')[2]}")

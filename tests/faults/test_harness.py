@@ -1,0 +1,106 @@
+"""What the harness of faults makes of a noted run: every step met by every victim, and which ends are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.cases import REFUSALS, VICTIMS, Case, case_of, kills, refusals, subset
+from harness.judging import Evidence, wrong_outcome
+from harness.steps import Step, noted_steps
+
+BUCKET = "projects/_/buckets"
+STRUCK: list[dict[str, Any]] = [
+    {"type": kind, "operation": operation, "name": name}
+    for kind, operation, name in (
+        ("gcp:storage/bucket:Bucket", "create", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef"),
+        ("gcp:container/nodePool:NodePool", "create", "c/nodePools/s1x-0123abcd-n1[a]"),
+        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "create", "encamp-jobs/s1x-0123abcd"),
+        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json"),
+        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json"),
+        ("gcp:container/nodePool:NodePool", "delete", "c/nodePools/s1x-0123abcd-n1[a]"),
+        ("gcp:storage/bucket:Bucket", "delete", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef"),
+        ("container:clusters", "read", "projects/p/locations/-/clusters"),
+        ("logging:entries", "create", "entries of s1x"),
+    )
+]
+STEPS = noted_steps(STRUCK, "s1x")
+
+
+def test_steps_are_what_names_the_job_each_once_whoever_came_first() -> None:
+    assert len(STEPS) == 6
+    assert noted_steps(reversed(STRUCK), "s1x") == STEPS
+    pool = next(step for step in STEPS if step.operation == "delete" and "nodePool" in step.type)
+    assert pool.fault("s2y", "409", 2) == {
+        "type": "gcp:container/nodePool:NodePool",
+        "operation": "delete",
+        "name": "c/nodePools/s2y-*-n1[[]a]",
+        "kind": "409",
+        "count": 2,
+    }
+
+
+def test_seeds_meet_every_case_once() -> None:
+    every = len(kills(STEPS)) + len(refusals(STEPS))
+    seeds = [seed for seed in range(2 * every) if seed % 4 != 3][:every]
+    cases = [case_of(seed, STEPS) for seed in seeds]
+    met = {(case.victim if case.step else "", case.step, case.when, case.refusal, case.refused) for case in cases}
+    assert len(met) == every
+    assert {case.victim for case in cases if case.step} == set(VICTIMS)
+    assert {case.refusal for case in cases} == {"", *REFUSALS}
+    assert all(case_of(seed, STEPS).moment < 1 for seed in range(3, 100, 4))
+    assert case_of(7, STEPS) == case_of(7, STEPS)
+
+
+def test_who_cannot_be_there_is_not_killed_there() -> None:
+    there = {(victim, step.type.partition(":")[0]) for victim, step, _ in kills(STEPS)}
+    assert ("engine", "storage") not in there
+    assert ("driver", "storage") in there
+    assert not [step for victim, step, _ in kills(STEPS) if victim == "language host" and step.operation == "delete"]
+    assert {step for kind, step in refusals(STEPS) if kind == "stockout"} == {
+        Step("create", "gcp:container/nodePool:NodePool", "c/nodePools/{job}-*-n1[[]a]")
+    }
+
+
+def test_the_subset_has_every_victim_and_every_wrong_answer() -> None:
+    for seed in range(5):
+        cases = subset(seed, STEPS)
+        assert {case.victim for case in cases} >= set(VICTIMS)
+        assert {case.refusal for case in cases} >= set(REFUSALS)
+
+
+def evidence(said: str, *asked: str, succeeds: bool = True, disturbed: bool = False, killed: bool = True) -> Evidence:
+    strikes = [{"operation": "create", "type": kind, "name": "s1x"} for kind in asked]
+    return Evidence(said, strikes, succeeds, disturbed, killed)
+
+
+JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+
+
+@pytest.mark.parametrize(
+    ("seen", "state", "wrong"),
+    [
+        (evidence("the job is SUCCEEDED", JOB_SET), "SUCCEEDED", False),
+        (evidence("the job is SUCCEEDED", JOB_SET), "FAILED", True),
+        (evidence("sealing the logs", "gcp:storage/bucket:Bucket"), "FAILED", False),
+        (evidence("", "gcp:storage/bucket:Bucket"), "FAILED", False),
+        (evidence("", "gcp:storage/bucket:Bucket"), "SUCCEEDED", True),
+        (evidence("waiting", JOB_SET), "SUCCEEDED", False),
+        (evidence("waiting", JOB_SET), "FAILED", True),
+        (evidence("waiting", JOB_SET, succeeds=False), "SUCCEEDED", True),
+        (evidence("waiting", JOB_SET, disturbed=True), "FAILED", False),
+        (evidence("waiting", JOB_SET), "CANCELLED", True),
+        (evidence(""), None, False),
+        (evidence("", "gcp:storage/bucket:Bucket"), None, True),
+        (evidence("", killed=False), None, True),
+    ],
+)
+def test_which_outcomes_are_right(seen: Evidence, state: str | None, wrong: bool) -> None:
+    receipt = None if state is None else {"outcome": {"state": state, "message": "because"}}
+    assert bool(wrong_outcome(seen, receipt)) is wrong
+
+
+def test_a_case_says_what_is_done() -> None:
+    case = Case(3, "driver", STEPS[0], "after", succeeds=False)
+    assert str(case) == f"seed 3: driver killed after {STEPS[0]}; the trainer fails"
