@@ -58,9 +58,7 @@ def test_a_job_goes_on_where_it_was_until_it_may_not_any_more(camp: Camp, tmp_pa
     assert f"worker-replica-0 was preempted: the cloud took away {node}" in said
     assert said.count("worker-replica-0 is started again, attempt 2") == 1
     for restart in (1, 2, 3):
-        assert (
-            f"the whole job is started again, restart {restart} (at most 3): worker-replica-0 exited with 139" in said
-        )
+        assert f"the whole job is started again, restart {restart} (at most 3)" in said
     outcome = camp.receipt("restarted")["outcome"]
     assert outcome["state"] == "FAILED"
     assert "worker 0 exited with a non-zero status of 139" in outcome["message"]

@@ -280,6 +280,20 @@ def test_at_the_bound_of_restarts_the_reason_is_that_of_the_last_failure(job: Jo
     assert len(job.supervisor.seen) == 8
 
 
+def test_restarts_that_count_towards_no_bound_are_told_without_it(job: Job) -> None:
+    job.restarted(0)
+    job.pod("worker", _ended(143, 1), "w-0", conditions=DISRUPTED, phase="Failed")
+    _look(job)
+    job.restarted(5)
+    job.kubernetes.objects["jobsets", "j"]["status"]["restartsCountTowardsMax"] = 0
+    _look(job)
+    assert "the whole job is started again, restart 5" in job.shown
+    job.end("Failed", restarts=5, restartsCountTowardsMax=0)
+    outcome = _look(job)
+    assert outcome is not None
+    assert "started again" not in outcome.message
+
+
 def test_the_end_that_no_restart_would_have_helped_is_the_jobs(job: Job) -> None:
     job.pod("worker", _ended(143, 1), "w-1")
     job.pod("worker", _ended(143, 2), "w-2")

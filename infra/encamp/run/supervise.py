@@ -166,11 +166,13 @@ class Supervisor:
 
     def _say_restarts(self, job_set: dict[str, Any]) -> None:
         """The JobSet's restarts since the last look; a supervisor that adopts a job does not tell those before it."""
-        restarts = int(job_set.get("status", {}).get("restarts") or 0)
+        restarts, counted = _restarts(job_set)
         if self._restarts is not None and restarts > self._restarts:
+            bound = f" (at most {_most(job_set)})" if counted == restarts else ""
             cause = self._attempts.deciding()
-            why = f": {cause.name} {words_of(cause)}" if cause is not None else ""
-            self._watch.show(f"the whole job is started again, restart {restarts} (at most {_most(job_set)}){why}")
+            known = cause is not None and cause.attempt == restarts - 1
+            why = f": {cause.name} {words_of(cause)}" if cause is not None and known else ""
+            self._watch.show(f"the whole job is started again, restart {restarts}{bound}{why}")
         self._restarts = restarts
 
     def _enter_running(self, replicas: list[Replica]) -> None:
@@ -284,6 +286,13 @@ def _terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
         if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
             return status.get("terminalState") or condition["type"], condition.get("message", "")
     return (status["terminalState"], "") if status.get("terminalState") else None
+
+
+def _restarts(job_set: dict[str, Any]) -> tuple[int, int]:
+    """How often the whole job was started again, and how many of these count towards the most that may be."""
+    status = job_set.get("status", {})
+    restarts = int(status.get("restarts") or 0)
+    return restarts, int(status.get("restartsCountTowardsMax", restarts) or 0)
 
 
 def _most(job_set: dict[str, Any]) -> int:
