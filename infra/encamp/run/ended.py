@@ -59,5 +59,5 @@ def _error(data: Mapping[str, Any]) -> EncampError:
 
 
 def _not_down(job: KnownJob, left: tuple[str, ...]) -> TeardownError:
-    what = f"the cloud still lists {', '.join(left)}" if left else "it is not proven that everything is taken down"
-    return TeardownError(what, where=job.job_id, hint="run `encamp reap`")
+    what = f"tear-down did not come to its end; left: {', '.join(left) or 'nothing that is known'}"
+    return TeardownError(what, where=job.job_id, hint="run `encamp reap`; what it cannot delete it names")
