@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-LABELS = {"encamp-job": "j", "encamp-owner": "o", "encamp-environment": "sandbox"}
+LABELS = {"encamp-job": "j", "encamp-owner": "encamp", "encamp-environment": "sandbox"}
 EMAIL = "j@p.iam.gserviceaccount.com"
 
 
@@ -136,6 +136,12 @@ class World:
 
 @pytest.fixture
 def world(google: Any, client: GoogleClient, kubernetes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return make_world(google, client, kubernetes, tmp_path, monkeypatch)
+
+
+def make_world(
+    google: Any, client: GoogleClient, kubernetes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> World:
     for name in ("bin", "engine"):
         (tmp_path / name).mkdir()
     cli = tmp_path / "bin" / "pulumi"

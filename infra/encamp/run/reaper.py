@@ -28,6 +28,7 @@ from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
 from encamp.run.target import is_gone, open_cluster
 from encamp.run.teardown import Teardown
+from encamp.run.usage import Usage
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Reaper:
         self._lost = False
         self._cancel: CancelRequest | None = None
         self._engine: JobEngine | None = None
+        self._usage: Usage | None = None
         self._shown = False
         self._trouble: EngineError | None = None
         self._cluster, self._seen, self._ended = self._reached()
@@ -127,10 +129,10 @@ class Reaper:
             return Finding(self._job, Verdict.HELD, "it has come to its end meanwhile")
         judgement = self._judged(record)
         outcome = judgement.outcome
+        if not (judgement.over or judgement.trains):
+            return Finding(self._job, Verdict.HELD, judgement.why)
+        self._records.move(self._lease, State.PREPARING)
         if not judgement.over:
-            if not judgement.trains:
-                return Finding(self._job, Verdict.HELD, judgement.why)
-            self._records.move(self._lease, State.PREPARING)
             outcome = self._supervised(record, wait=wait)
             if outcome is None:
                 why = "it still trains and is left to itself" if self._leaving else judgement.why
@@ -198,6 +200,8 @@ class Reaper:
 
     def _supervisor(self, record: RunRecord | None) -> Supervisor:
         times = record.times if record is not None else {}
+        if self._usage is None:
+            self._usage = Usage(self._records, self._lease, record.entries if record is not None else ())
         return Supervisor(
             cast("Cluster", self._cluster),
             self._intent.namespace,
@@ -209,6 +213,7 @@ class Reaper:
                 self._entered,
                 self._context.pools(self._intent.cluster),
                 self._context.allocatable,
+                self._usage.note,
             ),
             cancelled=self._wake,
             running_since=_stamp(times.get(State.RUNNING)),
@@ -262,8 +267,10 @@ class Reaper:
         if not self._candidate.has_stack:
             return None
         engine = self._engine_at(self._fence(record))
-        if record is None or not any(entry.kind == "resource" for entry in record.entries):
-            for step in engine.state(self._intent.stack).created():
+        # What a driver made and died before it wrote it down.
+        told = {entry.data.get("urn") for entry in record.entries if entry.kind == "resource"} if record else set()
+        for step in engine.state(self._intent.stack).created():
+            if step.urn not in told:
                 self._keep(step)
         return engine
 

@@ -1,0 +1,300 @@
+"""Jobs whose record, state or listing is lost, stale or wrong; on the loopback fakes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from encamp.cloud.leftovers import JOB_LABEL
+from encamp.errors import ExitCode
+from encamp.plan.facts import FACTS_ANNOTATION, job_facts
+from encamp.run.intent import planned_intent
+from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
+from encamp.run.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from encamp.cloud.rest import GoogleClient
+
+pytestmark = pytest.mark.slow
+
+FAR = "created by root@far (pid 1) at 2026-01-01T00:00:00Z"
+LATER = 4_000_000_000.0
+
+
+class Ground:
+    """A world in which job_1 was begun and its driver has died."""
+
+    def __init__(self, driver: Any, world: Any) -> None:
+        self.driver = driver
+        self.world = world
+        self.google = world.google
+        self.labels: dict[str, str] = driver.LABELS
+        self.plan = driver._plan()
+
+    def record(self, environment: str = "sandbox", deadline: float = LATER, **changes: Any) -> None:
+        """Write the record of a driver that died."""
+        intent = planned_intent(
+            self.plan,
+            self.world.context.environment("sandbox"),
+            environment_stack=environment,
+            stack="job-j",
+            folder=str(self.world.context.job_folder("j")),
+            deadline=deadline,
+            spec_hash="x",
+            source=None,
+        )
+        records = self.world.context.records()
+        records.release(records.begin("job_1", "j", {**intent.to_json(), **changes}))
+        records.close()
+
+    def stack(self, name: str, **state: Any) -> None:
+        stacks = {**self.world.stacks, name: {"resources": [], "pending": [], "outputs": {}, **state}}
+        (self.world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
+
+    def furnish(self) -> None:
+        """What the cloud lists of the job, and of somebody else's that looks like it."""
+        google, labels = self.google, self.labels
+        google.add_bucket("scratch", **labels)
+        google.pools["j-pool"] = {
+            "name": "j-pool",
+            "config": {"resourceLabels": labels},
+            "placementPolicy": {"policyName": "j-pool"},
+        }
+        marks = " ".join(f"{key}={value}" for key, value in labels.items())
+        google.placements["j-pool"] = {"name": "j-pool", "description": marks}
+        google.accounts[self.driver.EMAIL] = {"email": self.driver.EMAIL, "description": marks}
+        google.add_bucket("scratch-2", **{**labels, "encamp-owner": "another"})
+        google.pools["j-pool-2"] = {"name": "j-pool-2", "config": {"resourceLabels": {JOB_LABEL: "j"}}}
+        google.placements["j-pool-2"] = {"name": "j-pool-2", "description": "encamp-job=j encamp-owner=another"}
+
+    def listed(self) -> list[str]:
+        google = self.google
+        return sorted([*google.buckets, *google.pools, *google.placements, *google.accounts])
+
+    def reap(self, **wishes: Any) -> Finding:
+        (finding,) = reap(self.world.context, "sandbox", Wishes(**wishes))
+        return finding
+
+    def found(self) -> Any:
+        return self.driver._record(self.world)
+
+
+LOOK_ALIKES = ["artifacts", "j-pool-2", "j-pool-2", "scratch-2"]
+
+
+@pytest.fixture
+def make_world(load_module: Callable[[str, str], Any]) -> Callable[..., Ground]:
+    driver = load_module("encamp_test_driver", "run/test_driver.py")
+    return lambda *parts: Ground(driver, driver.make_world(*parts))
+
+
+@pytest.fixture
+def ground(
+    google: Any, client: GoogleClient, kubernetes: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> Ground:
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("encamp.run.teardown._SETTLE_SECONDS", 0.01)
+    made: Ground = request.getfixturevalue("make_world")(google, client, kubernetes, tmp_path, monkeypatch)
+    return made
+
+
+def test_a_state_that_is_lost_leaves_the_record_and_the_listing(ground: Ground) -> None:
+    ground.record()
+    ground.furnish()
+    ground.world.trains(0)
+    would = ground.reap(dry_run=True)
+    assert (would.verdict, "bucket gs://scratch" in would.resources) == (Verdict.WOULD_END, True)
+    assert "scratch" in ground.google.buckets
+    finding = ground.reap()
+    assert (finding.verdict, ground.found().state, ground.found().torn_down) == (Verdict.ENDED, State.SUCCEEDED, True)
+    assert ground.listed() == LOOK_ALIKES
+    assert ground.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+    assert reap(ground.world.context, "sandbox") == []
+
+
+def test_a_record_that_says_gone_is_contradicted_by_the_listing(ground: Ground) -> None:
+    ground.record()
+    ground.world.trains(0)
+    ground.reap()
+    before = ground.google.objects["artifacts", "jobs/job_1/receipt.json"]
+    ground.furnish()
+    finding = ground.reap()
+    assert (finding.verdict, "the cloud lists it" in finding.why) == (Verdict.ENDED, True)
+    assert (ground.listed(), ground.found().state) == (LOOK_ALIKES, State.SUCCEEDED)
+    assert ground.google.objects["artifacts", "jobs/job_1/receipt.json"] == before
+    assert ground.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+
+
+def test_record_and_state_that_are_lost_leave_the_job_set(ground: Ground) -> None:
+    ground.furnish()
+    ground.world.trains(None)
+    job_set = ground.world.kubernetes.objects["jobsets", "j"]
+    job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
+    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    left = ground.reap()
+    assert (left.job, left.verdict, ground.found().state) == ("job_1", Verdict.HELD, State.RUNNING)
+    job_set["status"]["terminalState"] = "Completed"
+    ended = {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:01:00Z"}}
+    ground.world.kubernetes.objects["pods", "j-pod"]["status"]["containerStatuses"][0]["state"] = ended
+    assert ground.reap().verdict is Verdict.ENDED
+    assert (ground.found().state, ground.listed()) == (State.SUCCEEDED, LOOK_ALIKES)
+    assert ground.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+
+
+def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Ground) -> None:
+    """Neither outputs nor a record: the job's component says what was to be; a create never answered, and happened."""
+    intent = json.dumps(job_facts(ground.plan))
+    ground.stack("by-hand", resources=["bucket"], pending=["scratch"], intent=intent, written="2026-01-01T00:00:00Z")
+    ground.furnish()
+    lock = ground.world.folder / "engine" / "lock"
+    lock.write_text(FAR.replace("2026-01-01T00:00:00Z", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())))
+    held = ground.reap()
+    assert (held.verdict, held.why, ground.found()) == (Verdict.HELD, "another engine run works on its stack", None)
+    lock.write_text(f"created by root@{os.uname().nodename} (pid 999999) at 2026-01-01T00:00:00Z")
+    finding = ground.reap()
+    assert (finding.verdict, ground.found().state) == (Verdict.ENDED, State.FAILED)
+    assert (ground.listed(), list(ground.world.stacks)) == (LOOK_ALIKES, ["sandbox"])
+    assert any("had no answer when it was created, and exists" in line for line in ground.world.lines)
+    assert not lock.exists()
+
+
+def _without_cluster(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("encamp.cloud.kubernetes._ATTEMPTS", 1)
+    kubeconfig = ground.world.kubernetes.kubeconfig().replace(ground.world.kubernetes.url, "http://127.0.0.1:9")
+    stacks = ground.world.stacks
+    stacks["sandbox"]["outputs"]["kubeconfig"] = kubeconfig
+    (ground.world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
+    ground.world.context._environments.clear()
+
+
+def test_a_cluster_that_gives_no_answer_hides_nothing_that_costs_money(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground.record(deadline=time.time() - 7200)
+    ground.furnish()
+    ground.stack("job-j", resources=["bucket", "in-cluster"])
+    ground.world.script("destroy", unreachable=True)
+    _without_cluster(ground, monkeypatch)
+    ground.google.clusters["projects/p/locations/r/clusters/c"] = {}
+    finding = ground.reap(job="job_1")
+    assert (finding.verdict, "no answer" in finding.why or "no answer" in str(finding.error)) == (Verdict.FAILED, True)
+    assert (ground.listed(), ground.found().torn_down) == (LOOK_ALIKES, False)
+    # Once Google lists the cluster no more, what was in it is gone too.
+    ground.google.clusters.clear()
+    assert ground.reap(job="j").verdict is Verdict.ENDED
+    assert (ground.found().state, list(ground.world.stacks)) == (State.CANCELLED, ["sandbox"])
+
+
+def test_a_job_that_cannot_be_judged_is_left_and_said(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground.record()
+    ground.furnish()
+    _without_cluster(ground, monkeypatch)
+    ground.google.clusters["projects/p/locations/r/clusters/c"] = {}
+    finding = ground.reap(job="job_1")
+    assert (finding.verdict, ground.found().outcome) == (Verdict.FAILED, None)
+    error = worst([finding])
+    assert error is not None
+    assert error.exit_code == ExitCode.INFRASTRUCTURE_FAILED
+    assert "scratch" in ground.google.buckets
+
+
+def test_an_environment_that_is_gone_still_has_its_jobs_ended(ground: Ground) -> None:
+    ground.record()
+    ground.furnish()
+    del ground.google.buckets["artifacts"]
+    (ground.world.folder / "engine" / "stacks.json").write_text("{}")
+    ground.world.context._environments.clear()
+    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    assert (finding.verdict, ground.found().outcome.message) == (Verdict.ENDED, "its cluster is gone")
+    assert ground.listed() == LOOK_ALIKES[1:]
+    assert ground.found().receipt["outcome"]["state"] == "FAILED"
+
+
+def test_what_another_driver_or_environment_holds_is_not_touched(ground: Ground) -> None:
+    ground.record(environment="other")
+    ground.furnish()
+    ground.world.trains(0)
+    assert [one.verdict for one in reap(ground.world.context, "sandbox")] == [Verdict.HELD]
+    assert "scratch" in ground.google.buckets
+    records = ground.world.context.records()
+    lease = records.adopt("job_1", "j", {})
+    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    assert (finding.verdict, "scratch" in ground.google.buckets) == (Verdict.HELD, True)
+    records.release(lease)
+    records.close()
+
+
+def test_a_lease_that_is_lost_on_the_way_stops_the_tear_down(ground: Ground) -> None:
+    ground.record()
+    ground.furnish()
+    ground.stack("job-j", resources=["bucket"])
+    ground.world.trains(0)
+
+    def taken(_: Any) -> None:
+        with contextlib.closing(sqlite3.connect(ground.world.folder / "own" / "records.sqlite3")) as database:
+            database.execute("UPDATE leases SET fence = fence + 1")
+            database.commit()
+
+    ground.google.troubles.append(("POST /upload.*manifest", taken))
+    finding = ground.reap()
+    assert (finding.verdict, "taken this job over" in finding.why) == (Verdict.FAILED, True)
+    assert ("scratch" in ground.google.buckets, "job-j" in ground.world.stacks) == (True, True)
+    assert not any(" destroy " in call for call in ground.world.calls)
+
+
+def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, until: Any) -> None:
+    ground.record()
+    ground.furnish()
+    ground.world.trains(None)
+    look = ground.reap()
+    assert (look.verdict, ground.found().state) == (Verdict.HELD, State.RUNNING)
+
+    def left() -> None:
+        until(lambda: ground.world.logs, 30)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=left)
+    thread.start()
+    finding = ground.reap(wait=True)
+    thread.join()
+    assert (finding.verdict, finding.why, ground.found().outcome) == (
+        Verdict.HELD, "it still trains and is left to itself", None,
+    )  # fmt: skip
+    records = ground.world.context.records()
+    assert records.holder_of("job_1") is None
+    timer = threading.Timer(1.5, records.request_cancel, ("job_1", "ada"))
+    timer.start()
+    finding = ground.reap(watch=None, wait=True, job="job_1")
+    timer.join()
+    records.close()
+    assert (finding.verdict, ground.found().state, ground.listed()) == (Verdict.ENDED, State.CANCELLED, LOOK_ALIKES)
+    assert ground.found().outcome.message == "ada cancelled it"
+
+
+def test_limits_count_from_when_the_record_says(ground: Ground) -> None:
+    ground.record(max_wait_seconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
+    ground.world.trains(None)
+    finding = ground.reap()
+    assert (finding.verdict, "maxWaitTime" in ground.found().outcome.message) == (Verdict.ENDED, True)
+
+
+def test_strangers_go_with_their_deadline_and_never_before(ground: Ground) -> None:
+    late = {**ground.labels, "encamp-deadline": "1000000000"}
+    ground.google.add_bucket("late", **late)
+    ground.google.add_bucket("young", **{**ground.labels, JOB_LABEL: "k", "encamp-deadline": str(int(LATER))})
+    ground.google.add_bucket("others", **{**late, "encamp-environment": "other"})
+    verdicts = {one.job: one.verdict for one in reap(ground.world.context, "sandbox")}
+    assert verdicts == {"j": Verdict.ENDED, "k": Verdict.HELD}
+    assert sorted(ground.google.buckets) == ["artifacts", "others", "young"]
