@@ -1,8 +1,8 @@
 """Reads and seals a job's logs as its driver does, in a process of its own that can be measured.
 
-Reads JSON from stdin: ``kubeconfig``, ``environ`` (of the storage), ``folder``, ``bucket``, ``prefix``. Writes JSON:
-seconds of reading and of sealing, memory (RSS) before and at its peak in KiB, the most threads at once, and the sealed
-replicas with what they lack.
+Reads JSON from stdin: ``kubeconfig``, ``environ`` and ``headers`` (of the storage), ``folder``, ``bucket`` and
+``prefix``. Writes JSON: seconds of reading and of sealing, memory (RSS) before and at its peak in KiB, the most threads
+at once, and the sealed replicas with what they lack.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main() -> None:
 
     with requests.Session() as session:
         session.trust_env = False
+        session.headers.update(given.get("headers", {}))
         storage = Storage(GoogleClient(session, environ=given["environ"]))
         storage.bucket(given["bucket"])
         cluster = Cluster(given["kubeconfig"])
