@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]),
     help="Only jobs that ended at this date or time (UTC) or later.",
 )
+@click.option(
+    "--until",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]),
+    help="Only jobs that ended before this date or time (UTC).",
+)
 @ENVIRONMENT
 @FORMAT
-def command(since: datetime | None, environment: str, output: str) -> None:
+def command(since: datetime | None, until: datetime | None, environment: str, output: str) -> None:
     """Add up the receipts of ended jobs: jobs by outcome, node-seconds by machine, cost by list prices.
 
     Machines without a price are named beside the sum, and so are jobs whose receipts were reduced when their results
@@ -33,15 +38,14 @@ def command(since: datetime | None, environment: str, output: str) -> None:
 
     from encamp.run.accounts import add_up, ended_since  # noqa: PLC0415
 
-    begin = since.replace(tzinfo=UTC) if since is not None else None
+    begin, end = (at.replace(tzinfo=UTC) if at is not None else None for at in (since, until))
     with looking(environment) as jobs:
-        found = ended_since(jobs.catalogue.jobs(), begin)
+        found = ended_since(jobs.catalogue.jobs(), begin, end)
     total = add_up(found)
     if output == "json":
         receipts = [dict(job.receipt or {}) for job in found]
-        click.echo(
-            json.dumps({"since": begin.isoformat() if begin else None, "receipts": receipts, "sum": total}, indent=2)
-        )
+        span = {"since": begin.isoformat() if begin else None, "until": end.isoformat() if end else None}
+        click.echo(json.dumps({**span, "receipts": receipts, "sum": total}, indent=2))
         return
     for job in found:
         at = f"{job.ended:%Y-%m-%d %H:%M:%S}" if job.ended else "-" * 19
@@ -56,10 +60,10 @@ def _sum_text(total: Mapping[str, Any]) -> list[str]:
 
     jobs, cost = total["jobs"], total["cost"]
     lines = [f"jobs         {', '.join(f'{count} {state}' for state, count in jobs.items()) or 'none'}"]
-    lines += [f"machine time {spent:.0f} s of {machine}" for machine, spent in total["nodeSeconds"].items()]
+    lines += [f"machine time {spent:.3f} s of {machine}" for machine, spent in total["nodeSeconds"].items()]
     lines.append(f"cost         about {cost['amount']:.4f} {cost['currency']} ({PRICES_OF})")
     for machine, spent in cost["unpriced"].items():
-        lines.append(f"no price of  {machine}: its {spent:.0f} s are not in the cost")
+        lines.append(f"no price of  {machine}: its {spent:.3f} s are not in the cost")
     if cost["forgotten"]:
         lines.append(f"not in it    {', '.join(cost['forgotten'])}: deleted with their results")
     return lines

@@ -5,9 +5,10 @@ What is not in the sum is named beside it: machines without a price, and jobs wh
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from encamp.run.receipt import exact_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from encamp.run.catalogue import KnownJob
 
 
-def ended_since(jobs: Iterable[KnownJob], since: datetime | None) -> list[KnownJob]:
-    """The jobs with a receipt that ended at ``since`` or later, oldest first; all of them where it is None.
+def ended_since(jobs: Iterable[KnownJob], since: datetime | None, until: datetime | None = None) -> list[KnownJob]:
+    """The jobs with a receipt that ended at ``since`` or later and before ``until``, oldest first; None is no limit.
 
     A job whose end is in no receipt counts by its latest time that is.
     """
     dated = [(job.ended or max(job.times.values(), default=None), job) for job in jobs if job.receipt is not None]
     kept = [
-        (at.timestamp() if at else 0.0, job) for at, job in dated if since is None or (at is not None and at >= since)
+        (at.timestamp() if at else 0.0, job)
+        for at, job in dated
+        if (since is None or (at is not None and at >= since)) and (until is None or (at is not None and at < until))
     ]
     return [job for _, job in sorted(kept, key=lambda one: (one[0], one[1].job_id))]
 
@@ -45,7 +48,7 @@ def add_up(jobs: Sequence[KnownJob]) -> dict[str, Any]:
         "nodeSeconds": _summed(seconds),
         "cost": {
             "currency": "USD",
-            "amount": round(math.fsum(amounts), 4),
+            "amount": exact_sum(amounts),
             "unpriced": _summed(unpriced),
             "forgotten": [job.job_id for job in jobs if "nodeSeconds" not in (job.receipt or {})],
         },
@@ -58,4 +61,4 @@ def _cost(receipt: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _summed(parts: Mapping[str, Iterable[float]]) -> dict[str, float]:
-    return {machine: round(math.fsum(spent), 3) for machine, spent in sorted(parts.items())}
+    return {machine: exact_sum(spent, 3) for machine, spent in sorted(parts.items())}

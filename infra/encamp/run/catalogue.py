@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.cloud.storage import Storage
-    from encamp.run.records import Records, RunRecord
+    from encamp.run.records import CancelRequest, Records, RunRecord
 
 JOBS = "jobs/"
 #: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
 UNSPECIFIED = "STATE_UNSPECIFIED"
+_STATES = frozenset(State)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class KnownJob:
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         torn_down: whether nothing of it is left but what was to be kept.
+        cancel: the first request to cancel it, None where nobody asked or that is not known here.
     """
 
     job_id: str
@@ -57,6 +59,7 @@ class KnownJob:
     bucket: str
     prefix: str
     torn_down: bool
+    cancel: CancelRequest | None = None
 
     @property
     def created(self) -> datetime | None:
@@ -108,10 +111,11 @@ class Catalogue:
             RestError: the bucket cannot be listed.
         """
         recorded = {record.job_id: record for record in self._records.records() if self._is_here(record)}
-        found = {job_id: self._known(job_id, recorded.get(job_id), stored=True) for job_id in self._stored()}
+        drivers = self._records.holders()
+        found = {job_id: self._known(job_id, recorded.get(job_id), drivers, stored=True) for job_id in self._stored()}
         for job_id, record in recorded.items():
             if job_id not in found:
-                found[job_id] = self._known(job_id, record, stored=False)
+                found[job_id] = self._known(job_id, record, drivers, stored=False)
         known = [job for job in found.values() if job is not None]
         return sorted(known, key=_age, reverse=True)
 
@@ -125,7 +129,8 @@ class Catalogue:
         record = self._records.record(job_id)
         here = record if record is not None and self._is_here(record) else None
         stored = is_job_id(job_id) and any(True for _ in self._storage.objects(self._bucket, job_prefix(job_id)))
-        found = self._known(job_id, here, stored=stored)
+        driver = self._records.holder_of(job_id) if here is not None else None
+        found = self._known(job_id, here, {job_id: driver} if driver is not None else {}, stored=stored)
         if found is None:
             raise self._unknown(job_id, record)
         return found
@@ -138,7 +143,9 @@ class Catalogue:
         names = (name.removeprefix(JOBS).removesuffix("/") for name in self._storage.folders(self._bucket, JOBS))
         return [name for name in names if is_job_id(name)]
 
-    def _known(self, job_id: str, record: RunRecord | None, *, stored: bool) -> KnownJob | None:
+    def _known(
+        self, job_id: str, record: RunRecord | None, drivers: Mapping[str, str], *, stored: bool
+    ) -> KnownJob | None:
         receipt = record.receipt if record is not None else None
         if stored and not (record is not None and record.torn_down and receipt):
             # Whoever ended the job last wrote it, perhaps on another machine with a record of its own.
@@ -158,12 +165,13 @@ class Catalogue:
             state=state,
             times=times,
             message=str(message),
-            driver=self._records.holder_of(job_id) if record else None,
-            intent=Intent.from_json(record.intent) if record and record.intent else None,
+            driver=drivers.get(job_id) if record else None,
+            intent=Intent.read(record.intent) if record and record.intent else None,
             receipt=receipt,
             bucket=self._bucket,
             prefix=job_prefix(job_id),
             torn_down=(record is not None and record.torn_down) or (receipt is not None and not _left(receipt)),
+            cancel=record.cancel if record else None,
         )
 
     def _receipt(self, job_id: str) -> dict[str, Any] | None:
@@ -198,4 +206,4 @@ def _left(receipt: Mapping[str, Any]) -> list[str]:
 
 def _times(receipt: Mapping[str, Any] | None) -> dict[State, datetime]:
     found = (receipt or {}).get("times") or {}
-    return {State(state): datetime.fromisoformat(at) for state, at in found.items() if state in set(State)}
+    return {State(state): datetime.fromisoformat(at) for state, at in found.items() if state in _STATES}

@@ -27,10 +27,11 @@ from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.usage import Usage
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from encamp.run.engine import EnvironmentOutputs
     from encamp.run.events import ResourceStep
     from encamp.run.records import CancelRequest, Lease, Records
+    from encamp.run.replicas import Replica
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ class _Driver:
         self._streams = LogStreams(self._cluster, intent.namespace, self._folder / "logs", context.log)
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
+        self._usage: Usage
         self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
@@ -145,6 +148,7 @@ class _Driver:
     def run(self, accepted: Callable[[Path], None] | None) -> RunResult:
         with self._interrupts:
             self._lease = self._records.begin(self._intent.job_id, self._intent.name, self._intent.to_json())
+            self._usage = Usage(self._records, self._lease, ())
             asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._interrupts.lose)
             with LeaseKeeper(self._records, self._lease, self._interrupts.lose), asked:
                 if accepted is not None:
@@ -232,6 +236,7 @@ class _Driver:
             entered=self._entered,
             pools=self._context.pools(intent.cluster),
             allocatable=self._context.allocatable,
+            used=self._used,
         )
         return Supervisor(
             self._cluster,
@@ -246,6 +251,9 @@ class _Driver:
     def _entered(self, state: State) -> None:
         self._records.move(self._lease, state)
         self._context.show(f"the job is {state}: every replica has started")
+
+    def _used(self, replicas: Iterable[Replica]) -> None:
+        self._usage.note(replicas)
 
     def _keep(self, step: ResourceStep) -> None:
         self._records.append(self._lease, "resource", step.to_json())

@@ -18,25 +18,28 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
-from encamp.run.receipt import RECEIPT, KeptResults, build_receipt, node_seconds
+from encamp.run.made import swept_step
+from encamp.run.receipt import RECEIPT, KeptResults, build_receipt
 from encamp.run.records import LeaseLostError
 from encamp.run.recover import recover_logs
 from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs, stored_logs
 from encamp.run.states import Outcome, State
 from encamp.run.teardown import Teardown
+from encamp.run.usage import image_digests, node_seconds, sealed_at, used
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
     from encamp.run.context import Context
     from encamp.run.engine import JobEngine
     from encamp.run.intent import Intent
-    from encamp.run.records import Lease, Records
+    from encamp.run.records import Entry, Lease, Records
     from encamp.run.replicas import Replica
     from encamp.run.stream import LogStreams
+    from encamp.run.usage import PodUse
 
 #: How long nothing may come from the streams of an ended job, and how long they may take to come to their ends.
 _QUIET_SECONDS, _DRAIN_SECONDS = 60.0, 300.0
@@ -95,6 +98,7 @@ def ending(
         stack=intent.stack,
         committed=committed,
         held=partial(check_lease, records, lease),
+        swept=lambda one: records.append(lease, "resource", swept_step(one.kind, one.name).to_json()),
     )
     return Ending(
         records,
@@ -174,9 +178,9 @@ class Ending:
             left = self._named_left()
         if cancelled and trouble is None:
             self._records.move(self._lease, State.CANCELLED)
-        seconds = node_seconds(replicas, self._intent.machines, ended)
+        gone = datetime.now(UTC) if trouble is None else None
         kept = self._kept(ended, proven=trouble is None)
-        receipt = self._receipt(sealed, seconds, left, kept)
+        receipt = self._receipt(sealed, used(self._entries(), replicas), ended, left=left, kept=kept, gone=gone)
         if trouble is None:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)
@@ -211,17 +215,33 @@ class Ending:
         return seal.manifest, seal.stored
 
     def _receipt(
-        self, sealed: dict[str, Any], seconds: Mapping[str, float], left: tuple[str, ...], kept: KeptResults
+        self,
+        sealed: dict[str, Any],
+        pods: Sequence[PodUse],
+        ended: datetime,
+        *,
+        left: tuple[str, ...],
+        kept: KeptResults,
+        gone: datetime | None,
     ) -> dict[str, Any] | None:
         record = self._records.record(self._lease.job_id)
         if record is None:
             return None
+        seconds = node_seconds(pods, self._intent.machines, sealed_at(record.entries, ended))
         # Of an ending that failed before, when there still were pods to ask.
         known: dict[str, float] = (record.receipt or {}).get("nodeSeconds") or {}
         seconds = {one: max(seconds.get(one, 0.0), known.get(one, 0.0)) for one in sorted({*seconds, *known})}
         steps = [ResourceStep.from_json(entry.data) for entry in record.entries if entry.kind == "resource"]
         receipt = build_receipt(
-            record, steps=steps, seconds=seconds, hourly=self._intent.hourly, logs=sealed, left=left, kept=kept
+            record,
+            steps=steps,
+            seconds=seconds,
+            digests=image_digests(pods, self._intent.images),
+            hourly=self._intent.hourly,
+            logs=sealed,
+            left=left,
+            kept=kept,
+            gone=gone,
         )
         self._records.append(self._lease, "receipt", receipt)
         try:
@@ -230,6 +250,10 @@ class Ending:
         except EncampError as error:
             self._show(f"the receipt is in the record only: {error.what}")
         return receipt
+
+    def _entries(self) -> tuple[Entry, ...]:
+        record = self._records.record(self._lease.job_id)
+        return record.entries if record is not None else ()
 
     def _kept(self, ended: datetime, *, proven: bool) -> KeptResults:
         """What stays of the job, and until when; its own bucket goes when nothing is in it."""

@@ -43,7 +43,7 @@ class Intent:
         job_dir: the job dir, None where the job has none.
         results_bucket: a bucket made for the job that stays with its results.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
-        job: the Job resource as data, None where the job was started without a record.
+        job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
     """
@@ -110,6 +110,14 @@ class Intent:
         values["buckets"] = tuple(values.get("buckets", ()))
         values["resources"] = tuple(values.get("resources", ()))
         return cls(**values)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Intent | None:
+        """The same, None where something that every intent has is missing or is none of its kind."""
+        try:
+            return cls.from_json(data)
+        except (KeyError, TypeError, ValueError):
+            return None
 
 
 def planned_intent(

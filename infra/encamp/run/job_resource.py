@@ -74,6 +74,10 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "resultsDeleted": results.get("deleted"),
         "receipt": f"{folder}{RECEIPT}" if job.receipt else None,
         "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
+        "source": receipt.get("source") or (job.intent.source if job.intent else None),
+        "imageDigests": receipt.get("imageDigests"),
+        "cancelRequested": _cancelled(job),
+        "deadline": _rfc3339(datetime.fromtimestamp(job.intent.deadline, UTC)) if job.intent else None,
         "nodeSeconds": receipt.get("nodeSeconds"),
         "cost": receipt.get("cost"),
         "left": receipt.get("left"),
@@ -82,19 +86,31 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
     return {key: value for key, value in own.items() if value is not None}
 
 
+def _cancelled(job: KnownJob) -> dict[str, Any] | None:
+    """Who asked for the job's end, and when; None where nobody did."""
+    return {"by": job.cancel.by, "at": _rfc3339(job.cancel.at)} if job.cancel is not None else None
+
+
 def _as_sent(job: KnownJob) -> dict[str, Any]:
-    """What was asked for, while the job's own folder is here and holds the very job that the record is about."""
-    if job.intent is None or not job.intent.folder:
-        return {}
-    data = _configured(Path(job.intent.folder) / f"Pulumi.{job.intent.stack}.yaml")
-    if not isinstance(data, dict) or spec_hash(data) != job.intent.spec_hash:
-        return {}
+    """What was asked for, as the record or the receipt keeps it, without secrets of a known form.
+
+    Records of before did not; then it is what the config of the job's stack says, while that is here and is the very
+    job that the record is about.
+    """
+    data = (job.intent.job if job.intent else None) or (job.receipt or {}).get("job")
+    if not isinstance(data, dict):
+        data = _configured(job)
+        if not isinstance(data, dict) or job.intent is None or spec_hash(data) != job.intent.spec_hash:
+            return {}
     return {key: data[key] for key in _WRITTEN if data.get(key)}
 
 
-def _configured(file: Path) -> Any:
-    """``encamp:job`` of a stack's config file, None where it cannot be had."""
+def _configured(job: KnownJob) -> Any:
+    """``encamp:job`` of the config file of the job's stack, None where it cannot be had."""
+    if job.intent is None or not job.intent.folder:
+        return None
     try:
+        file = Path(job.intent.folder) / f"Pulumi.{job.intent.stack}.yaml"
         return yaml.safe_load(file.read_text())["config"]["encamp:job"]
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
         return None

@@ -8,9 +8,11 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cost import PRICES_OF
+from encamp.run.made import resources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
 
     from encamp.run.events import ResourceStep
     from encamp.run.records import RunRecord
-    from encamp.run.replicas import Replica
 
 RECEIPT = "receipt.json"
+#: 1 knew neither the job as data, nor image digests, costs of machines, and when nothing was left.
+VERSION = 2
+#: Digits of an amount after the point.
+DECIMALS = 4
 _GIT_SECONDS = 20
 _HOUR = 3600.0
 
@@ -65,80 +70,52 @@ def source_of(folder: Path) -> dict[str, Any] | None:
     return {"commit": commit, "dirty": bool(changes)}
 
 
-def node_seconds(replicas: Iterable[Replica], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
-    """Seconds that replicas held a machine, by machine; each replica has one for itself.
-
-    ``machines`` is each role's machine in words; ``until`` is the end of those that have not ended.
-    """
-    total: dict[str, float] = {}
-    for replica in replicas:
-        if not replica.scheduled or replica.role not in machines:
-            continue
-        begin = datetime.fromisoformat(replica.scheduled)
-        end = datetime.fromisoformat(replica.finished) if replica.finished else until
-        machine = machines[replica.role]
-        total[machine] = total.get(machine, 0.0) + max(0.0, (end - begin).total_seconds())
-    return {machine: round(seconds, 3) for machine, seconds in sorted(total.items())}
-
-
-def resources_of(steps: Sequence[ResourceStep]) -> list[dict[str, Any]]:
-    """Every resource with when it was made and deleted, in the order in which they were made."""
-    found: dict[str, dict[str, Any]] = {}
-    for step in steps:
-        entry = found.setdefault(
-            step.urn, {"type": step.type, "name": step.name, "id": "", "created": None, "deleted": None}
-        )
-        entry["id"] = entry["id"] or step.id
-        if step.done in {"created", "deleted"}:
-            entry[step.done] = step.at.isoformat(timespec="milliseconds")
-    return list(found.values())
-
-
 def build_receipt(
     record: RunRecord,
     *,
     steps: Sequence[ResourceStep],
     seconds: Mapping[str, float],
+    digests: Mapping[str, Sequence[str]],
     hourly: Mapping[str, float],
     logs: Mapping[str, Any],
     left: Sequence[str],
     kept: KeptResults,
+    gone: datetime | None,
 ) -> dict[str, Any]:
     """A job's receipt.
 
     Args:
         record: its journal so far.
-        steps: what the engine did to which resource.
+        steps: what the engine, or the sweep after it, did to which resource.
         seconds: node-seconds by machine.
+        digests: of what each role ran.
         hourly: price of an hour by machine, in USD, where it is known.
         logs: the sealed logs' manifest.
         left: what of the job the cloud still lists.
         kept: its results; a bucket of its own counts among what is left.
+        gone: when the cloud's own listing showed that nothing is left, None where it did not.
     """
     intent = record.intent or {}
-    priced = {machine: hourly[machine] * spent / _HOUR for machine, spent in seconds.items() if machine in hourly}
     return {
-        "version": 1,
+        "version": VERSION,
         "jobId": record.job_id,
         "name": record.name,
         "outcome": record.outcome.to_json() if record.outcome else None,
         "times": {str(state): at.isoformat(timespec="milliseconds") for state, at in record.times.items()},
         "environment": intent.get("environment"),
         "project": intent.get("project"),
+        "job": intent.get("job"),
         "specHash": intent.get("specHash"),
         "source": intent.get("source"),
         "images": intent.get("images"),
-        "resources": resources_of(steps),
+        "imageDigests": {role: list(found) for role, found in digests.items()},
+        "resources": resources_of(steps, gone),
         "nodeSeconds": dict(seconds),
-        "cost": {
-            "currency": "USD",
-            "amount": round(sum(priced.values()), 4) if priced else None,
-            "unpriced": sorted(set(seconds) - set(priced)),
-            "basis": f"time from schedule to end of each replica, {PRICES_OF}",
-        },
+        "cost": cost_of(seconds, hourly),
         "logs": log_summary(logs),
         "results": kept.to_json(),
         "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
+        "gone": gone.isoformat(timespec="milliseconds") if gone else None,
         "written": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
@@ -149,36 +126,86 @@ def log_summary(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"complete": all(entry["complete"] for entry in entries), "replicas": len(entries)}
 
 
+def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float]) -> dict[str, Any]:
+    """What machines cost, each rounded to the hundredth of a cent, and their sum, which is that of what is shown."""
+    priced = {machine: hourly[machine] * spent / _HOUR for machine, spent in seconds.items() if machine in hourly}
+    machines = {machine: round(amount, DECIMALS) for machine, amount in priced.items()}
+    return {
+        "currency": "USD",
+        "amount": exact_sum(machines.values()) if machines else None,
+        "machines": machines,
+        "unpriced": sorted(set(seconds) - set(priced)),
+        "basis": f"time from schedule to end of each replica, {PRICES_OF}",
+    }
+
+
+def exact_sum(amounts: Iterable[float], digits: int = DECIMALS) -> float:
+    """The sum of amounts as they are shown, with ``digits`` after the point: whoever adds them up gets the same."""
+    return float(sum((Decimal(f"{amount:.{digits}f}") for amount in amounts), Decimal()))
+
+
 def receipt_text(receipt: Mapping[str, Any]) -> str:
     """The receipt for people, one fact a line."""
-    outcome = receipt["outcome"] or {}
-    resources = receipt["resources"]
-    made = sum(1 for one in resources if one["created"])
-    gone = sum(1 for one in resources if one["deleted"])
-    cost = receipt["cost"]
-    source = receipt["source"]
+    outcome = receipt.get("outcome") or {}
+    source = receipt.get("source")
     lines = [f"job          {receipt['jobId']} ({receipt['name']})", f"outcome      {outcome.get('state', 'unknown')}"]
     if outcome.get("message"):
         lines.append(f"             {outcome['message']}")
     lines += [f"{state.lower():<12} {at}" for state, at in receipt["times"].items()]
+    if receipt.get("specHash"):
+        lines.append(f"spec         sha256:{receipt['specHash']}")
     if source:
-        lines.append(f"source       {source['commit'][:12]}{', with changes' if source['dirty'] else ''}")
-    lines.append(f"resources    {made} created, {gone} deleted")
-    for machine, spent in receipt["nodeSeconds"].items():
-        lines.append(f"machine time {spent:.0f} s of {machine}")
-    if cost["amount"] is not None:
-        lines.append(f"cost         about {cost['amount']:.4f} {cost['currency']} ({PRICES_OF})")
-    if cost["unpriced"]:
-        lines.append(f"no price of  {', '.join(cost['unpriced'])}")
-    whole = "" if receipt["logs"]["complete"] else ", not all complete"
-    lines.append(f"logs         {receipt['logs']['replicas']} replicas{whole}")
+        lines.append(f"source       {source['commit']}{', with changes' if source['dirty'] else ''}")
+    lines += [*_image_lines(receipt), *_spent_lines(receipt)]
     results = receipt.get("results") or {}
     if results.get("jobDir"):
         lines.append(f"job dir      {results['jobDir']}")
     if results.get("until"):
         lines.append(f"kept until   {results['until']}; then `encamp reap` deletes results and logs")
-    lines.append(f"left         {', '.join(receipt['left']) or 'nothing'}")
+    since = f", since {receipt['gone']}" if receipt.get("gone") else ""
+    if "left" in receipt:
+        lines.append(f"left         {', '.join(receipt['left']) or f'nothing{since}'}")
     return "\n".join(lines)
+
+
+def _image_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Each role's image, with the digests that are known; the sandbox's processes and lost nodes tell none."""
+    digests = receipt.get("imageDigests") or {}
+    return [
+        f"image        {role}: {image} ({', '.join(digests.get(role) or ()) or 'digest not known'})"
+        for role, image in (receipt.get("images") or {}).items()
+    ]
+
+
+def _spent_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Resources, machine time, cost and logs; nothing of what a receipt says nothing about."""
+    lines: list[str] = []
+    resources, cost, logs = receipt.get("resources"), receipt.get("cost") or {}, receipt.get("logs")
+    if resources is not None:
+        made, gone = (sum(1 for one in resources if one.get(done)) for done in ("created", "deleted"))
+        lines.append(f"resources    {made} created, {gone} deleted")
+        lines += [f"             {_lived(one)}" for one in resources]
+    machines = cost.get("machines") or {}
+    for machine, spent in (receipt.get("nodeSeconds") or {}).items():
+        price = f", {machines[machine]:.{DECIMALS}f} {cost['currency']}" if machine in machines else ""
+        lines.append(f"machine time {spent:.3f} s of {machine}{price}")
+    if cost.get("amount") is not None:
+        lines.append(f"cost         about {cost['amount']:.{DECIMALS}f} {cost['currency']} ({PRICES_OF})")
+    if cost.get("unpriced"):
+        lines.append(f"no price of  {', '.join(cost['unpriced'])}")
+    if logs is not None:
+        whole = "" if logs["complete"] else ", not all complete"
+        lines.append(f"logs         {logs['replicas']} replicas{whole}")
+    return lines
+
+
+def _lived(resource: Mapping[str, Any]) -> str:
+    """From when to when a resource was there."""
+    kind = str(resource["type"]).rpartition(":")[2]
+    end = resource.get("deleted") or (f"gone by {resource['goneBy']}" if resource.get("goneBy") else "still there")
+    if resource.get("kept"):
+        end = "kept"
+    return f"{resource.get('created') or 'not seen made'}  {end}  {kind} {resource['name']}"
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

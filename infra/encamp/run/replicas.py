@@ -36,6 +36,7 @@ class Replica:
         attempt: how often the whole job had been started again before.
         disruption: why its machine was taken from it, in Kubernetes' word; empty where it was not.
         out_of_memory: the kernel ended it for lack of memory.
+        image_id: what the node says it runs: a name with the digest of the image, where the node knows one.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Replica:
     attempt: int = 0
     disruption: str = ""
     out_of_memory: bool = False
+    image_id: str = ""
 
     @property
     def excused(self) -> bool:
@@ -98,6 +100,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         attempt=int(labels.get(RESTARTS_LABEL) or 0),
         disruption=_disruption(status),
         out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
+        image_id=str(container.get("imageID") or ""),
     )
 
 

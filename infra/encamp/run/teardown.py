@@ -31,6 +31,7 @@ class Teardown:
         engine: of the stack's workspace; None where there is no stack.
         committed: the stack's config is committed: the stack stays, empty, as its owner made it.
         held: raises LeaseLostError once the job is another's; asked before everything that is deleted.
+        swept: called with everything that was deleted because the cloud listed it.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Teardown:
         stack: str,
         committed: bool,
         held: Callable[[], None] = lambda: None,
+        swept: Callable[[Leftover], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
@@ -54,6 +56,7 @@ class Teardown:
         self._stack = stack
         self._committed = committed
         self._held = held
+        self._swept = swept
         self._sleep = sleep
         self._there = False
         self._unseen: list[Unanswered] = []
@@ -149,6 +152,7 @@ class Teardown:
                 self._show(f"{one} had no answer when it was created, and exists: deleting {thing}")
                 self._held()
                 thing.delete()
+                self._swept(thing)
 
     def _settle(self) -> None:
         """Give what was asked for and is not listed the time to be listed."""
@@ -174,6 +178,9 @@ class Teardown:
             self._held()
             try:
                 one.delete()
+                self._swept(one)
+            except LeaseLostError:
+                raise
             except EngineError as error:
                 self._show(f"{one} could not be deleted: {error.what}")
                 trouble = trouble or error

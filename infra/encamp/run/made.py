@@ -1,0 +1,74 @@
+"""What of a job was made and deleted when: the engine's steps, and the sweep's of what the engine did not know."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.run.events import ResourceStep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: What the sweep calls what the engine has these types of; elsewhere it is the type's last word.
+_KINDS = {
+    "Account": "service account",
+    "Bucket": "bucket",
+    "BucketIAMMember": "binding",
+    "IAMMember": "binding",
+    "NodePool": "node pool",
+    "ResourcePolicy": "placement policy",
+}
+
+
+def swept_step(kind: str, name: str) -> ResourceStep:
+    """The step of what was deleted because the cloud listed it, with the kind and full name of that listing."""
+    return ResourceStep(datetime.now(UTC), "deleted", kind, name, "", name)
+
+
+def resources_of(steps: Sequence[ResourceStep], gone: datetime | None = None) -> list[dict[str, Any]]:
+    """Every resource with when it was made and deleted, in the order in which they were made.
+
+    What the sweep deleted is the engine's resource of that name, where it has one. ``gone`` is when the cloud listed
+    nothing any more: what was made and of whose end nobody was told, because who deleted it died, had ended by then
+    (``goneBy``). A resource that was kept on purpose has ``kept`` true.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for step in steps:
+        entry = found.get(step.urn) if step.urn else _known(step, found.values())
+        if entry is None:
+            entry = dict[str, Any](type=step.type, name=step.name, id="", created=None, deleted=None)
+            found[step.urn or f"{step.type} {step.name}"] = entry
+        entry["id"] = entry["id"] or step.id
+        at = step.at.isoformat(timespec="milliseconds")
+        if step.done == "created":
+            # What is made anew in the place of another has another end too.
+            entry["created"], entry["deleted"] = (at, None) if entry["deleted"] else (entry["created"] or at, None)
+        elif step.done == "deleted":
+            entry["deleted"] = entry["deleted"] or at
+        elif step.done == "kept":
+            entry["kept"] = True
+    for entry in found.values():
+        if gone is not None and entry["created"] and not entry["deleted"] and not entry.get("kept"):
+            entry["goneBy"] = gone.isoformat(timespec="milliseconds")
+    return [entry for entry in found.values() if entry["created"] or entry["deleted"] or entry.get("kept")]
+
+
+def _known(step: ResourceStep, entries: Any) -> dict[str, Any] | None:
+    """The engine's resource that the sweep deleted, by what the cloud calls it."""
+    return next((entry for entry in entries if not entry["deleted"] and _is_it(step, entry)), None)
+
+
+def _is_it(step: ResourceStep, entry: dict[str, Any]) -> bool:
+    word = str(entry["type"]).rpartition(":")[2]
+    if _KINDS.get(word, word.lower()) != step.type:
+        return False
+    if step.type != "binding":
+        return bool(entry["id"]) and _last(entry["id"]) == _last(step.name)
+    # A binding's name is where it is, its role and who has it; its id has all three, with signs between them.
+    where, role, who = (*step.name.removeprefix("gs://").split(" ", 2), "", "")[:3]
+    return role in entry["id"] and all(part in f"{entry['id']}/" for part in (f"{_last(where)}/", _last(who)))
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

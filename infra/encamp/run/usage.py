@@ -1,0 +1,157 @@
+"""Which pods a job has had, since when and until when: what its machine time is counted from.
+
+It stands in the journal from the moment a pod has a machine, so that whoever takes a job over counts also what the
+driver before it saw, and a pod that nobody saw end is counted until somebody saw it gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.run.transactions import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from encamp.run.records import Entry, Lease, Records
+    from encamp.run.replicas import Replica
+
+_LOG = logging.getLogger(__name__)
+PODS = "pods"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class PodUse:
+    """A pod that has or had a machine.
+
+    Attributes:
+        replica: name of the replica; one that was restarted has several pods.
+        scheduled: RFC 3339 time since when it has a machine.
+        finished: RFC 3339 time of its end, empty where nobody saw it.
+        image_id: what the node said it ran, empty where it said nothing.
+    """
+
+    uid: str
+    replica: str
+    role: str
+    scheduled: str
+    finished: str
+    image_id: str
+
+    def to_json(self) -> dict[str, str]:
+        """As the journal keeps it."""
+        return {
+            "uid": self.uid,
+            "replica": self.replica,
+            "role": self.role,
+            "scheduled": self.scheduled,
+            "finished": self.finished,
+            "imageId": self.image_id,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PodUse:
+        """The use that ``to_json`` wrote."""
+        names = ("uid", "replica", "role", "scheduled", "finished", "imageId")
+        return cls(*(str(data.get(name, "")) for name in names))
+
+
+class Usage:
+    """What a driver notes of its job's pods.
+
+    Args:
+        before: the job's journal so far.
+    """
+
+    def __init__(self, records: Records, lease: Lease, before: Iterable[Entry]) -> None:
+        self._records = records
+        self._lease = lease
+        self._known = {use.uid: use for use in noted(before)}
+        self._inherited = {uid for uid, use in self._known.items() if not use.finished}
+
+    def note(self, replicas: Iterable[Replica]) -> None:
+        """Write down what is new of all pods seen so far: one entry, or none."""
+        seen = {use.uid: use for use in map(_use, replicas) if use is not None}
+        gone = {uid: self._known[uid] for uid in self._inherited if uid not in seen and not self._known[uid].finished}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        found = {**seen, **{uid: replace(use, finished=now) for uid, use in gone.items()}}
+        changed = [use for uid, use in found.items() if self._known.get(uid) != use]
+        if not changed:
+            return
+        try:
+            self._records.append(self._lease, PODS, {"pods": [use.to_json() for use in changed]})
+        except RecordError as error:
+            # It is written with the next look; the training does not depend on it.
+            _LOG.warning("machine time could not be noted: %s", error.what)
+            return
+        self._known.update((use.uid, use) for use in changed)
+
+
+def noted(entries: Iterable[Entry]) -> list[PodUse]:
+    """Every pod of a journal as it was seen last, in the order of their coming."""
+    found: dict[str, PodUse] = {}
+    for entry in entries:
+        pods = entry.data.get("pods") if entry.kind == PODS else None
+        for pod in pods if isinstance(pods, list) else ():
+            use = PodUse.from_json(pod)
+            found[use.uid] = use
+    return list(found.values())
+
+
+def used(entries: Iterable[Entry], replicas: Iterable[Replica]) -> list[PodUse]:
+    """Every pod of a job: those of the journal, and those that this process has seen."""
+    found = {use.uid: use for use in noted(entries)}
+    found.update((use.uid, use) for use in map(_use, replicas) if use is not None)
+    return list(found.values())
+
+
+def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
+    """Seconds that pods held a machine, by machine; each pod has one for itself, also one that was restarted.
+
+    ``machines`` is each role's machine in words; ``until`` is the end of those whose end nobody saw.
+    """
+    total: dict[str, float] = {}
+    for use in uses:
+        if use.role not in machines:
+            continue
+        begin = _time(use.scheduled)
+        end = (_time(use.finished) if use.finished else None) or until
+        if begin is not None:
+            machine = machines[use.role]
+            total[machine] = total.get(machine, 0.0) + max(0.0, (end - begin).total_seconds())
+    return {machine: round(seconds, 3) for machine, seconds in sorted(total.items())}
+
+
+def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
+    """When the logs were sealed first, after which no pod has a machine for long; ``now`` where they were not.
+
+    Whoever goes on with an ending hours later must not count these hours for pods whose end nobody saw.
+    """
+    return min((entry.at for entry in entries if entry.kind == "sealed"), default=now)
+
+
+def image_digests(uses: Iterable[PodUse], images: Mapping[str, str]) -> dict[str, list[str]]:
+    """Digests of what each role ran, as its nodes said them or the image's own name has it; empty where none did."""
+    found: dict[str, set[str]] = {role: set(_DIGEST.findall(image)) for role, image in images.items()}
+    for use in uses:
+        found.setdefault(use.role, set()).update(_DIGEST.findall(use.image_id))
+    return {role: sorted(digests) for role, digests in sorted(found.items())}
+
+
+def _use(replica: Replica) -> PodUse | None:
+    """A replica's pod as a use, None while it has no machine."""
+    if not replica.scheduled:
+        return None
+    return PodUse(replica.uid, replica.name, replica.role, replica.scheduled, replica.finished, replica.image_id)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
