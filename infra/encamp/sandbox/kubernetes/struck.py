@@ -38,6 +38,10 @@ class FrontFaults:
             trust_env=False,
         )
 
+    async def close(self) -> None:
+        """Drop the connections to the front."""
+        await self._client.aclose()
+
     async def strike(self, asked: Asked) -> Strike | None:
         """The fault that strikes an operation now, None if all goes well."""
         body = {"type": asked.type, "operation": asked.operation, "name": asked.name}
