@@ -426,3 +426,26 @@ def test_a_lock_of_another_machine_is_left_alone(world: World, monkeypatch: pyte
     lock.write_text("file:///x: created by root@far (pid 1) at 2026-01-01T00:00:00Z")
     assert world.run().exit_code == ExitCode.TEARDOWN_FAILED
     assert lock.exists()
+
+
+def test_logs_that_cannot_be_stored_do_not_keep_machines_and_are_stored_by_a_later_reap(world: World) -> None:
+    world.trains(0)
+    world.google.say("POST /upload.*logs", 403, {"error": {"code": 403, "message": "no storage.objects.create"}})
+    result = world.run()
+    assert (result.exit_code, list(world.stacks)) == (ExitCode.OK, ["sandbox"])
+    assert (world.folder / "own" / "jobs" / "j" / "logs" / "master-replica-0.log").read_bytes() == b"hello\n"
+    assert any("logs that are not in the bucket stay in" in line for line in world.lines)
+    (sealed,) = [entry.data for entry in _record(world).entries if entry.kind == "sealed"]
+    assert sealed["stored"] is False
+    assert "master-replica-0: it could not be stored: 403: no storage.objects.create" in sealed["problems"]
+    (finding,) = reap(world.context, "sandbox")
+    assert (finding.verdict, "cannot be stored yet" in finding.why) == (Verdict.HELD, True)
+    world.google.troubles.clear()
+    (finding,) = reap(world.context, "sandbox", Wishes(dry_run=True))
+    assert finding.verdict is Verdict.WOULD_SEAL
+    (finding,) = reap(world.context, "sandbox", Wishes(job="job_1"))
+    assert finding.verdict is Verdict.SEALED
+    assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+    assert world.stored("receipt.json")["logs"] == {"complete": True, "replicas": 1}
+    assert not (world.folder / "own" / "jobs" / "j").exists()
+    assert reap(world.context, "sandbox") == []

@@ -24,6 +24,8 @@ class Verdict(StrEnum):
     FAILED = "not brought to its end"
     EXPIRED = "its results are deleted"
     WOULD_EXPIRE = "its results would be deleted"
+    SEALED = "its logs are stored"
+    WOULD_SEAL = "its logs would be stored"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from encamp.run.finding import Finding, Verdict, worst
 from encamp.run.reaper import Reaper
 from encamp.run.retention import delete_results, expired
 from encamp.run.target import find_target, open_cluster
+from encamp.run.unsealed import store_logs, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,8 +132,9 @@ class _Reaping:
             self._say(Finding(what, Verdict.FAILED, error.what, error=error))
         for candidate in candidates:
             self._take(candidate)
+        stored = (first or self.wishes.watch is not None) and self._store()
         if self.wishes.job is not None:
-            if first and not candidates:
+            if first and not candidates and not stored:
                 self._say(self._missing(self.wishes.job))
             return
         for stranger in strangers:
@@ -230,6 +232,29 @@ class _Reaping:
                 hand.reaper.leave()
         self.context.show("no more jobs are taken; those that train are left to it, those that end come to their ends")
         self._wake.set()
+
+    def _store(self) -> bool:
+        """Store logs that could not be stored when their jobs ended; whether there were any."""
+        due = [
+            one
+            for one in unsealed(self.context, self.records)
+            if one.intent.bucket == self.target.outputs.artifacts_bucket
+            and self.wishes.job in {None, one.intent.job_id, one.intent.name}
+        ]
+        for one in due:
+            job, why = one.intent.job_id, f"they are in {one.spool}"
+            try:
+                if self.wishes.dry_run:
+                    self._say(Finding(job, Verdict.WOULD_SEAL, why))
+                elif store_logs(one, self.context, self.records).stored:
+                    self._say(Finding(job, Verdict.SEALED, "they were left on this machine when it ended"))
+                else:
+                    self._say(Finding(job, Verdict.HELD, f"its logs cannot be stored yet; {why}"))
+            except UsageError as error:
+                self._say(Finding(job, Verdict.HELD, error.what))
+            except EncampError as error:
+                self._say(Finding(job, Verdict.FAILED, error.what, error=error))
+        return bool(due)
 
     def _expire(self) -> None:
         """Delete what jobs left whose term has passed."""
