@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from pulumi.automation import CommandError
 
 from encamp.run import command
 from encamp.run.command import SessionCommand
@@ -62,3 +63,23 @@ def test_a_process_left_behind_does_not_hold_the_command(
         assert lines[-1] == "end"
     finally:
         os.kill(int(left), signal.SIGKILL)
+
+
+def test_a_state_that_is_being_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_HALF_WRITTEN_SECONDS", 0.0)
+    torn = "error: failed to load checkpoint: EOF"
+    (tmp_path / "pulumi").write_text(
+        f"""#!/bin/sh
+[ "$1" = version ] && echo v3.259.0 && exit
+echo x >> {tmp_path}/calls
+[ $(wc -l < {tmp_path}/calls) -lt 3 ] && echo '{torn}' >&2 && exit 255
+[ "$2" = fail ] && echo 'error: another' >&2 && exit 255
+echo whole
+"""
+    )
+    (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert SessionCommand().run(["read"], str(tmp_path), {}).stdout == "whole"
+    with pytest.raises(CommandError, match="another"):
+        SessionCommand().run(["fail"], str(tmp_path), {})
+    assert (tmp_path / "calls").read_text() == "x\n" * 4

@@ -196,7 +196,11 @@ def _camp(google: Any, key: str, root: Path) -> Layout:
     account = {"type": "service_account", "client_email": "me@p.iam.gserviceaccount.com", "private_key": key}
     layout.google_credentials.write_text(json.dumps({**account, "token_uri": f"{google.url}/token"}))
     google.say("POST /token", 200, {"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})
-    google.troubles.append((" /(cloudresourcemanager|compute/compute)/", lambda asked: google.answer(_renamed(asked))))
+
+    def answer(request: Any) -> Any:
+        return google.answer(_renamed(request))
+
+    google.troubles.append((" /(cloudresourcemanager|compute/compute)/", answer))
     google.add_bucket(BUCKET)
     return layout
 

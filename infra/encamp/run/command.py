@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _SILENCE_SECONDS = 10
+#: What the CLI says of a state in a backend of files that is being written.
+_HALF_WRITTEN = "failed to load checkpoint: EOF"
+_HALF_WRITTEN_ATTEMPTS = 20
+_HALF_WRITTEN_SECONDS = 0.5
 #: Without the search for stacks of Pulumi 2 in every command.
 _ENVIRONMENT = {"PULUMI_AUTOMATION_API": "true", "PULUMI_DIY_BACKEND_NO_LEGACY_WARNING": "true"}
 
@@ -81,9 +86,31 @@ class SessionCommand(PulumiCommand):
     ) -> CommandResult:
         """Run a command; as the base class, but in a session of its own and with ``given`` on its stdin.
 
+        A state that another engine writes at this moment (that of a driver that was killed finishes its steps) is
+        read again.
+
         Raises:
             pulumi.automation.CommandError: it exits with another code than 0.
         """
+        for _ in range(_HALF_WRITTEN_ATTEMPTS):
+            result = self._once(args, cwd, additional_env, on_output, on_error, given=given)
+            if result.code == 0:
+                return result
+            if _HALF_WRITTEN not in result.stderr:
+                break
+            time.sleep(_HALF_WRITTEN_SECONDS)
+        raise create_command_error(result)
+
+    def _once(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: OnOutput | None,
+        on_error: OnOutput | None,
+        *,
+        given: str | None,
+    ) -> CommandResult:
         environment = {**os.environ, **_ENVIRONMENT, **additional_env}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
@@ -106,10 +133,7 @@ class SessionCommand(PulumiCommand):
         process.wait()
         with self._lock:
             self._process = None
-        result = CommandResult(stdout=out.text(), stderr=err.text(), code=process.returncode)
-        if result.code != 0:
-            raise create_command_error(result)
-        return result
+        return CommandResult(stdout=out.text(), stderr=err.text(), code=process.returncode)
 
 
 class StackWorkspace(LocalWorkspace):
