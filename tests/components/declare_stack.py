@@ -21,7 +21,7 @@ from encamp.components.training_job import TrainingJob
 from encamp.packaging.local import local_packages
 from encamp.plan.environment import plan_environment
 from encamp.plan.job import plan_job
-from encamp.spec.environment import load_environment
+from encamp.spec.environment import load_environment, parse_environment
 from encamp.spec.job_file import load_job
 from encamp.spec.job_stack import read_job_stack
 
@@ -53,6 +53,11 @@ class Recorder(pulumi.runtime.Mocks):
 def declare(stack: str) -> None:
     if stack.startswith("golden/"):
         declare_job(stack.removeprefix("golden/"))
+        return
+    if stack.startswith("environment/"):
+        file = Path(__file__).with_name("environments") / f"{stack.removeprefix('environment/')}.yaml"
+        planned = plan_environment(parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name))
+        Environment(planned.name, planned)
         return
     config = yaml.safe_load((REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
     if "encamp:job" not in config:

@@ -53,6 +53,36 @@ def test_wrong_environments_say_where(change: dict[str, object], path: str) -> N
     assert path in {problem.path for problem in caught.value.problems}
 
 
+REAPER = {"image": "gcr.io/lab/encamp:1", "backendUrl": "gs://lab-state", "recordSecret": "record"}
+
+
+def test_a_reaper_in_the_cluster_looks_every_ten_minutes_where_nothing_else_is_said() -> None:
+    spec = parse_environment(DATA | {"reaper": REAPER}, project="my-project", source="x")
+    assert spec.reaper is not None
+    assert (spec.reaper.schedule, spec.reaper.backend_url) == ("*/10 * * * *", "gs://lab-state")
+
+
+@pytest.mark.parametrize(
+    ("change", "project", "path"),
+    [
+        ({"backendUrl": "file:///state"}, "my-project", "reaper.backendUrl"),
+        ({"backendUrl": None}, "my-project", "reaper.backendUrl"),
+        ({"recordSecret": ""}, "my-project", "reaper.recordSecret"),
+        ({"image": "an image"}, "my-project", "reaper.image"),
+        ({"schedule": "every minute"}, "my-project", "reaper.schedule"),
+        ({"recordUrl": "postgresql://a:b@c/d"}, "my-project", "reaper.recordUrl"),
+        ({}, "sandbox-x", "reaper"),
+    ],
+)
+def test_a_reaper_without_a_backend_and_a_record_that_outlive_it_is_refused(
+    change: dict[str, object], project: str, path: str
+) -> None:
+    written = {key: value for key, value in (REAPER | change).items() if value is not None}
+    with pytest.raises(SpecError) as caught:
+        parse_environment(DATA | {"reaper": written}, project=project, source="x")
+    assert path in {problem.path for problem in caught.value.problems}
+
+
 def test_a_project_is_needed() -> None:
     with pytest.raises(SpecError, match="gcp:project"):
         parse_environment(DATA, project=None, source="x")

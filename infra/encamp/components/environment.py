@@ -10,6 +10,7 @@ import pulumi_kubernetes as k8s
 
 from encamp.components.cluster import Cluster
 from encamp.components.network import Network
+from encamp.components.reaper import Reaper
 
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
@@ -65,6 +66,8 @@ class Environment(pulumi.ComponentResource):
             metadata={"name": plan.namespace, "labels": dict(plan.labels)},
             opts=pulumi.ResourceOptions(parent=self, provider=provider),
         )
+        if plan.reaper is not None:
+            Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.plan.job import environment_labels
-from encamp.plan.model import EnvironmentPlan
+from encamp.plan.model import EnvironmentPlan, ReaperPlan
+from encamp.plan.names import short_name
 
 if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
@@ -29,4 +30,20 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         registry=spec.registry,
         namespace=spec.namespace,
         labels=environment_labels(spec),
+        reaper=_reaper(spec),
+    )
+
+
+def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
+    if spec.reaper is None:
+        return None
+    name = short_name(spec.project, spec.name, "encamp-reaper")
+    return ReaperPlan(
+        name=name,
+        # Ids of custom roles take no hyphens, and one that was deleted is kept from use for weeks.
+        role_id=name.replace("-", "_"),
+        image=spec.reaper.image,
+        schedule=spec.reaper.schedule,
+        backend_url=spec.reaper.backend_url,
+        record_secret=spec.reaper.record_secret,
     )

@@ -309,6 +309,24 @@ class JobPlan:
 
 
 @dataclass(frozen=True)
+class ReaperPlan:
+    """A reaper in the environment's cluster, decided.
+
+    Attributes:
+        name: of its service account at Google and of everything of it in the cluster, its namespace among that.
+        role_id: of the custom role that holds its rights.
+        record_secret: a Secret whose keys become the pod's variables.
+    """
+
+    name: str
+    role_id: str
+    image: str
+    schedule: str
+    backend_url: str
+    record_secret: str
+
+
+@dataclass(frozen=True)
 class EnvironmentPlan:
     """An environment, decided: what lives long around jobs."""
 
@@ -327,6 +345,7 @@ class EnvironmentPlan:
     registry: str
     namespace: str
     labels: Mapping[str, str]
+    reaper: ReaperPlan | None = None
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

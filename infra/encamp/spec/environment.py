@@ -10,6 +10,7 @@ from encamp.errors import Problem, SpecError, UsageError
 from encamp.spec.fields import Int64, Text, Written
 from encamp.spec.loading import DataPath, Document, load_document
 from encamp.spec.reading import Reading, read_model
+from encamp.spec.reaper import ReaperSpec, reaper_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,8 @@ class EnvironmentSpec(Written):
     """Name of the Artifact Registry repository."""
     runtime_images: dict[Text, Text] | None = None
     """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
+    reaper: ReaperSpec | None = None
+    """A reaper in the environment's own cluster; none when absent."""
     other_regions: Literal["refuse", "stand-in"] | None = None
     """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""
@@ -128,9 +131,21 @@ def read_environment(document: Document, data: Any, *, prefix: DataPath, project
             hint = "set gcp:project" if name == "project" else None
             reading.report(reading.spelled((name,), EnvironmentSpec), f"{value!r} {message}", hint=hint)
     _check_networks(spec, reading)
+    _check_reaper(spec, reading)
     if reading.problems:
         raise SpecError(document.source, reading.problems)
     return spec
+
+
+def _check_reaper(spec: EnvironmentSpec, reading: Reading) -> None:
+    if spec.reaper is None:
+        return
+    if spec.project.startswith(SANDBOX_PREFIX):
+        message = "a sandbox's backend and record are of this machine, where `encamp reap` runs without it"
+        reading.report(reading.spelled(("reaper",), EnvironmentSpec), message, hint="leave it out")
+    for name, message, hint in reaper_problems(spec.reaper):
+        if not reading.is_broken(("reaper", name)):
+            reading.report(reading.spelled(("reaper", name), EnvironmentSpec), message, hint=hint)
 
 
 def _check_networks(spec: EnvironmentSpec, reading: Reading) -> None:
