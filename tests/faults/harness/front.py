@@ -39,11 +39,16 @@ class Front:
 
     def google(self, method: str, path: str, **options: Any) -> dict[str, Any] | None:
         """Ask one of Google's services (or ``/encamp``); None for 404."""
-        return _asked(self._google, method, path, options)
+        return _parsed(_asked(self._google, method, path, options))
+
+    def text(self, path: str) -> str | None:
+        """What one of Google's services gives as it is; None for 404."""
+        answer = _asked(self._google, "GET", path, {"params": {"alt": "media"}})
+        return None if answer is None else answer.text
 
     def kubernetes(self, method: str, path: str, **options: Any) -> dict[str, Any] | None:
         """Ask the API server; None for 404."""
-        return _asked(self._kubernetes, method, path, options)
+        return _parsed(_asked(self._kubernetes, method, path, options))
 
     def pages(self, path: str, key: str, **params: str) -> Iterator[dict[str, Any]]:
         """Every entry of a listing."""
@@ -83,7 +88,11 @@ class Fault:
         return found["struck"] if found else []
 
 
-def _asked(client: httpx.Client, method: str, path: str, options: dict[str, Any]) -> dict[str, Any] | None:
+def _parsed(answer: httpx.Response | None) -> dict[str, Any] | None:
+    return None if answer is None else answer.json() if answer.content else {}
+
+
+def _asked(client: httpx.Client, method: str, path: str, options: dict[str, Any]) -> httpx.Response | None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
@@ -91,11 +100,10 @@ def _asked(client: httpx.Client, method: str, path: str, options: dict[str, Any]
             if answer.status_code == _NOT_FOUND:
                 return None
             answer.raise_for_status()
-            found: dict[str, Any] = answer.json() if answer.content else {}
         except (httpx.TransportError, httpx.HTTPStatusError) as error:
             passing = not isinstance(error, httpx.HTTPStatusError) or error.response.is_server_error
             if not passing or time.monotonic() > end:
                 raise
             time.sleep(0.2)
         else:
-            return found
+            return answer

@@ -14,11 +14,12 @@ cloud when its driver died has no end at all.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.listing import kept, stored_size
+from harness.listing import kept, stored
 
 if TYPE_CHECKING:
     from harness.front import Front
@@ -92,17 +93,28 @@ def lost_logs(front: Front, job: str, evidence: Evidence, receipt: dict[str, Any
     if manifest is None:
         return ["the manifest is missing"]
     entries = {entry["replica"]: entry for entry in manifest["replicas"]}
-    missing = [f"{name} is not in the manifest" for name in REPLICAS if name not in entries]
-    return missing + [f"{name}: {problem}" for name, entry in entries.items() if (problem := _lost(front, entry))]
+    lost = [f"{name} is not in the manifest" for name in REPLICAS if name not in entries]
+    ended = receipt is not None and receipt["outcome"]["state"] == SUCCEEDED
+    for name, entry in entries.items():
+        words = _LAST_WORDS if ended and name == REPLICAS[0] else ""
+        if problem := _lost(front, entry, words):
+            lost.append(f"{name}: {problem}")
+    return lost
 
 
 REPLICAS = ("master-replica-0", "worker-replica-0")
+#: Of a master that succeeded.
+_LAST_WORDS = "chief-0 ends with 0"
 
 
-def _lost(front: Front, entry: dict[str, Any]) -> str:
+def _lost(front: Front, entry: dict[str, Any], words: str) -> str:
     if not entry["complete"]:
         return "" if entry["reason"] else "it is incomplete without a reason"
     if entry["object"] is None:
         return "it is said to be complete and was not stored"
-    size = stored_size(front, entry["object"])
-    return "" if size == entry["size"] else f"{size} bytes are stored, {entry['size']} were sealed"
+    text = stored(front, entry["object"])
+    if text is None:
+        return "what the manifest names is not there"
+    if hashlib.sha256(text.encode()).hexdigest() != entry["sha256"]:
+        return f"what is stored differs from what was sealed ({entry['size']} bytes)"
+    return "" if words in text else f"it is said to be complete and lacks {words!r}"

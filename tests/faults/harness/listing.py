@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,15 +59,14 @@ def _members(front: Front) -> Iterator[tuple[str, str]]:
 
 def kept(front: Front, job: str, name: str) -> dict[str, Any] | None:
     """A JSON object below ``jobs/<job>/`` of the artifacts bucket, None where it is not there."""
-    path = f"jobs/{job}/{name}".replace("/", "%2F")
-    return front.google("GET", f"/storage/v1/b/{BUCKET}/o/{path}", params={"alt": "media"})
+    text = stored(front, f"gs://{BUCKET}/jobs/{job}/{name}")
+    return None if text is None else json.loads(text)
 
 
-def stored_size(front: Front, uri: str) -> int | None:
-    """How many bytes ``gs://BUCKET/NAME`` has, None where it is not there."""
+def stored(front: Front, uri: str) -> str | None:
+    """The text of ``gs://BUCKET/NAME``, None where it is not there."""
     bucket, _, name = uri.removeprefix("gs://").partition("/")
-    found = front.google("GET", f"/storage/v1/b/{bucket}/o/{name.replace('/', '%2F')}")
-    return None if found is None else int(found["size"])
+    return front.text(f"/storage/v1/b/{bucket}/o/{name.replace('/', '%2F')}")
 
 
 def _short(name: str) -> str:
