@@ -59,7 +59,8 @@ class Ground:
         records.close()
 
     def stack(self, name: str, **state: Any) -> None:
-        stacks = {**self.world.stacks, name: {"resources": [], "pending": [], "outputs": {}, **state}}
+        empty: dict[str, Any] = {"resources": [], "pending": [], "outputs": {}}
+        stacks = {**self.world.stacks, name: {**empty, **state}}
         (self.world.folder / "engine" / "stacks.json").write_text(json.dumps(stacks))
 
     def furnish(self) -> None:
@@ -94,20 +95,17 @@ LOOK_ALIKES = ["artifacts", "j-pool-2", "j-pool-2", "scratch-2"]
 
 
 @pytest.fixture
-def make_world(load_module: Callable[[str, str], Any]) -> Callable[..., Ground]:
-    driver = load_module("encamp_test_driver", "run/test_driver.py")
-    return lambda *parts: Ground(driver, driver.make_world(*parts))
+def driver(load_module: Callable[[str, str], Any]) -> Any:
+    return load_module("encamp_test_driver", "run/test_driver.py")
 
 
 @pytest.fixture
-def ground(
-    google: Any, client: GoogleClient, kubernetes: Any, tmp_path: Path, request: pytest.FixtureRequest
-) -> Ground:
+def ground(driver: Any, google: Any, client: GoogleClient, kubernetes: Any, request: pytest.FixtureRequest) -> Ground:
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    tmp_path: Path = request.getfixturevalue("tmp_path")
     monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("encamp.run.teardown._SETTLE_SECONDS", 0.01)
-    made: Ground = request.getfixturevalue("make_world")(google, client, kubernetes, tmp_path, monkeypatch)
-    return made
+    return Ground(driver, driver.make_world(google, client, kubernetes, tmp_path, monkeypatch))
 
 
 def test_a_state_that_is_lost_leaves_the_record_and_the_listing(ground: Ground) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_gcp as gcp
@@ -123,28 +123,27 @@ class Reaper(pulumi.ComponentResource):
             automount_service_account_token=False,
             opts=self._cluster,
         )
-        metadata = {"name": plan.name, "namespace": jobs, "labels": self._labels}
-        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=list(_RULES), opts=self._cluster)
-        k8s.rbac.v1.RoleBinding(
-            "reaper",
-            metadata=metadata,
-            role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role.metadata.name},
-            # GKE knows who authenticates at Google by the e-mail.
-            subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": account.email}],
-            opts=self._cluster,
-        )
+        metadata: Any = {"name": plan.name, "namespace": jobs, "labels": self._labels}
+        rules: Any = list(_RULES)
+        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=rules, opts=self._cluster)
+        group = "rbac.authorization.k8s.io"
+        reference: Any = {"apiGroup": group, "kind": "Role", "name": role.metadata.name}
+        # GKE knows who authenticates at Google by the e-mail.
+        subjects: Any = [{"apiGroup": group, "kind": "User", "name": account.email}]
+        k8s.rbac.v1.RoleBinding("reaper", metadata=metadata, role_ref=reference, subjects=subjects, opts=self._cluster)
+        spec: Any = {
+            "schedule": plan.schedule,
+            "timeZone": "Etc/UTC",
+            "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": 300,
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 3,
+            "jobTemplate": {"spec": {"backoffLimit": 0, "template": self._pod(pod_account)}},
+        }
         k8s.batch.v1.CronJob(
             "reaper",
             metadata={"name": plan.name, "namespace": own, "labels": self._labels},
-            spec={
-                "schedule": plan.schedule,
-                "timeZone": "Etc/UTC",
-                "concurrencyPolicy": "Forbid",
-                "startingDeadlineSeconds": 300,
-                "successfulJobsHistoryLimit": 1,
-                "failedJobsHistoryLimit": 3,
-                "jobTemplate": {"spec": {"backoffLimit": 0, "template": self._pod(pod_account)}},
-            },
+            spec=spec,
             opts=self._cluster,
         )
 
