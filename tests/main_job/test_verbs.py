@@ -1,0 +1,53 @@
+"""Jobs that are submitted, followed and cancelled by different processes, on the real engine and controllers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.camp import Camp
+
+pytestmark = pytest.mark.sandbox
+
+
+def test_a_submitted_job_is_followed_and_cancelled_by_others(camp: Camp, job: Callable[..., str]) -> None:
+    path = job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep")
+    said = camp.encamp("submit", path, "--job-id", "submitted")
+    assert "submitted\n" in said
+    follower = camp.start("attach", "submitted")
+    follower.until("bringing up stack")
+    refused = camp.encamp("submit", path, "--job-id", "submitted", code=2)
+    assert "this job is running: process" in refused
+    for replica in ("master-replica-0", "worker-replica-0", "worker-replica-1"):
+        follower.until(f"{replica} | ")
+    follower.until("the job is RUNNING")
+    left = camp.start("attach", "submitted")
+    left.until("master-replica-0 | encamp: Running task")
+    left.process.send_signal(signal.SIGINT)
+    assert "the job goes on" in left.ends(130)
+    assert "submitted is CANCELLED" in camp.encamp("cancel", "submitted")
+    told = follower.ends(5)
+    assert "cancelling, as" in told
+    assert "outcome      CANCELLED" in told
+    assert camp.receipt("submitted")["outcome"]["state"] == "CANCELLED"
+    assert "encamp: Running task" in camp.read("submitted", "logs/worker-replica-1.log")
+    assert "has ended: it is CANCELLED" in camp.encamp("cancel", "submitted", code=2)
+    camp.assert_nothing_left("submitted")
+
+
+def test_a_job_whose_driver_is_killed_while_it_brings_up_is_cancelled_by_an_adopter(
+    camp: Camp, job: Callable[..., str]
+) -> None:
+    command = camp.start("run", job("chief-0=sleep"), "--job-id", "unsettled")
+    command.until("] created ")
+    os.kill(command.process.pid, signal.SIGKILL)
+    said = camp.encamp("cancel", "unsettled")
+    assert "nobody drives this job" in said
+    assert "unsettled is CANCELLED" in said
+    camp.assert_nothing_left("unsettled")
