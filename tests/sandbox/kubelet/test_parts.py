@@ -270,7 +270,7 @@ def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
     for fails in (False, True):
         server = Server(fails=fails)
         unused = cast("Any", None)
-        nodes = Nodes(cast("Any", server), unused, unused, list, host="127.0.0.1", port=1, idle_seconds=1)
+        nodes = Nodes(cast("Any", server), unused, unused, list, lambda _: [], host="127.0.0.1", port=1, idle_seconds=1)
         with contextlib.suppress(httpx.ConnectError):
             asyncio.run(nodes._make(cast("Any", Pool()), 0))
         assert server.ours[0]
