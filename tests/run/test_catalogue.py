@@ -220,6 +220,30 @@ def test_the_resource_of_an_ended_job_has_its_error_and_exit_codes(world: World)
     assert (replica["exitCode"], replica["reason"], replica["logComplete"]) == (3, "it said so", True)
 
 
+def test_what_was_asked_for_is_shown_after_the_end_too_and_who_wanted_it_cancelled(world: World) -> None:
+    lease = world.begin("lives", State.PREPARING, State.RUNNING)
+    record = world.records.record("lives")
+    assert record is not None
+    world.records.append(lease, "intent", {**(record.intent or {}), "job": JOB, "later": 1})
+    at = world.records.request_cancel("lives", "ann on desk")
+    found = job_resource(world.catalogue.job("lives"), world.storage, world.spool("lives"))
+    assert (found["trainingInput"], found["labels"]) == (JOB["trainingInput"], {"team": "a"})
+    assert found["encamp"]["cancelRequested"]["by"] == "ann on desk"
+    assert found["encamp"]["cancelRequested"]["at"].startswith(f"{at:%Y-%m-%dT%H:%M:%S}")
+    world.put_receipt("elsewhere", job=JOB, version=2, imageDigests={"master": []})
+    found = job_resource(world.catalogue.job("elsewhere"), world.storage, world.spool("elsewhere"))
+    assert (found["state"], found["trainingInput"]) == ("SUCCEEDED", JOB["trainingInput"])
+    world.put_receipt("long_ago")
+    assert "trainingInput" not in job_resource(world.catalogue.job("long_ago"), world.storage, world.spool("long_ago"))
+
+
+def test_an_intent_that_cannot_be_read_hides_no_other_job(world: World) -> None:
+    lease = world.begin("lives", State.PREPARING)
+    world.records.append(lease, "intent", {"environment": "e"})
+    world.put_receipt("other")
+    assert {job.job_id: job.state for job in world.catalogue.jobs()} == {"lives": "PREPARING", "other": "SUCCEEDED"}
+
+
 def test_a_log_is_the_same_text_before_and_after_it_is_sealed(world: World) -> None:
     text = "first\r\nzwölf \x1b[31m\n\nlast\n".encode()
     world.begin("lives", State.PREPARING, State.RUNNING)
