@@ -105,8 +105,8 @@ class Search:
         """What a record was to become; None where that entry is lost, or where it is of another environment."""
         if record is None or record.intent is None:
             return None
-        intent = Intent.from_json(record.intent)
-        return intent if intent.environment == self.target.stack else None
+        intent = Intent.read(record.intent)
+        return intent if intent is not None and intent.environment == self.target.stack else None
 
     def _from_stacks(self, engine: JobEngine) -> Iterator[Candidate]:
         for stack in engine.stacks():

@@ -40,7 +40,9 @@ def unsealed(context: Context, records: Records) -> Iterator[Unsealed]:
         sealed = [entry.data for entry in record.entries if entry.kind == "sealed"]
         if not record.torn_down or record.intent is None or not sealed or sealed[-1].get("stored", True):
             continue
-        intent = Intent.from_json(record.intent)
+        intent = Intent.read(record.intent)
+        if intent is None:
+            continue
         spool = context.job_folder(intent.name) / "logs"
         if spool.is_dir():
             yield Unsealed(intent, record, spool)
