@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace, described, leftovers, owned
@@ -120,3 +121,45 @@ def test_bindings_of_the_jobs_kubernetes_account_are_found_whatever_the_projects
 def test_a_bucket_that_is_gone_has_no_bindings(google: Any, client: GoogleClient) -> None:
     google.say("GET /storage/v1/b/artifacts/iam", 404, {"error": {"code": 404, "message": "no bucket"}})
     assert leftovers(client, PLACE) == []
+
+
+def test_placement_policies_are_found_by_their_description_or_by_what_the_record_says(
+    google: Any, client: GoogleClient
+) -> None:
+    marks = " ".join(f"{key}={value}" for key, value in LABELS.items())
+    google.placements["a"] = {"name": "a", "description": f"{marks} encamp-deadline=1"}
+    google.placements["b"] = {"name": "b"}
+    google.placements["digits-1-pool"] = {
+        "name": "digits-1-pool",
+        "description": "encamp-job=digits-1 encamp-owner=you",
+    }
+    google.pools["pool"] = {
+        "name": "pool",
+        "config": {"resourceLabels": LABELS},
+        "placementPolicy": {"policyName": "a"},
+    }
+    found = leftovers(client, replace(PLACE, policies=("b",)))
+    # What uses a policy goes before it.
+    assert [str(one) for one in found[1:]] == ["placement policy r/a", "placement policy r/b"]
+    for one in found:
+        one.delete()
+    assert list(google.placements) == ["digits-1-pool"]
+
+
+def test_who_may_act_as_an_account_that_stays_is_found(google: Any, client: GoogleClient) -> None:
+    ours, other = "serviceAccount:p.svc.id.goog[jobs/digits-1]", "serviceAccount:p.svc.id.goog[jobs/digits-10]"
+    google.policies["sa/given@p"] = {"etag": "0", "bindings": [{"role": "r", "members": [ours, other]}]}
+    (found,) = leftovers(client, replace(PLACE, given_accounts=("given@p",)))
+    assert str(found) == "binding given@p r digits-1"
+    found.delete()
+    assert google.policies["sa/given@p"]["bindings"] == [{"role": "r", "members": [other]}]
+
+
+def test_requests_for_queued_machines_are_listed(client: GoogleClient, kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("provisioningrequests", "digits-1-master", LABELS)
+    kubernetes.put("podtemplates", "digits-1-master", LABELS)
+    kubernetes.put("podtemplates", "another", {**LABELS, "encamp-owner": "another"})
+    assert [str(one) for one in leftovers(client, PLACE, cluster)] == [
+        "provisioningrequest jobs/digits-1-master",
+        "podtemplate jobs/digits-1-master",
+    ]
