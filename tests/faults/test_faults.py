@@ -25,7 +25,7 @@ AT_ONCE = 4
 
 @pytest.mark.sandbox
 def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], Any], tmp_path: Path) -> None:
-    ground = Ground(camp, load_module("encamp_test_camp", "camp.py").write_job, tmp_path)
+    ground = Ground(camp, load_module("encamp_test_camp", "camp.py").write_job, tmp_path, apart=True)
     try:
         job = ground.job_id(999)
         struck, seconds = note(ground, job)
@@ -42,5 +42,7 @@ def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], An
     finally:
         ground.close()
     assert [result.json() for result in results if result.failed] == []
-    assert sum(result.reached for result in results) > len(results) // 2, [result.case for result in results]
+    # At a random moment, and at a step that is not always taken, somebody may be gone already.
+    missed = [result.case for result in results if not result.reached]
+    assert len(missed) <= 2, missed
     camp.assert_nothing_left(f"x{ground.job_id(0).partition('x')[2]}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import pytest
 
 from harness.cases import REFUSALS, VICTIMS, Case, case_of, kills, refusals, subset
+from harness.ground import Gate
 from harness.judging import Evidence, wrong_outcome
 from harness.steps import Step, noted_steps
 
@@ -75,6 +78,7 @@ def evidence(said: str, *asked: str, succeeds: bool = True, disturbed: bool = Fa
     return Evidence(said, strikes, succeeds, disturbed, killed)
 
 
+WAITERS = (("alone", True), ("later", False))
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 
 
@@ -99,6 +103,26 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 def test_which_outcomes_are_right(seen: Evidence, state: str | None, wrong: bool) -> None:
     receipt = None if state is None else {"outcome": {"state": state, "message": "because"}}
     assert bool(wrong_outcome(seen, receipt)) is wrong
+
+
+def test_who_wants_to_be_alone_is_and_goes_before_who_comes_later() -> None:
+    gate, order = Gate(), list[str]()
+
+    def passes(name: str, *, alone: bool) -> None:
+        with gate.passed(alone=alone):
+            order.append(name)
+
+    first, later = (threading.Thread(target=passes, args=(name,), kwargs={"alone": alone}) for name, alone in WAITERS)
+    with gate.passed(alone=False), gate.passed(alone=False):
+        first.start()
+        while not gate._waiting:
+            time.sleep(0.001)
+        later.start()
+        time.sleep(0.05)
+        assert order == []
+    first.join(10)
+    later.join(10)
+    assert order == ["alone", "later"]
 
 
 def test_a_case_says_what_is_done() -> None:

@@ -121,7 +121,8 @@ def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
         refused = random.choice([one for one in by_kind[kind] if one.operation == "create"])
         cases.append(refusal(len(cases), kind, refused))
     cases.append(Case(len(cases), DRIVER, moment=random.random()))
-    return cases
+    # Who has to be alone comes last, when the others' drivers have ended.
+    return sorted(cases, key=lambda case: case.victim in SERVERS)
 
 
 def _is_there(victim: str, step: Step) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -13,7 +14,7 @@ from harness.victims import kill
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from encamp.sandbox.layout import Layout
@@ -43,21 +44,52 @@ class Camp(Protocol):
     def start(self, *arguments: str) -> Command: ...
 
 
+class Gate:
+    """Lets many in at a time, or one alone; who wants to be alone goes before who comes later."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._many = 0
+        self._waiting = 0
+        self._alone = False
+
+    @contextlib.contextmanager
+    def passed(self, *, alone: bool) -> Iterator[None]:
+        """Inside, alone or among others."""
+        with self._changed:
+            self._waiting += alone
+            self._changed.wait_for(lambda: not self._alone and (self._many == 0 if alone else self._waiting == 0))
+            self._waiting -= alone
+            self._alone = alone
+            self._many += not alone
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = False
+                self._many -= not alone
+                self._changed.notify_all()
+
+
 class Ground:
     """One sandbox, as many trials as there are at a time.
 
     Args:
         write_job: writes the job file of a master and a worker into a folder; gives its path.
         folder: for what trials need on disk.
+        apart: whether a job for which a server is killed has no other driver beside it, so that every job meets its
+            own case; otherwise a server dies for all jobs that are there.
     """
 
-    def __init__(self, camp: Camp, write_job: Callable[..., str], folder: Path) -> None:
+    def __init__(self, camp: Camp, write_job: Callable[..., str], folder: Path, *, apart: bool = False) -> None:
         self.layout = camp.layout
         self.front = Front(camp.layout)
         self.reaper = Reaper(camp)
         self._camp = camp
         self._run = f"{int(time.time() * 10) % 36**4:x}"
         self._killed: list[float] = []
+        self._gate = Gate()
+        self._apart = apart
         self._files: dict[bool, str] = {}
         for succeeds, code in ((True, 0), (False, 3)):
             own = folder / str(code)
@@ -68,6 +100,10 @@ class Ground:
     def job_id(self, seed: int) -> str:
         """A job id that was never used: lowercase letters and digits, so that every cloud name holds it."""
         return f"s{seed}x{self._run}"
+
+    def driving(self, victim: str) -> contextlib.AbstractContextManager[None]:
+        """For as long as the driver of a trial with this victim lives."""
+        return self._gate.passed(alone=self._apart and victim in SERVERS)
 
     def start(self, job: str, *, succeeds: bool) -> Command:
         """Start a job's driver."""

@@ -93,7 +93,8 @@ class Trial:
         began = time.time()
         try:
             with Fault(front, type="*", operation="*", kind="note", name=f"*{self._job}*", count=10**6) as noted:
-                command = self._harmed()
+                with self._ground.driving(self._case.victim):
+                    command = self._harmed()
                 self._result.left = self._cleaned(foreign.prefix)
                 asked = noted.struck()
             evidence = Evidence(
