@@ -140,11 +140,6 @@ class Supervisor:
             self._lost(error)
         return outcome or self._overdue(), max(_POLL_SECONDS, pods / _PODS_PER_SECOND)
 
-    def peek(self) -> tuple[bool, bool]:
-        """Whether there is a JobSet, and whether it has ended; begins no stream and shows nothing."""
-        job_set = self._cluster.get("jobsets", self._namespace, self._job_set)
-        return job_set is not None, job_set is not None and bool(_terminal(job_set))
-
     def look(self) -> tuple[Outcome | None, int]:
         """Look once: the outcome, if there is one by now, and how many pods there are."""
         job_set = self._cluster.get("jobsets", self._namespace, self._job_set)

@@ -32,7 +32,7 @@ def test_resource_policies_are_listed_and_go_once_no_pool_is_placed_by_them(clou
     for name in ("one", "two"):
         inputs = {"name": name, "description": "encamp-job=j", "workloadPolicy": {"type": "HIGH_THROUGHPUT"}}
         cloud.store.create("resourcePolicy", f"{POLICIES}/{name}", {"inputs": inputs, "facts": {}})
-    pool = {"inputs": {"placementPolicy": {"policyName": "one"}}, "facts": {}}
+    pool: dict[str, Any] = {"inputs": {"placementPolicy": {"policyName": "one"}}, "facts": {}}
     cloud.store.create("nodePool", POOL, pool)
     aggregated = POLICIES.replace("regions/us-central1", "aggregated")
     listed, everywhere, one, used, gone, absent = asyncio.run(
