@@ -464,7 +464,7 @@ def test_a_server_that_is_gone_is_said_without_its_password(postgres_url: str, t
     METADATA.drop_all(database)
     with pytest.raises(EngineError, match="the job records cannot be used: UndefinedTable") as caught:
         records.records()
-    assert "postgres:***@" in str(caught.value)
+    assert "postgresql+psycopg://postgres:" in str(caught.value)
     assert "canary-pass" not in str(caught.value)
     records.close()
 
