@@ -7,6 +7,7 @@ creates whose answer never came are settled with the cloud's listing before.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from contextlib import suppress
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 _LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
-_REPLACED = "code=NotFound"
+#: What the listing of a backend of files says of a state that another engine replaces at that moment.
+_REPLACED = re.compile(r"code=NotFound|\bEOF\b")
 
 
 class NoStackError(EngineError):
@@ -160,7 +162,7 @@ class JobEngine:
             try:
                 return _names(self._run(listing, "the engine's stacks"))
             except EngineError as error:
-                if _REPLACED not in str(error):
+                if _REPLACED.search(str(error)) is None:
                     raise
         return _names(self._run(listing, "the engine's stacks"))
 
