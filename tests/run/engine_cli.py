@@ -1,7 +1,8 @@
 """A stand-in for the Pulumi CLI: the commands that encamp gives it, on a state of JSON files in ``$FAKE_ENGINE``.
 
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
-``error``, and ``hang`` (wait for SIGINT). ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``.
+``error``, and ``hang`` (wait for SIGINT). ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``;
+it goes on when there is no file ``held``.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def _destroy(state: dict[str, Any]) -> int:
     script = _read("destroy.json")
     if (ROOT / "lock").exists():
         return _locked()
+    while (ROOT / "held").exists():
+        time.sleep(0.01)
     if script.get("unreachable") and any(one.startswith("in-cluster") for one in state["resources"]):
         sys.stderr.write("error: the Kubernetes cluster is unreachable\n")
         return 255

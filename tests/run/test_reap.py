@@ -259,8 +259,10 @@ def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, unt
     look = ground.reap()
     assert (look.verdict, ground.found().state) == (Verdict.HELD, State.RUNNING)
 
+    records = ground.world.context.records()
+
     def left() -> None:
-        until(lambda: ground.world.logs, 30)
+        until(lambda: records.holder_of("job_1"), 30)
         os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=left)
@@ -270,7 +272,6 @@ def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, unt
     assert (finding.verdict, finding.why, ground.found().outcome) == (
         Verdict.HELD, "it still trains and is left to itself", None,
     )  # fmt: skip
-    records = ground.world.context.records()
     assert records.holder_of("job_1") is None
     timer = threading.Timer(1.5, records.request_cancel, ("job_1", "ada"))
     timer.start()
