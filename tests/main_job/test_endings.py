@@ -22,7 +22,9 @@ CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 REPLICAS = ["master-replica-0", "worker-replica-0", "worker-replica-1"]
 
 
-def test_the_masters_success_is_the_jobs_and_stops_the_others(camp: Camp, job: Callable[..., str]) -> None:
+def test_the_masters_success_is_the_jobs_stops_the_others_and_uses_up_its_id(
+    camp: Camp, job: Callable[..., str]
+) -> None:
     path = job("chief-0=exit:0:6", "worker-0=sleep", "worker-1=sleep")
     said = camp.encamp("run", path, "--job-id", "master_succeeds")
     assert "the job is SUCCEEDED" in said
@@ -36,6 +38,7 @@ def test_the_masters_success_is_the_jobs_and_stops_the_others(camp: Camp, job: C
     assert receipt["left"] == []
     assert all(resource["created"] and resource["deleted"] for resource in receipt["resources"])
     camp.assert_nothing_left()
+    assert "never used again" in camp.encamp("run", path, "--job-id", "master_succeeds", code=2)
 
 
 def test_a_replica_that_fails_for_good_fails_the_job_and_says_why(camp: Camp, job: Callable[..., str]) -> None:
@@ -72,14 +75,6 @@ def test_a_job_runs_out_of_its_time(camp: Camp, job: Callable[..., str]) -> None
     assert "maxRunningTime" in said
     assert camp.receipt("too_long")["outcome"]["state"] == "CANCELLED"
     camp.assert_nothing_left()
-
-
-def test_a_job_id_is_used_once(camp: Camp, job: Callable[..., str]) -> None:
-    path = job()
-    camp.encamp("run", path, "--job-id", "only_once")
-    said = camp.encamp("run", path, "--job-id", "only_once", code=2)
-    assert "only_once" in said
-    assert "never used again" in said
 
 
 def test_pods_that_no_pool_can_host_are_explained_within_seconds(camp: Camp, job: Callable[..., str]) -> None:

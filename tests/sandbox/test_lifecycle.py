@@ -140,7 +140,9 @@ def test_a_second_sandbox_runs_beside_and_two_ups_at_once_start_one(root: Path, 
     assert _status(root)["state"] == "running"
 
 
-def test_down_leaves_no_process_and_up_finds_other_ports_where_one_was_taken(root: Path) -> None:
+def test_down_leaves_no_process_and_up_finds_what_was_and_other_ports_where_one_was_taken(root: Path) -> None:
+    kubectl = [str(Layout(root).bin / "kubectl"), "--kubeconfig", str(Layout(root).kubeconfig)]
+    subprocess.run([*kubectl, "create", "namespace", "kept"], check=True, capture_output=True)
     pids, ports = _pids(root), Layout.open(root).ports
     _encamp(root, "down")
     assert _gone(pids)
@@ -157,13 +159,6 @@ def test_down_leaves_no_process_and_up_finds_other_ports_where_one_was_taken(roo
     assert renewed.front != ports.front
     assert renewed.apiserver == ports.apiserver
     assert str(renewed.front) in _encamp(root, "env")
-
-
-def test_what_the_cluster_holds_outlives_down(root: Path) -> None:
-    kubectl = [str(Layout(root).bin / "kubectl"), "--kubeconfig", str(Layout(root).kubeconfig)]
-    subprocess.run([*kubectl, "create", "namespace", "kept"], check=True, capture_output=True)
-    _encamp(root, "down")
-    _encamp(root, "up")
     shown = subprocess.run([*kubectl, "get", "namespace", "kept", "-o", "name"], check=True, capture_output=True)
     assert shown.stdout == b"namespace/kept\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,9 +133,9 @@ def test_all_replicas_of_a_process_group_see_the_same_sums(runs: Runs) -> None:
 
 def test_a_model_below_the_stated_quality_fails_the_job(camp: Camp, tmp_path: Path) -> None:
     path = changed("scikit-learn", tmp_path, "--minimum-accuracy=1.01")
-    said = camp.encamp("run", path, "--job-id", "example_below", code=1)
+    here = ("--python", sys.executable, "--job-dir", str(tmp_path / "output"))
+    said = camp.encamp("local", "train", path, *here, code=1)
     assert "test accuracy 1.0000 is below 1.01" in said
-    camp.assert_nothing_left("example_below")
 
 
 def test_a_job_that_loses_a_worker_goes_on_from_its_checkpoint(runs: Runs) -> None:

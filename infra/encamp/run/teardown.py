@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JobPlace, Leftover, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
-from encamp.run.engine import JobEngine, LockedError
+from encamp.run.engine import JobEngine, LockedError, NoStackError
 from encamp.run.records import LeaseLostError
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ class Teardown:
         return self._engine.resources(self._stack)
 
     def _destroy(self) -> None:
-        self._there = self._engine is not None and self._engine.has(self._stack)
-        if self._engine is None or not self._there:
+        self._there = self._engine is not None
+        if self._engine is None:
             return
         self._held()
         try:
@@ -121,6 +121,8 @@ class Teardown:
             self._engine.destroy(self._stack)
         except (LockedError, LeaseLostError):
             raise
+        except NoStackError:
+            self._there = False
         except EngineError as error:
             # What the engine cannot delete the sweep may; the state then has to say the same at the next attempt.
             self._held()

@@ -63,7 +63,7 @@ def test_the_life_of_a_stack(engine_project: Any, cluster: Any, port: int) -> No
     preview = project.run("preview", "-s", "dev")
     assert "7 to create" in preview
     assert "warning" not in preview
-    assert "7 created" in project.run("up", "--yes", "-s", "dev")
+    assert "7 created" in project.run("up", "--yes", "--skip-preview", "-s", "dev")
     name = project.run("stack", "output", "namespace", "-s", "dev").strip()
     project.run("preview", "--expect-no-changes", "--diff", "-s", "dev")
     project.run("refresh", "--yes", "--expect-no-changes", "-s", "dev")
@@ -74,13 +74,13 @@ def test_the_life_of_a_stack(engine_project: Any, cluster: Any, port: int) -> No
 
     uid = project.run("stack", "output", "uid", "-s", "dev").strip()
     project.run("config", "set", "n", "2", "-s", "dev")
-    assert "1 updated" in project.run("up", "--yes", "-s", "dev")
+    assert "1 updated" in project.run("up", "--yes", "--skip-preview", "-s", "dev")
     path = f"/apis/example.com/v1/namespaces/{name}/widgets/w"
     live = cluster.call("GET", path)
     assert (live["spec"]["n"], live["metadata"]["uid"]) == (2, uid)
 
     project.run("config", "set", "script", "print(1)", "-s", "dev")
-    assert "1 replaced" in project.run("up", "--yes", "-s", "dev")
+    assert "1 replaced" in project.run("up", "--yes", "--skip-preview", "-s", "dev")
     assert cluster.call("GET", f"/api/v1/namespaces/{name}/configmaps/scripts")["data"] == {"s.py": "print(1)"}
 
     cluster.call("PATCH", path, {"spec": {"n": 5}})
