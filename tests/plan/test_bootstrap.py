@@ -124,6 +124,7 @@ def test_a_package_is_installed_and_its_module_run(replica: Path) -> None:
     assert message(replica) == {"exitCode": 0, "reason": "Completed", "lastLines": ["hello from __main__"]}
 
 
+@pytest.mark.slow
 def test_a_new_account_is_waited_for(replica: Path) -> None:
     Cloud.refusals = 2
     process = start(replica)
@@ -165,6 +166,7 @@ def test_after_the_deadline_nothing_starts(replica: Path) -> None:
     assert message(replica)["reason"] == "DeadlinePassed"
 
 
+@pytest.mark.slow
 def test_what_is_stopped_after_the_deadline_says_so_and_what_ends_by_itself_does_not(replica: Path) -> None:
     deadline = int(time.time()) + 2
     process = start(replica, "--wait", ENCAMP_DEADLINE=str(deadline))

@@ -180,6 +180,7 @@ def test_a_growing_log_is_followed_to_its_end(
     assert taken == TEXTS
 
 
+@pytest.mark.slow
 def test_one_replica_alone_is_followed(world: World) -> None:
     world.streams.follow(world.pods)
     world.streams.drain(10)

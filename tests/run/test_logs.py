@@ -75,6 +75,7 @@ def test_a_whole_log_is_kept_and_shown_in_order(kubernetes: Any, streams: LogStr
     assert streams.log(NAME).state["exitCode"] == 0
 
 
+@pytest.mark.slow
 def test_broken_connections_lose_and_repeat_nothing(kubernetes: Any, streams: LogStreams) -> None:
     """Also where several lines have the same time, and where a line was cut in the middle."""
     lines = [_line(1, "a"), _line(1, "b"), _line(1, "c"), _line(1, "d", "50"), _line(2, "e"), _line(3, "f")]

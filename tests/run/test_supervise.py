@@ -87,6 +87,7 @@ def _said(reason: str) -> str:
 def job(kubernetes: Any, cluster: Cluster, tmp_path: Path) -> Iterator[Job]:
     made = Job(kubernetes, cluster, tmp_path)
     yield made
+    made.streams.drain(0)
     made.streams.close()
 
 
@@ -204,6 +205,7 @@ def test_a_cancellation_is_seen_at_once(job: Job) -> None:
     assert time.monotonic() - begun < 1
 
 
+@pytest.mark.slow
 def test_a_lost_api_server_is_waited_for(job: Job) -> None:
     job.pod("master", _ended(0))
     job.kubernetes.fail("GET .*jobsets", *[503] * 9)
@@ -236,6 +238,7 @@ def test_an_end_that_was_seen_is_not_forgotten_when_the_pod_is_told_to_go(job: J
 DISRUPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]
 
 
+@pytest.mark.slow
 def test_a_preempted_replica_is_told_of_and_held_against_nobody(job: Job) -> None:
     job.pod("master", RUNNING)
     job.pod("worker", RUNNING)

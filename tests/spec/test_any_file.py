@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -80,6 +81,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     return data | ({"encamp": draw(fields_of(EncampSpec))} if draw(st.integers(0, 4)) else {})
 
 
+@pytest.mark.slow
 @given(data=files())
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_rules_never_raise_and_what_the_schema_refuses_the_loader_refuses(data: dict[str, Any]) -> None:

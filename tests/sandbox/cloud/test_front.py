@@ -240,6 +240,7 @@ def test_a_paused_call_goes_on_when_its_fault_is_deleted(
         assert making.result().status_code == 200
 
 
+@pytest.mark.slow
 def test_everything_survives_a_kill(processes: Processes, admin: httpx.Client) -> None:
     data = os.urandom(3_000_000)
     admin.post("/storage/v1/b", json={"name": "kill-bucket", "labels": {"k": "v"}})
