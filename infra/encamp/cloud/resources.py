@@ -62,20 +62,13 @@ class Container:
         Raises:
             EngineError: it still exists after five minutes, or the service refuses for another reason.
         """
-        waited = 0.0
-        while waited <= self._patience:
-            try:
-                self._client.request(Service.CONTAINER, "DELETE", f"/v1/{cluster}/nodePools/{quote(name)}")
-            except RestError as error:
-                if error.status == _NOT_FOUND:
-                    return
-                if error.status not in _BUSY:
-                    raise
-            if not any(pool["name"] == name for pool in self.node_pools(cluster)):
-                return
-            self._sleep(_POLL_SECONDS)
-            waited += _POLL_SECONDS
-        raise EngineError("the node pool is still there", where=f"{cluster}/nodePools/{name}", hint="run `encamp reap`")
+        _delete(
+            lambda: self._client.request(Service.CONTAINER, "DELETE", f"/v1/{cluster}/nodePools/{quote(name)}"),
+            lambda: any(pool["name"] == name for pool in self.node_pools(cluster)),
+            f"node pool {cluster}/nodePools/{name}",
+            sleep=self._sleep,
+            patience=self._patience,
+        )
 
 
 class ResourcePolicies:
@@ -98,20 +91,42 @@ class ResourcePolicies:
         Raises:
             EngineError: it still exists after five minutes, or the service refuses for another reason.
         """
-        waited = 0.0
-        while waited <= self._patience:
-            try:
-                self._client.request(Service.COMPUTE, "DELETE", f"{_policies(project, region)}/{quote(name)}")
-            except RestError as error:
-                if error.status == _NOT_FOUND:
-                    return
-                if error.status not in _BUSY:
-                    raise
-            if not any(policy["name"] == name for policy in self.policies(project, region)):
+        _delete(
+            lambda: self._client.request(Service.COMPUTE, "DELETE", f"{_policies(project, region)}/{quote(name)}"),
+            lambda: any(policy["name"] == name for policy in self.policies(project, region)),
+            f"resource policy {region}/{name}",
+            sleep=self._sleep,
+            patience=self._patience,
+        )
+
+
+def _delete(
+    delete: Callable[[], object],
+    exists: Callable[[], bool],
+    what: str,
+    *,
+    sleep: Callable[[float], None],
+    patience: float,
+) -> None:
+    """Delete a thing until it is gone: again while another operation is in its way, for ``patience`` seconds.
+
+    Raises:
+        EngineError: it still exists then, or the service refuses for another reason.
+    """
+    waited = 0.0
+    while waited <= patience:
+        try:
+            delete()
+        except RestError as error:
+            if error.status == _NOT_FOUND:
                 return
-            self._sleep(_POLL_SECONDS)
-            waited += _POLL_SECONDS
-        raise EngineError("the resource policy is still there", where=f"{region}/{name}", hint="run `encamp reap`")
+            if error.status not in _BUSY:
+                raise
+        if not exists():
+            return
+        sleep(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+    raise EngineError("it is still there", where=what, hint="run `encamp reap`")
 
 
 def _policies(project: str, region: str) -> str:
