@@ -44,5 +44,5 @@ def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], An
     assert [result.json() for result in results if result.failed] == []
     # At a random moment, and at a step that is not always taken, somebody may be gone already.
     missed = [result.case for result in results if not result.reached]
-    assert len(missed) <= 2, missed
+    assert len(missed) <= 3, missed
     camp.assert_nothing_left(f"x{ground.job_id(0).partition('x')[2]}")
