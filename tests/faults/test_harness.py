@@ -98,6 +98,9 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
         (evidence(""), None, False),
         (evidence("", "gcp:storage/bucket:Bucket"), None, True),
         (evidence("", killed=False), None, True),
+        (evidence("error: the sandbox does not run", killed=False, disturbed=True), None, False),
+        (evidence("error: the sandbox does not run", killed=False), None, True),
+        (evidence("Traceback ... error:", killed=False, disturbed=True), None, True),
     ],
 )
 def test_which_outcomes_are_right(seen: Evidence, state: str | None, wrong: bool) -> None:

@@ -9,7 +9,7 @@ An outcome is right when one of these says so, the first that applies:
    the trainer's own outcome, or FAILED.
 
 Nobody asks for a cancel, and no deadline passes: CANCELLED is never right. A job of which nothing was asked of any
-cloud when its driver died has no end at all.
+cloud when its driver died, or gave up in words because a server was down, has no end at all.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ class Evidence:
         """Whether a JobSet was asked for."""
         return any(one["operation"] == "create" and one["type"].endswith(":JobSet") for one in self.asked)
 
+    @property
+    def endless(self) -> bool:
+        """Whether it needs no end: it had not begun when its driver died, or gave up in words for want of a server."""
+        gave_up = self.disturbed and "error:" in self.said and "Traceback" not in self.said
+        return not self.begun and (self.driver_killed or gave_up)
+
     def right(self) -> frozenset[str]:
         """The outcomes that are right."""
         own = SUCCEEDED if self.succeeds else FAILED
@@ -79,7 +85,7 @@ class Evidence:
 def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
     """What is wrong with the outcome that the receipt tells, empty where it is right."""
     if receipt is None:
-        return "" if evidence.driver_killed and not evidence.begun else "it has no receipt"
+        return "" if evidence.endless else "it has no receipt"
     found = receipt["outcome"]["state"]
     right = sorted(evidence.right())
     return "" if found in right else f"{found} ({receipt['outcome'].get('message', '')}), right is {' or '.join(right)}"
