@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], An
             results = list(pool.map(trial, cases))
     finally:
         ground.close()
-    assert [result.json() for result in results if result.failed] == []
+    failed = [result.json() for result in results if result.failed]
+    assert not failed, json.dumps(failed, indent=2)
     # At a random moment, and at a step that is not always taken, somebody may be gone already.
     missed = [result.case for result in results if not result.reached]
     assert len(missed) <= 3, missed

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+
+from encamp.run.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.camp import Camp
 
 pytestmark = pytest.mark.sandbox
 
+PROJECT = "sandbox-encamp"
 SIGNATURE, PASSWORD = "canary0signature0a1b2c3d", "canary0password"
 URL = f"https://storage.googleapis.com/b/o?X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Signature={SIGNATURE}"
 #: The cluster's own store: what replicas are given stands in their pods, and nobody else's key opens it there.
@@ -65,6 +69,40 @@ def test_what_a_job_is_given_in_secret_is_found_in_the_cluster_alone(
         assert places
     for name in ("receipt.json", "logs/manifest.json"):
         assert "canary0" not in camp.read("secrets", name)
+
+
+def test_what_a_stacks_config_marks_is_found_in_the_cluster_alone(
+    camp: Camp, job: Callable[..., str], tmp_path: Path
+) -> None:
+    mark = "canary0mark"
+    file = Path(job("chief-0=sleep"))
+    config: dict[str, Any] = {
+        "gcp:project": PROJECT,
+        "encamp:environmentStack": "sandbox",
+        "encamp:jobFolder": str(file.parent),
+        "encamp:job": {"jobId": "marked", **yaml.safe_load(file.read_text())},
+    }
+    config["encamp:job"]["trainingInput"]["args"].append("--act")
+    folder = tmp_path / "workspace"
+    make_workspace(folder, "job-marked", config)
+
+    def engine(*words: str) -> str:
+        return camp.tool("pulumi", "-C", str(folder), *words, "-s", "job-marked", "--non-interactive", "--color=never")
+
+    camp.tool("pulumi", "-C", str(folder), "stack", "init", "job-marked", "--non-interactive")
+    engine("config", "set", "--secret", "--path", "encamp:job.trainingInput.args[2]", f"x={mark}")
+    said = engine("preview", "--diff") + engine("up", "--yes", "--skip-preview", "--diff") + engine("stack", "export")
+    try:
+        (job_set,) = json.loads(camp.tool("kubectl", "get", "jobsets", "-n", "encamp-jobs", "-o", "json"))["items"]
+        assert mark in json.dumps(job_set["spec"])
+        assert mark not in said
+        places = found(mark, camp.layout.root, folder, camp.outputs)
+        pods = "data/kubelet/"
+        assert [place for place in places if not place.startswith((CLUSTER, pods))] == []
+    finally:
+        engine("destroy", "--yes", "--skip-preview")
+        engine("stack", "rm", "--yes")
+    camp.assert_nothing_left()
 
 
 def test_the_token_of_the_cluster_is_with_its_owner_alone(camp: Camp) -> None:
