@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SEEDS ?= 0-19
 JOBS ?= 4
 
-.PHONY: help setup tools demo test test-system check bench soak lock clean
+.PHONY: help setup tools demo test test-faults test-system check bench soak lock clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -23,7 +23,10 @@ demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo
 
 test: tools ## every test that needs neither root nor Debian's packages
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system and not faults"
+
+test-faults: tools ## ten jobs, killed and refused at seeded steps, beside nothing else
+	$(BIN)/python -m pytest -m faults
 
 test-system: tools ## the tests that need root or Debian's packages
 	$(BIN)/python -m pytest -m system
