@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from encamp.run.periodic import Periodic
 from encamp.run.records import LEASE_SECONDS, Lease, RecordError, Records
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-class LeaseKeeper:
+class LeaseKeeper(Periodic):
     """Renews a lease every third of its time, and lets go of it at the end of the context.
 
     Args:
@@ -22,30 +22,25 @@ class LeaseKeeper:
     """
 
     def __init__(self, records: Records, lease: Lease, lost: Callable[[], None]) -> None:
+        super().__init__("lease", LEASE_SECONDS / 3)
         self._records = records
         self._lease = lease
         self._lost = lost
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__exit__(*exception)
         try:
             self._records.release(self._lease)
         except RecordError as error:
             # It runs out by itself.
             _LOG.warning("the lease could not be given back: %s", error.what)
 
-    def _keep(self) -> None:
-        while not self._stop.wait(LEASE_SECONDS / 3):
-            try:
-                if not self._records.renew(self._lease):
-                    self._lost()
-                    return
-            except RecordError as error:
-                _LOG.warning("the lease could not be renewed: %s", error.what)
+    def step(self) -> bool:
+        """Renew the lease; False when it is another driver's."""
+        try:
+            if not self._records.renew(self._lease):
+                self._lost()
+                return False
+        except RecordError as error:
+            _LOG.warning("the lease could not be renewed: %s", error.what)
+        return True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from encamp.run.periodic import Periodic
 from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 
 
-class RequestWatch:
+class RequestWatch(Periodic):
     """Looks into the record once a second, whatever the driver's main thread waits for.
 
     Args:
@@ -33,32 +33,24 @@ class RequestWatch:
         cancel: Callable[[CancelRequest], None],
         lost: Callable[[], None],
     ) -> None:
+        super().__init__("requests", _POLL_SECONDS)
         self._records = records
         self._lease = lease
         self._cancel = cancel
         self._lost = lost
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="requests", daemon=True)
+        self._told = False
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        told = False
-        while not self._stop.wait(_POLL_SECONDS):
-            try:
-                if not self._records.holds(self._lease):
-                    self._lost()
-                    return
-                request = None if told else self._records.cancel_requested(self._lease.job_id)
-            except RecordError as error:
-                _LOG.warning("the record cannot be read: %s", error.what)
-                continue
-            if request is not None:
-                told = True
-                self._cancel(request)
+    def step(self) -> bool:
+        """Look once; False when the job is another driver's."""
+        try:
+            if not self._records.holds(self._lease):
+                self._lost()
+                return False
+            request = None if self._told else self._records.cancel_requested(self._lease.job_id)
+        except RecordError as error:
+            _LOG.warning("the record cannot be read: %s", error.what)
+            return True
+        if request is not None:
+            self._told = True
+            self._cancel(request)
+        return True
