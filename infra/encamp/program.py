@@ -3,7 +3,7 @@
 This is the only reader of ``pulumi.Config``. It knows neither which cloud serves it nor whether anybody watches:
 ``up`` creates and returns, it never waits for a training.
 
-Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment.py``).
+Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment/``).
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.

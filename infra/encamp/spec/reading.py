@@ -29,6 +29,9 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _QUOTED = re.compile(r"'([^']+)'")
 _DURATIONS = {("max_running_time",), ("max_wait_time",)}
 _LONGEST_SHOWN = 60
+_LISTS = {list, tuple}
+#: Which argument of a list's or mapping's type is the type of what it holds.
+_ITEM: Mapping[Any, int] = {list: 0, tuple: 0, dict: 1}
 #: Field to the rule that a value of the wrong kind breaks. Where the job model has no rule of a field there is none.
 RULE_OF_FIELD: Mapping[str | int, str] = {
     "job_id": "V01",
@@ -168,11 +171,14 @@ def _value(annotation: Any, value: Any, reading: Reading, at: DataPath, spelled:
     for choice in _choices(annotation):
         if isinstance(choice, type) and issubclass(choice, BaseModel):
             return _keys(choice, value, reading, at, spelled)
-        if get_origin(choice) is list and isinstance(value, list):
-            (item,) = get_args(choice)
+        if get_origin(choice) in _LISTS and isinstance(value, list):
+            item = get_args(choice)[0]
             return [
                 _value(item, element, reading, (*at, index), (*spelled, index)) for index, element in enumerate(value)
             ]
+        if get_origin(choice) is dict and isinstance(value, dict):
+            item = get_args(choice)[1]
+            return {key: _value(item, element, reading, (*at, key), (*spelled, key)) for key, element in value.items()}
     return value
 
 
@@ -297,7 +303,7 @@ def _aliases(root: type[BaseModel], path: DataPath, start: int) -> DataPath:
 
 def _inner(annotation: Any) -> Any:
     for choice in _choices(annotation):
-        inner = get_args(choice)[0] if get_origin(choice) is list else choice
+        inner = get_args(choice)[_ITEM[origin]] if (origin := get_origin(choice)) in _ITEM else choice
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             return inner
     return None

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from encamp.spec.fields import Flag, Int64, Text, Written, absent
-from encamp.spec.tuning import HyperparameterSpec  # noqa: TC001 - pydantic reads it
+from encamp.spec.tuning import HyperparameterSpec
 
 
 class ScaleTier(StrEnum):

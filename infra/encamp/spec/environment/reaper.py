@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from encamp.spec.environment.problems import Found
 from encamp.spec.fields import Text, Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from encamp.spec.environment.model import EnvironmentSpec
 
 DEFAULT_SCHEDULE = "*/10 * * * *"
 
@@ -32,15 +35,20 @@ class ReaperSpec(Written):
     and ``PULUMI_CONFIG_PASSPHRASE`` or ``PULUMI_ACCESS_TOKEN`` where the backend needs one."""
 
 
-def reaper_problems(reaper: ReaperSpec) -> Iterator[tuple[str, str, str | None]]:
-    """Everything that is wrong with it: the field, what is wrong, and what to try."""
+def reaper_problems(reaper: ReaperSpec, environment: EnvironmentSpec) -> Iterator[Found]:
+    """Everything that is wrong with it."""
+    if environment.is_sandbox:
+        message = "a sandbox's backend and record are of this machine, where `encamp reap` runs without it"
+        yield Found((), message, "leave it out")
     if not _IMAGE.fullmatch(reaper.image):
-        yield "image", "must be a container image", "such as us-docker.pkg.dev/my-project/encamp/encamp:1"
+        example = "such as us-docker.pkg.dev/my-project/encamp/encamp:1"
+        yield Found(("image",), "must be a container image", example)
     if not _CRON.fullmatch(reaper.schedule):
-        yield "schedule", f"{reaper.schedule!r} must have five fields, as cron has them", f"such as {DEFAULT_SCHEDULE}"
+        message = f"{reaper.schedule!r} must have five fields, as cron has them"
+        yield Found(("schedule",), message, f"such as {DEFAULT_SCHEDULE}")
     if not _REMOTE.fullmatch(reaper.backend_url):
         message = "must be a backend that outlives a pod: gs://, s3://, azblob:// or https://"
-        yield "backend_url", message, "such as gs://my-bucket"
+        yield Found(("backend_url",), message, "such as gs://my-bucket")
     if not _SECRET.fullmatch(reaper.record_secret):
         message = "must name a Kubernetes Secret with ENCAMP_RECORD_URL: the record has to outlive a pod"
-        yield "record_secret", message, None
+        yield Found(("record_secret",), message)

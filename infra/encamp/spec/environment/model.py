@@ -1,0 +1,64 @@
+"""An environment as written: what lives long around jobs. Every block of it is a model in a file of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from encamp.spec.environment.reaper import ReaperSpec
+from encamp.spec.fields import Int64, Text, Written
+
+#: Projects of the sandbox have ids that begin so; no project of Google Cloud's is ever called like this by us.
+SANDBOX_PREFIX = "sandbox-"
+
+
+class EnvironmentSpec(Written):
+    """An environment: network, cluster, registry and the bucket that outlives jobs."""
+
+    name: Text = ""
+    """Name of the environment, on its cluster's labels."""
+    project: Text = ""
+    """Project id; the stack's ``gcp:project``."""
+    region: Text = ""
+    """Region of cluster, buckets and registry."""
+    zones: tuple[Text, ...] = ()
+    """Zones for nodes; the region's own choice when empty."""
+    artifacts_bucket: Text = ""
+    """Bucket of results, logs and receipts."""
+    artifacts_retention_days: Int64 | None = None
+    """Results are deleted after this many days; kept when absent."""
+    owner: Text = "encamp"
+    """Who pays and who may reap: the owner label on everything."""
+    cluster: Text = "encamp"
+    """Name of the GKE cluster."""
+    namespace: Text = "encamp-jobs"
+    """Kubernetes namespace of the jobs."""
+    network: Text = "encamp"
+    """Name of the VPC network."""
+    subnetwork: Text = "encamp"
+    """Name of the subnetwork."""
+    subnetwork_cidr: Text = "10.10.0.0/20"
+    """Addresses of the nodes."""
+    pods_cidr: Text = "10.20.0.0/14"
+    """Addresses of the pods."""
+    services_cidr: Text = "10.30.0.0/20"
+    """Addresses of the services."""
+    registry: Text = "encamp"
+    """Name of the Artifact Registry repository."""
+    runtime_images: dict[Text, Text] | None = None
+    """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
+    reaper: ReaperSpec | None = None
+    """A reaper in the environment's own cluster; none when absent."""
+    other_regions: Literal["refuse", "stand-in"] | None = None
+    """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
+    region unless it is told to refuse; elsewhere jobs are refused."""
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether this is an environment of this machine's own cloud."""
+        return self.project.startswith(SANDBOX_PREFIX)
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether a job of another region is run here."""
+        choice = self.other_regions or ("stand-in" if self.is_sandbox else "refuse")
+        return choice == "stand-in"

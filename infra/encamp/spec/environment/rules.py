@@ -1,0 +1,64 @@
+"""The rules of an environment: its own fields here, each block's in the block's own file."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Any
+
+from encamp.spec.environment.reaper import reaper_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from encamp.spec.environment.model import EnvironmentSpec
+    from encamp.spec.environment.problems import Found
+    from encamp.spec.loading import DataPath
+
+#: A block by its field in the environment: what is wrong with it, asked only where the block is written.
+BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
+    "reaper": reaper_problems,
+}
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+_PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_FORMS = {
+    "project": (_PROJECT, "must be a project id, such as my-project"),
+    "region": (_REGION, "must be a region, such as us-central1"),
+    "artifacts_bucket": (_BUCKET, "must be a bucket name: 3 to 63 lowercase letters, digits, ., _ and -"),
+    "owner": (_LABEL, "must be a label value: lowercase letters, digits, _ and -, at most 63 characters"),
+} | dict.fromkeys(
+    ("name", "cluster", "namespace", "network", "subnetwork", "registry"),
+    (_NAME, "must be a lowercase letter, then letters, digits and -, at most 40 characters"),
+)
+
+
+def environment_problems(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    """Everything that is wrong with it: the path in field names, what is wrong, and what to try."""
+    for name, (form, message) in _FORMS.items():
+        value: str = getattr(spec, name)
+        if not form.fullmatch(value):
+            yield (name,), f"{value!r} {message}", "set gcp:project" if name == "project" else None
+    yield from _networks(spec)
+    days = spec.artifacts_retention_days
+    if days is not None and days < 1:
+        yield ("artifacts_retention_days",), f"{days} must be at least 1", None
+    for name, problems in BLOCKS.items():
+        block = getattr(spec, name)
+        if block is not None:
+            for found in problems(block, spec):
+                yield (name, *found.path), found.message, found.hint
+
+
+def _networks(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    for name in ("subnetwork_cidr", "pods_cidr", "services_cidr"):
+        try:
+            ipaddress.IPv4Network(getattr(spec, name))
+        except ValueError as error:
+            yield (name,), f"is no range of IPv4 addresses: {error}", None
+    for zone in spec.zones:
+        if not zone.startswith(f"{spec.region}-"):
+            yield ("zones",), f"{zone!r} is no zone of {spec.region}", f"such as {spec.region}-a"
