@@ -212,6 +212,22 @@ CASES: dict[str, list[Job]] = {
         machines(master={"machineType": "n1-standard-4", "bootDisk": {"sizeGb": 5}}),
         machines(UNTYPED | {"masterConfig": {"diskConfig": {"bootDiskType": "pd-standard"}}}, master=L4),
     ],
+    "E20": [
+        ours(RUNTIME, mounts=[{}]),
+        ours(RUNTIME, mounts=["gs://abc"]),
+        ours(RUNTIME, mounts=[{"bucket": "gs://abc/data"}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc", "prefix": "a//b"}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc", "prefix": ""}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc", "prefix": "a:b"}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc"}, {"bucket": "abc", "prefix": "a"}]),
+        ours(RUNTIME, mounts=[{"jobDir": True}]),
+        ours(RUNTIME | {"jobDir": "gs://abc/x"}, mounts=[{"jobDir": True, "bucket": "abc"}]),
+        ours(RUNTIME | {"jobDir": "gs://abc/x"}, mounts=[{"jobDir": True, "write": True}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc", "options": ["only-dir=a"]}]),
+        ours(RUNTIME, mounts=[{"bucket": "abc", "options": ["uid=1,gid=1"]}]),
+    ],
+    "E21": [ours(RUNTIME, zone="us-central1"), ours(RUNTIME, zone="europe-west4-a")],
+    "E22": [ours(GPU, placement="COMPACT", provisioning="QUEUED"), ours(GPU, placement="compact")],
 }
 
 KEPT: list[Job] = [
@@ -231,6 +247,15 @@ KEPT: list[Job] = [
     ours({key: value for key, value in RUNTIME.items() if key != "packageUris"}, packages=["dist/a-1.whl"]),
     ours(RUNTIME, requirements=["pandas[excel]>=2,<3; python_version>'3.7'", "a @ https://example.com/a.whl"]),
     ours(RUNTIME | {"serviceAccount": "123"}, identity={"mode": "SERVICE_ACCOUNT"}, retention={"resultsDays": "1"}),
+    ours(GPU, placement="COMPACT", zone="us-central1-b", runAs="NON_ROOT"),
+    ours(
+        RUNTIME,
+        storage={"kind": "OWN_BUCKET"},
+        mounts=[
+            {"jobDir": True},
+            {"bucket": "abc", "prefix": "a/b", "write": True, "options": ["metadata-cache:ttl-secs:-1"]},
+        ],
+    ),
 ]
 
 

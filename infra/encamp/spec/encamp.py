@@ -1,6 +1,6 @@
 """encamp's own block of a job file: what AI Platform Training had no field for.
 
-Old files have no such block. Rules of it are E01-E12, in ``rules/``.
+Old files have no such block. Rules of it are E01-E22, in ``rules/``.
 """
 
 from __future__ import annotations
@@ -55,6 +55,20 @@ class Provisioning(StrEnum):
     FLEX_START = "FLEX_START"
     QUEUED = "QUEUED"
     RESERVATION = "RESERVATION"
+
+
+class Placement(StrEnum):
+    """How near to each other the machines of a role stand."""
+
+    ANY = "ANY"
+    COMPACT = "COMPACT"
+
+
+class RunAs(StrEnum):
+    """As which user of its container a replica runs."""
+
+    IMAGE = "IMAGE"
+    NON_ROOT = "NON_ROOT"
 
 
 class IdentityMode(StrEnum):
@@ -169,6 +183,21 @@ class StorageSpec(Written):
     """Folder of the given bucket below which the job's own folder lies; GIVEN_BUCKET only."""
 
 
+class MountSpec(Written):
+    """A bucket, or a part of one, as files of every replica."""
+
+    bucket: Text | None = None
+    """Name of the bucket; its objects are files below ``/gcs/BUCKET``. Excludes jobDir."""
+    prefix: Text | None = None
+    """Folder of the bucket that alone is mounted, at ``/gcs/BUCKET/PREFIX``; the whole bucket when absent."""
+    job_dir: Flag = False
+    """True: the job dir, at its own place below ``/gcs``, for reading and writing. Excludes bucket."""
+    write: Flag = False
+    """True: replicas may write to the bucket; they may only read it when absent."""
+    options: list[Text] | None = None
+    """Mount options of Cloud Storage FUSE, such as ``metadata-cache:ttl-secs:600``."""
+
+
 class EncampSpec(Written):
     """What AI Platform Training had no field for."""
 
@@ -189,8 +218,20 @@ class EncampSpec(Written):
     (all at once, when there is room), ``RESERVATION``."""
     reservation: Text | None = None
     """Name of the reservation; RESERVATION only."""
+    zone: Text | None = None
+    """The one zone of the job's machines, such as ``us-central1-b``; where it is absent, every zone of the region that
+    has them. A reservation and COMPACT need one."""
+    placement: Placement | None = absent("ANY")
+    """``COMPACT``: the machines of a role stand close together in one zone, for traffic between replicas. TPU slices
+    of several hosts always do."""
     image_streaming: Flag = False
     """True: containers start while their image is still being read (GKE image streaming)."""
+    mounts: list[MountSpec] | None = None
+    """Buckets that replicas see as files below ``/gcs``."""
+    run_as: RunAs | None = None
+    """``NON_ROOT``: as a user without rights, in a working directory of its own. ``IMAGE``: as the image says, often
+    root, such as a setup.py with apt-get needs. When absent: NON_ROOT, but IMAGE for images of the job's own and on
+    TPUs."""
     budget: BudgetSpec | None = None
     """What the job may cost at most."""
     retention: RetentionSpec | None = None

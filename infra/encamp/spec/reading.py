@@ -80,6 +80,9 @@ RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
     "staging_bucket": "E12",
     "requirements": "E13",
     "identity": "E14",
+    "mounts": "E20",
+    "zone": "E21",
+    "placement": "E22",
 }
 _KINDS = {
     "model_type": "must be a mapping of fields",

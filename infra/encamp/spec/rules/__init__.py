@@ -1,4 +1,4 @@
-"""The rules between and inside fields: V01-V23 and H01-H11 of AI Platform's job model, E01-E15 of the encamp block.
+"""The rules between and inside fields: V01-V23 and H01-H11 of AI Platform's job model, E01-E22 of the encamp block.
 
 What each says, in words for people, is in :mod:`encamp.spec.rules.registry`.
 
@@ -16,6 +16,7 @@ from encamp.spec.rules import (
     local_packages,
     machines,
     machines_today,
+    mounts,
     numbers,
     options,
     places,
@@ -56,6 +57,9 @@ RULES: tuple[Callable[[Case], None], ...] = (
     options.check_retention,
     options.check_storage,
     options.check_identity,
+    mounts.check_mounts,
+    mounts.check_zone,
+    mounts.check_placement,
     local_packages.check_local_packages,
     local_packages.check_requirements,
 )
