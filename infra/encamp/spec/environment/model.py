@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from encamp.spec.environment.access import AccessSpec
 from encamp.spec.environment.reaper import ReaperSpec
 from encamp.spec.fields import Int64, Text, Written
 
@@ -48,6 +49,8 @@ class EnvironmentSpec(Written):
     """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
     reaper: ReaperSpec | None = None
     """A reaper in the environment's own cluster; none when absent."""
+    access: AccessSpec | None = None
+    """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     other_regions: Literal["refuse", "stand-in"] | None = None
     """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""

@@ -1,0 +1,105 @@
+"""AI Platform's roles and permissions, and what each permission means on today's Google Cloud: a table as data.
+
+A permission stands for abilities, an ability for rights: IAM permissions by where they are given (:class:`Reach`), and
+rules of Kubernetes' access control in the namespace of the jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from encamp.spec.data_files import data_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Reach(StrEnum):
+    """Where IAM permissions are given, in the table's words, and for what of it."""
+
+    PROJECT = "project"
+    JOB_BUCKETS = "jobBuckets"
+    ACCOUNTS = "accounts"
+    NODES = "nodes"
+    JOB_GRANTS = "jobGrants"
+    ROLE_GRANTS = "roleGrants"
+    ARTIFACTS = "artifacts"
+    ARTIFACTS_GRANTS = "artifactsGrants"
+    MODELS = "models"
+
+
+@dataclass(frozen=True, order=True)
+class ClusterRule:
+    """One rule of a Kubernetes Role: an API group (empty for the core), resources and verbs."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Something that a person can do to jobs: the rights that it takes."""
+
+    name: str
+    rights: Mapping[Reach, tuple[str, ...]]
+    cluster: tuple[ClusterRule, ...]
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A permission of AI Platform, and what it means here in words and in abilities."""
+
+    name: str
+    means: str
+    abilities: tuple[Ability, ...]
+
+
+@dataclass(frozen=True)
+class MlRoles:
+    """The table.
+
+    Attributes:
+        roles: permissions of each role, by name.
+        permissions: what each means, by name.
+        creator: the role that whoever started a job has on it.
+    """
+
+    roles: Mapping[str, tuple[str, ...]]
+    permissions: Mapping[str, Permission]
+    creator: str
+
+    def holding(self, permission: str) -> tuple[str, ...]:
+        """The roles that hold a permission, in the table's order."""
+        return tuple(role for role, held in self.roles.items() if permission in held)
+
+    def abilities_of(self, role: str) -> tuple[Ability, ...]:
+        """What a role can do, each ability once."""
+        every = [ability for name in self.roles[role] for ability in self.permissions[name].abilities]
+        return tuple({ability.name: ability for ability in every}.values())
+
+
+@cache
+def ml_roles() -> MlRoles:
+    """The table of ``spec/data/ml_access.json``. Source of the roles: the job model, section 11."""
+    data = data_file("ml_access")
+    abilities = {
+        name: Ability(
+            name,
+            {Reach(reach): tuple(rights) for reach, rights in found.items() if reach != "cluster"},
+            tuple(
+                ClusterRule(group, tuple(rule["resources"]), tuple(rule["verbs"]))
+                for rule in found.get("cluster", ())
+                for group in rule["apiGroups"]
+            ),
+        )
+        for name, found in data["abilities"].items()
+    }
+    permissions = {
+        name: Permission(name, found["means"], tuple(abilities[each] for each in found["abilities"]))
+        for name, found in data["permissions"].items()
+    }
+    return MlRoles({role: tuple(held) for role, held in data["roles"].items()}, permissions, data["creator"])
