@@ -205,6 +205,7 @@ CASES: dict[str, list[Job]] = {
         ours(RUNTIME | {"serviceAccount": "123"}, identity={"mode": "DIRECT"}),
         ours(RUNTIME, identity={"mode": "direct"}),
     ],
+    "E16": [ours(RUNTIME, queue="Research"), ours(RUNTIME, queue=""), ours(RUNTIME, priority="100")],
     "E15": [
         machines(master={"machineType": "n1-standart-4"}),
         machines(master={"machineType": "a4-highgpu-8g", "bootDisk": {"type": "pd-ssd"}}),
@@ -231,6 +232,7 @@ CASES: dict[str, list[Job]] = {
 }
 
 KEPT: list[Job] = [
+    ours(RUNTIME, queue="research", priority="high"),
     machines(master=L4),
     machines(master={"gpu": {"type": "NVIDIA_TESLA_T4", "count": 4}, "machineType": "n1-standard-96"}),
     machines(master={"tpu": {"version": "v6e", "topology": "2x4"}, "machineType": "ct6e-standard-8t"}),

@@ -224,6 +224,10 @@ class EncampSpec(Written):
     placement: Placement | None = absent("ANY")
     """``COMPACT``: the machines of a role stand close together in one zone, for traffic between replicas. TPU slices
     of several hosts always do."""
+    queue: Text | None = None
+    """The team's queue of the environment that the job waits in until all of its machines are within the quota."""
+    priority: Text | None = None
+    """Name of one of the environment's priorities of queues; by trainingInput.scheduling.priority when absent."""
     image_streaming: Flag = False
     """True: containers start while their image is still being read (GKE image streaming)."""
     mounts: list[MountSpec] | None = None

@@ -80,6 +80,8 @@ RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
     "staging_bucket": "E12",
     "requirements": "E13",
     "identity": "E14",
+    "queue": "E16",
+    "priority": "E16",
     "mounts": "E20",
     "zone": "E21",
     "placement": "E22",

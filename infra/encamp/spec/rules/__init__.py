@@ -20,6 +20,7 @@ from encamp.spec.rules import (
     numbers,
     options,
     places,
+    queues,
     tuning,
 )
 
@@ -57,6 +58,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     options.check_retention,
     options.check_storage,
     options.check_identity,
+    queues.check_queue,
     mounts.check_mounts,
     mounts.check_zone,
     mounts.check_placement,
