@@ -2,11 +2,13 @@
 
 from encamp.spec.environment.loading import load_environment, parse_environment, read_environment
 from encamp.spec.environment.model import SANDBOX_PREFIX, EnvironmentSpec
+from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
 
 __all__ = [
     "SANDBOX_PREFIX",
     "EnvironmentSpec",
+    "QueuesSpec",
     "ReaperSpec",
     "load_environment",
     "parse_environment",

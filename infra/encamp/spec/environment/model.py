@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from encamp.spec.environment.access import AccessSpec
+from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
 from encamp.spec.fields import Int64, Text, Written
 
@@ -47,6 +48,8 @@ class EnvironmentSpec(Written):
     """Name of the Artifact Registry repository."""
     runtime_images: dict[Text, Text] | None = None
     """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
+    queues: QueuesSpec | None = None
+    """Queues and quotas of teams; jobs get their machines at once when absent."""
     reaper: ReaperSpec | None = None
     """A reaper in the environment's own cluster; none when absent."""
     access: AccessSpec | None = None

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from encamp.spec.environment.access import access_problems
+from encamp.spec.environment.queues import queues_problems
 from encamp.spec.environment.reaper import reaper_problems
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 #: A block by its field in the environment: what is wrong with it, asked only where the block is written.
 BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "access": access_problems,
+    "queues": queues_problems,
     "reaper": reaper_problems,
 }
 
