@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Literal
 
 from encamp.spec.environment.access import AccessSpec
+from encamp.spec.environment.budget import BudgetSpec
+from encamp.spec.environment.encryption import EncryptionSpec
+from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
-from encamp.spec.fields import Int64, Text, Written
+from encamp.spec.environment.storage import StorageSpec
+from encamp.spec.environment.vpc import VpcSpec
+from encamp.spec.fields import Flag, Int64, Text, Written
 
 #: Projects of the sandbox have ids that begin so; no project of Google Cloud's is ever called like this by us.
 SANDBOX_PREFIX = "sandbox-"
+
+#: What can exist before its environment; written in ``adopt``.
+Adoptable = Literal["network", "cluster", "artifactsBucket", "registry"]
 
 
 class EnvironmentSpec(Written):
@@ -46,6 +54,22 @@ class EnvironmentSpec(Written):
     """Addresses of the services."""
     registry: Text = "encamp"
     """Name of the Artifact Registry repository."""
+    adopt: tuple[Adoptable, ...] = ()
+    """What exists already and is used under its name, without being changed, and without going with the environment:
+    ``network`` (with its subnetwork and ways out), ``cluster``, ``artifactsBucket``, ``registry``."""
+    protect: Flag | None = None
+    """The engine and GKE refuse to delete what must not be lost: cluster, buckets, registry, key. On when absent, in
+    the sandbox off."""
+    vpc: VpcSpec | None = None
+    """More of the network."""
+    gke: GkeSpec | None = None
+    """More of the cluster."""
+    storage: StorageSpec | None = None
+    """More of the buckets."""
+    encryption: EncryptionSpec | None = None
+    """A key of one's own for what is stored; Google's when absent."""
+    budget: BudgetSpec | None = None
+    """An alert on what the environment costs in a month; none when absent."""
     runtime_images: dict[Text, Text] | None = None
     """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
     queues: QueuesSpec | None = None

@@ -6,9 +6,16 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
 
+from pydantic.alias_generators import to_camel
+
 from encamp.spec.environment.access import access_problems
+from encamp.spec.environment.budget import budget_problems
+from encamp.spec.environment.encryption import encryption_problems
+from encamp.spec.environment.gke import gke_problems
 from encamp.spec.environment.queues import queues_problems
 from encamp.spec.environment.reaper import reaper_problems
+from encamp.spec.environment.storage import storage_problems
+from encamp.spec.environment.vpc import vpc_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,8 +27,13 @@ if TYPE_CHECKING:
 #: A block by its field in the environment: what is wrong with it, asked only where the block is written.
 BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "access": access_problems,
+    "budget": budget_problems,
+    "encryption": encryption_problems,
+    "gke": gke_problems,
     "queues": queues_problems,
     "reaper": reaper_problems,
+    "storage": storage_problems,
+    "vpc": vpc_problems,
 }
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
@@ -47,6 +59,7 @@ def environment_problems(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str,
         if not form.fullmatch(value):
             yield (name,), f"{value!r} {message}", "set gcp:project" if name == "project" else None
     yield from _networks(spec)
+    yield from _adopted(spec)
     days = spec.artifacts_retention_days
     if days is not None and days < 1:
         yield ("artifacts_retention_days",), f"{days} must be at least 1", None
@@ -58,11 +71,35 @@ def environment_problems(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str,
 
 
 def _networks(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    ranges: dict[str, ipaddress.IPv4Network] = {}
     for name in ("subnetwork_cidr", "pods_cidr", "services_cidr"):
         try:
-            ipaddress.IPv4Network(getattr(spec, name))
+            mine = ipaddress.IPv4Network(getattr(spec, name))
         except ValueError as error:
             yield (name,), f"is no range of IPv4 addresses: {error}", None
+            continue
+        for other, taken in ranges.items():
+            if mine.overlaps(taken):
+                message = f"{mine} shares addresses with {taken}, which is {to_camel(other)}"
+                yield (name,), message, "Google takes ranges of a subnetwork that share none"
+        ranges[name] = mine
     for zone in spec.zones:
         if not zone.startswith(f"{spec.region}-"):
             yield ("zones",), f"{zone!r} is no zone of {spec.region}", f"such as {spec.region}-a"
+
+
+def _adopted(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    """What is taken as it is can be given nothing."""
+    if len(set(spec.adopt)) != len(spec.adopt):
+        yield ("adopt",), "names something twice", None
+    if {"network", "cluster"} <= set(spec.adopt):
+        yield ("adopt",), "an adopted cluster has its network already", "write adopt: [cluster]"
+    of = {
+        "network": ("subnetwork_cidr", "pods_cidr", "services_cidr"),
+        "artifactsBucket": ("artifacts_retention_days",),
+    }
+    of["cluster"] = ("network", "subnetwork", "zones", *of["network"])
+    for what, names in of.items():
+        if what in spec.adopt:
+            for name in sorted(set(names) & spec.model_fields_set):
+                yield (name,), f"is of something that is made, and this environment adopts its {what}", "leave it out"
