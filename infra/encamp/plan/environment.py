@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.plan.access import plan_access
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
 from encamp.plan.names import short_name
@@ -31,6 +32,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         namespace=spec.namespace,
         labels=environment_labels(spec),
         reaper=_reaper(spec),
+        access=plan_access(spec),
     )
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from encamp.plan.access_model import AccessPlan
+
 
 #: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
 TEARDOWN_ALLOWANCE_SECONDS = 1800
@@ -346,6 +348,7 @@ class EnvironmentPlan:
     namespace: str
     labels: Mapping[str, str]
     reaper: ReaperPlan | None = None
+    access: AccessPlan | None = None
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

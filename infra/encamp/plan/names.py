@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 LONGEST_NAME = 28
 #: Longest name of a GKE node pool.
 LONGEST_POOL = 40
+#: Longest id of a custom role.
+LONGEST_ROLE = 64
+#: What the buckets of jobs are for, as their names say it.
+SCRATCH = "scratch"
+RESULTS = "results"
 #: Port of every replica's server.
 PORT = 2222
 
@@ -52,12 +57,12 @@ def pool_name(name: str, shape: str) -> str:
 
 def scratch_bucket(project: str, environment: str, job_id: str) -> str:
     """The name of the bucket that goes with the job."""
-    return _bucket(project, environment, job_id, "scratch")
+    return _bucket(project, environment, job_id, SCRATCH)
 
 
 def results_bucket(project: str, environment: str, job_id: str) -> str:
     """The name of the bucket of a job's own that stays with its results."""
-    return _bucket(project, environment, job_id, "results")
+    return _bucket(project, environment, job_id, RESULTS)
 
 
 def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
@@ -67,6 +72,15 @@ def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
     if _REFUSED_IN_BUCKETS.search(name):
         name = f"job-{digest[:_HASH]}"
     return _checked(f"{name}-{use}-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
+
+
+def custom_role_id(project: str, environment: str, key: str) -> str:
+    """The id of a custom role of an environment, at most 64 characters: such ids take no hyphens.
+
+    Source: cloud.google.com/iam/docs/creating-custom-roles.
+    """
+    plain = f"encamp-{environment}-{key}"
+    return bounded(plain, LONGEST_ROLE, _digest(project, environment, key)).replace("-", "_")
 
 
 def service_account_email(account_id: str, project: str) -> str:

@@ -1,5 +1,6 @@
 """An environment as written: its model (a block a file), its rules, and how stacks' configs are read."""
 
+from encamp.spec.environment.access import AccessSpec, AuditSpec
 from encamp.spec.environment.loading import load_environment, parse_environment, read_environment
 from encamp.spec.environment.model import SANDBOX_PREFIX, EnvironmentSpec
 from encamp.spec.environment.queues import QueuesSpec
@@ -7,6 +8,8 @@ from encamp.spec.environment.reaper import ReaperSpec
 
 __all__ = [
     "SANDBOX_PREFIX",
+    "AccessSpec",
+    "AuditSpec",
     "EnvironmentSpec",
     "QueuesSpec",
     "ReaperSpec",

@@ -1,0 +1,192 @@
+"""From an environment's teams to IAM and Kubernetes: AI Platform's roles as custom roles, each right where it counts.
+
+Google's IAM does not know whose a job is. What a person who starts jobs needs to make and take down their resources
+is therefore narrowed by conditions instead: to buckets with a job's name, to the roles that jobs get.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from encamp.plan.access_model import (
+    AccessPlan,
+    AuditPlan,
+    AuditSinkPlan,
+    ClusterRolePlan,
+    ConditionPlan,
+    CustomRolePlan,
+    MemberRolePlan,
+    SubjectPlan,
+)
+from encamp.plan.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
+from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, service_account_email, short_name
+from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from encamp.spec.environment import AccessSpec, AuditSpec, EnvironmentSpec
+
+#: What machines of GKE need themselves, and to pull images.
+#: Source: cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa
+NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+#: Folder of the artifacts bucket where models are kept.
+MODELS_FOLDER = "models/"
+#: What Data Access logs are kept of: the services that a job, or who looks at it, asks.
+AUDITED = (
+    "artifactregistry.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "container.googleapis.com",
+    "iam.googleapis.com",
+    "storage.googleapis.com",
+)
+_LOG_TYPES = ("ADMIN_READ", "DATA_READ", "DATA_WRITE")
+_AUDIT_RETENTION_DAYS = 400
+_AUDIT_LOGS = ("activity", "data_access", "policy", "system_event")
+
+
+def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
+    """Access as the environment's block says it; None without one."""
+    access = spec.access
+    if access is None:
+        return None
+    holders = _holders(access)
+    reaches = [reach for reach in Reach if reach is not Reach.ACCOUNTS or access.own_accounts]
+    roles = {
+        (role, reach): made
+        for role in holders
+        for reach in reaches
+        if (made := _custom_role(spec, role, reach)) is not None
+    }
+    conditions = _conditions(spec, [each.role_id for each in roles.values()])
+    return AccessPlan(
+        node_account=node_account_id(spec),
+        node_roles=NODE_ROLES,
+        roles=tuple(roles.values()),
+        members=tuple(
+            MemberRolePlan(made.key, member, reach, conditions.get(reach))
+            for (role, reach), made in roles.items()
+            for member in holders[role]
+        ),
+        cluster_roles=tuple(
+            ClusterRolePlan(f"encamp-{role.replace('.', '-').lower()}", rules, tuple(map(_subject, members)))
+            for role, members in holders.items()
+            if (rules := merged(rule for ability in ml_roles().abilities_of(role) for rule in ability.cluster))
+        ),
+        security_group=access.security_group,
+        cloud_tpu=access.cloud_tpu,
+        audit=_audit(spec, access.audit) if access.audit is not None else None,
+    )
+
+
+def node_account_id(spec: EnvironmentSpec) -> str:
+    """Id of the service account that the machines of an environment's jobs run as."""
+    return short_name(spec.project, spec.name, "encamp-nodes")
+
+
+def node_account(spec: EnvironmentSpec) -> str | None:
+    """Its e-mail; None where nobody decides about access, and machines run as the project's default account."""
+    return service_account_email(node_account_id(spec), spec.project) if spec.access is not None else None
+
+
+def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
+    """The same rules, as few as they can be: resources of a group that allow the same verbs in one."""
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for rule in rules:
+        for resource in rule.resources:
+            verbs[rule.group, resource] |= set(rule.verbs)
+    resources: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource), allowed in verbs.items():
+        resources[group, tuple(sorted(allowed))].append(resource)
+    return tuple(
+        sorted(ClusterRule(group, tuple(sorted(each)), allowed) for (group, allowed), each in resources.items())
+    )
+
+
+def _holders(access: AccessSpec) -> dict[str, tuple[str, ...]]:
+    """Who has which role through any team, in the table's order of roles."""
+    found: dict[str, dict[str, None]] = {role: {} for role in ml_roles().roles}
+    for team in access.teams or ():
+        for role in team.roles or ():
+            found[role] |= dict.fromkeys(team.members or ())
+    return {role: tuple(sorted(members)) for role, members in found.items() if members}
+
+
+def _custom_role(spec: EnvironmentSpec, role: str, reach: Reach) -> CustomRolePlan | None:
+    rights = {right for ability in ml_roles().abilities_of(role) for right in ability.rights.get(reach, ())}
+    if not rights:
+        return None
+    key = f"{role}-{reach}"
+    role_id = custom_role_id(spec.project, spec.name, key)
+    return CustomRolePlan(key, role_id, f"encamp {spec.name}: {role}, {reach}", tuple(sorted(rights)))
+
+
+def _conditions(spec: EnvironmentSpec, role_ids: Iterable[str]) -> Mapping[Reach, ConditionPlan]:
+    own = tuple(f"projects/{spec.project}/roles/{each}" for each in role_ids)
+    return {
+        Reach.JOB_BUCKETS: ConditionPlan("buckets-of-jobs", _job_buckets()),
+        Reach.JOB_GRANTS: ConditionPlan("roles-of-jobs", _grants_only(PROJECT_ROLES)),
+        Reach.ROLE_GRANTS: ConditionPlan("ml-roles", _grants_only(own)),
+        Reach.ARTIFACTS_GRANTS: ConditionPlan(
+            "roles-of-jobs", _grants_only((OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER))
+        ),
+        Reach.MODELS: ConditionPlan("models", _below(spec.artifacts_bucket, MODELS_FOLDER)),
+    }
+
+
+def _job_buckets() -> str:
+    """Buckets that jobs make, and what is in them, by the words in their names.
+
+    Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract
+    """
+    buckets = " || ".join(f'resource.name.extract("-{use}-{{id}}") != ""' for use in (SCRATCH, RESULTS))
+    objects = " || ".join(f'resource.name.extract("-{use}-{{id}}/objects/") != ""' for use in (SCRATCH, RESULTS))
+    return (
+        f'resource.type == "storage.googleapis.com/Bucket" && ({buckets})'
+        f' || resource.type == "storage.googleapis.com/Object" && ({objects})'
+    )
+
+
+def _grants_only(roles: Iterable[str]) -> str:
+    """A policy may be changed in bindings of these roles only.
+
+    Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles
+    """
+    return f'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", []).hasOnly({json.dumps(list(roles))})'
+
+
+def _below(bucket: str, folder: str) -> str:
+    """Objects of a folder, and listing it."""
+    start = json.dumps(f"projects/_/buckets/{bucket}/objects/{folder}")
+    asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
+    return f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(folder)})"
+
+
+def _subject(member: str) -> SubjectPlan:
+    """Who a member is to GKE: the e-mail, or the whole name of a federated one.
+
+    Source: cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
+    """
+    kind, _, name = member.partition(":")
+    if kind == "principal":
+        return SubjectPlan("User", member)
+    return SubjectPlan("Group" if kind == "group" else "User", name)
+
+
+def _audit(spec: EnvironmentSpec, audit: AuditSpec) -> AuditPlan:
+    services = dict.fromkeys(AUDITED, _LOG_TYPES) if audit.data_access else {}
+    exempted = tuple(audit.exempted or ())
+    if audit.sink is None:
+        return AuditPlan(services, exempted, None)
+    bucket = audit.sink.bucket
+    days = (audit.sink.retention_days or _AUDIT_RETENTION_DAYS) if bucket is not None else None
+    sink = AuditSinkPlan(
+        name=short_name(spec.project, spec.name, "encamp-audit"),
+        filter=" OR ".join(f'log_id("cloudaudit.googleapis.com/{log}")' for log in _AUDIT_LOGS),
+        bucket=bucket,
+        destination=audit.sink.destination or f"storage.googleapis.com/{bucket}",
+        retention_days=days,
+    )
+    return AuditPlan(services, exempted, sink)

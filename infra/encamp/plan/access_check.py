@@ -1,0 +1,120 @@
+"""May somebody do something? From the environment's teams and the same table that its roles are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.errors import UsageError
+from encamp.spec.ml_roles import ml_roles
+from encamp.spec.paths import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.ml_roles import Permission
+
+_ACCOUNTS = ("user:", "serviceAccount:")
+_KINDS = ("user:", "group:", "serviceAccount:", "principal:")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Why somebody may: a role, and the team that has it.
+
+    Attributes:
+        team: None for who started the job, which gives a role on it.
+        member: as the team names them; a group's where they are in it.
+    """
+
+    role: str
+    team: str | None
+    member: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether somebody has a permission.
+
+    Attributes:
+        permission: what was asked for, with what it means.
+        grounds: why they may; empty where they may not.
+        groups: groups that have it, in which they might be: nobody said that they are.
+        roles: every role that holds it.
+    """
+
+    permission: Permission
+    grounds: tuple[Ground, ...]
+    groups: tuple[Ground, ...]
+    roles: tuple[str, ...]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether they may."""
+        return bool(self.grounds)
+
+
+def check_access(
+    environment: EnvironmentSpec,
+    user: str,
+    permission: str,
+    *,
+    groups: Iterable[str] = (),
+    started_by: str | None = None,
+) -> Answer:
+    """Whether a user has a permission of AI Platform's.
+
+    Args:
+        environment: whose teams are asked.
+        user: an e-mail, or a member as IAM writes it.
+        permission: such as ``ml.jobs.cancel``.
+        groups: groups that the user is in, as e-mails or members: Google alone knows of others.
+        started_by: e-mail of who started the job that it is about, None where it is about no job or nobody knows.
+
+    Raises:
+        UsageError: there is no such permission, or the environment says nothing of access.
+    """
+    table = ml_roles()
+    if permission not in table.permissions:
+        close = nearest(permission, table.permissions)
+        raise UsageError(
+            f"{permission!r} is no permission of AI Platform Training",
+            where="PERMISSION",
+            hint=f"write {close}" if close else f"such as {', '.join(list(table.permissions)[:3])}",
+        )
+    if environment.access is None:
+        raise UsageError(
+            "the environment says nothing of access: who may what is in the project's IAM policy alone",
+            where=f"environment {environment.name}",
+            hint="name teams and their roles in encamp:environment.access",
+        )
+    roles = table.holding(permission)
+    known = _names(user, *_ACCOUNTS) | {name for group in groups for name in _names(group, "group:")}
+    known = {_plain(name) for name in known}
+    every = [
+        Ground(role, team.name, member)
+        for team in environment.access.teams or ()
+        for member in team.members or ()
+        for role in team.roles or ()
+        if role in roles
+    ]
+    grounds = [ground for ground in every if _plain(ground.member) in known]
+    if (
+        started_by is not None
+        and table.creator in roles
+        and not known.isdisjoint(map(_plain, _names(started_by, *_ACCOUNTS)))
+    ):
+        grounds.append(Ground(table.creator, None, user))
+    others = () if grounds else tuple(ground for ground in every if ground.member.startswith("group:"))
+    return Answer(table.permissions[permission], tuple(grounds), others, roles)
+
+
+def _names(given: str, *kinds: str) -> set[str]:
+    """How IAM may write somebody: an e-mail alone is one of several kinds."""
+    return {given} if given.startswith(_KINDS) else {f"{kind}{given}" for kind in kinds}
+
+
+def _plain(member: str) -> str:
+    """As Google compares them: e-mails whatever their case, federated names as they are."""
+    return member if member.startswith("principal:") else member.casefold()

@@ -1,0 +1,121 @@
+"""Who may do what in an environment, decided: custom roles, who has them where, and what is put on record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.spec.ml_roles import ClusterRule, Reach
+
+
+@dataclass(frozen=True)
+class CustomRolePlan:
+    """A custom role of the project: what of one of AI Platform's roles is given at one place.
+
+    Attributes:
+        key: its logical name, such as ``ml.developer-project``.
+        role_id: its id in the project.
+        title: for people.
+    """
+
+    key: str
+    role_id: str
+    title: str
+    permissions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConditionPlan:
+    """A condition of bindings, in the Common Expression Language."""
+
+    title: str
+    expression: str
+
+
+@dataclass(frozen=True)
+class MemberRolePlan:
+    """A custom role that a member has.
+
+    Attributes:
+        role: the custom role's key.
+        reach: where it is given; two of them may be at the same place, under different conditions.
+        condition: None where it holds without one.
+    """
+
+    role: str
+    member: str
+    reach: Reach
+    condition: ConditionPlan | None
+
+
+@dataclass(frozen=True)
+class SubjectPlan:
+    """Who a member is to Kubernetes: ``User`` or ``Group``, and its name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ClusterRolePlan:
+    """A Role in the namespace of the jobs, and who has it."""
+
+    name: str
+    rules: tuple[ClusterRule, ...]
+    subjects: tuple[SubjectPlan, ...]
+
+
+@dataclass(frozen=True)
+class AuditSinkPlan:
+    """An export of audit logs.
+
+    Attributes:
+        bucket: a bucket that is made for them, None where the destination is somebody else's.
+        destination: as Cloud Logging names it.
+        retention_days: how long the bucket keeps them, None without one.
+    """
+
+    name: str
+    filter: str
+    bucket: str | None
+    destination: str
+    retention_days: int | None
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """Audit logs beside those that are always kept.
+
+    Attributes:
+        services: what is logged of each service: ``ADMIN_READ``, ``DATA_READ``, ``DATA_WRITE``.
+        exempted: members of whom nothing of it is logged.
+    """
+
+    services: Mapping[str, tuple[str, ...]]
+    exempted: tuple[str, ...]
+    sink: AuditSinkPlan | None
+
+
+@dataclass(frozen=True)
+class AccessPlan:
+    """Access to an environment.
+
+    Attributes:
+        node_account: id of the service account of the jobs' machines.
+        node_roles: what that has on the project.
+        members: who may reach the cluster's machines, jobs and results, each with one custom role.
+        security_group: the group whose groups the cluster knows.
+        cloud_tpu: whether Cloud TPU's service agent gets its role.
+    """
+
+    node_account: str
+    node_roles: tuple[str, ...]
+    roles: tuple[CustomRolePlan, ...]
+    members: tuple[MemberRolePlan, ...]
+    cluster_roles: tuple[ClusterRolePlan, ...]
+    security_group: str | None = None
+    cloud_tpu: bool = False
+    audit: AuditPlan | None = None
