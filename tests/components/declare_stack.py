@@ -29,6 +29,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE = "1800000000"
 #: What a cloud would compute of each type.
 COMPUTED = {
+    "gcp:monitoring/notificationChannel:NotificationChannel": {
+        "name": "projects/my-lab-project/notificationChannels/1"
+    },
     "gcp:container/cluster:Cluster": {"endpoint": "10.0.0.2", "masterAuth": {"clusterCaCertificate": "Q0E="}},
     "gcp:serviceaccount/account:Account": {"email": "job@sandbox-encamp.iam.gserviceaccount.com"},
 }

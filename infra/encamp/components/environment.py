@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.cluster import Cluster
+from encamp.components.monitoring import Monitoring
 from encamp.components.network import Network
 from encamp.components.reaper import Reaper
 
@@ -68,6 +69,8 @@ class Environment(pulumi.ComponentResource):
         )
         if plan.reaper is not None:
             Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
+        if plan.monitoring is not None:
+            Monitoring("monitoring", plan, plan.monitoring, opts=child)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,

@@ -27,6 +27,7 @@ PERMISSIONS = (
     "iam.serviceAccounts.getIamPolicy",
     "iam.serviceAccounts.list",
     "iam.serviceAccounts.setIamPolicy",
+    "logging.logEntries.create",
     "logging.logEntries.list",
     "resourcemanager.projects.get",
     "resourcemanager.projects.getIamPolicy",
@@ -52,6 +53,7 @@ _RULES = (
         "verbs": _ENDED,
     },
     {"apiGroups": ["autoscaling.x-k8s.io"], "resources": ["provisioningrequests"], "verbs": _ENDED},
+    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": _ENDED},
     {"apiGroups": [""], "resources": ["pods/log", "events"], "verbs": ["get", "list"]},
 )
 

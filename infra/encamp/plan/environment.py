@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from encamp.plan.access import plan_access
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
+from encamp.plan.monitoring import plan_monitoring
 from encamp.plan.names import short_name
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         labels=environment_labels(spec),
         reaper=_reaper(spec),
         access=plan_access(spec),
+        monitoring=plan_monitoring(spec, environment_labels(spec)),
     )
 
 

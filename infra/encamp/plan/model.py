@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.access_model import AccessPlan
+    from encamp.plan.monitoring import MonitoringPlan
 
 
 #: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
@@ -349,6 +350,7 @@ class EnvironmentPlan:
     labels: Mapping[str, str]
     reaper: ReaperPlan | None = None
     access: AccessPlan | None = None
+    monitoring: MonitoringPlan | None = None
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

@@ -3,6 +3,7 @@
 from encamp.spec.environment.access import AccessSpec, AuditSpec
 from encamp.spec.environment.loading import load_environment, parse_environment, read_environment
 from encamp.spec.environment.model import SANDBOX_PREFIX, EnvironmentSpec
+from encamp.spec.environment.monitoring import MonitoringSpec
 from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
 
@@ -11,6 +12,7 @@ __all__ = [
     "AccessSpec",
     "AuditSpec",
     "EnvironmentSpec",
+    "MonitoringSpec",
     "QueuesSpec",
     "ReaperSpec",
     "load_environment",

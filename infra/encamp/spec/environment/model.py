@@ -8,6 +8,7 @@ from encamp.spec.environment.access import AccessSpec
 from encamp.spec.environment.budget import BudgetSpec
 from encamp.spec.environment.encryption import EncryptionSpec
 from encamp.spec.environment.gke import GkeSpec
+from encamp.spec.environment.monitoring import MonitoringSpec
 from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
 from encamp.spec.environment.storage import StorageSpec
@@ -78,6 +79,8 @@ class EnvironmentSpec(Written):
     """A reaper in the environment's own cluster; none when absent."""
     access: AccessSpec | None = None
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
+    monitoring: MonitoringSpec | None = None
+    """A dashboard of the jobs and alerts; none when absent."""
     other_regions: Literal["refuse", "stand-in"] | None = None
     """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""

@@ -12,6 +12,7 @@ from encamp.spec.environment.access import access_problems
 from encamp.spec.environment.budget import budget_problems
 from encamp.spec.environment.encryption import encryption_problems
 from encamp.spec.environment.gke import gke_problems
+from encamp.spec.environment.monitoring import monitoring_problems
 from encamp.spec.environment.queues import queues_problems
 from encamp.spec.environment.reaper import reaper_problems
 from encamp.spec.environment.storage import storage_problems
@@ -30,6 +31,7 @@ BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "budget": budget_problems,
     "encryption": encryption_problems,
     "gke": gke_problems,
+    "monitoring": monitoring_problems,
     "queues": queues_problems,
     "reaper": reaper_problems,
     "storage": storage_problems,

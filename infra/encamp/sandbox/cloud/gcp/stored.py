@@ -86,11 +86,14 @@ class StoredBackend:
             resource = context.cloud.store.find(name)
             if resource is None:
                 return
-            users = self.users(resource, context)
-            if users:
-                message = f"The {self.kind} resource '{name}' is already being used by '{users[0]}'"
-                raise GoogleError(400, message, reason="resourceInUseByAnotherResource")
+            self._check_unused(resource, context)
             context.cloud.store.delete(name)
+
+    def _check_unused(self, resource: CloudResource, context: Context) -> None:
+        users = self.users(resource, context)
+        if users:
+            message = f"The {self.kind} resource '{resource.name}' is already being used by '{users[0]}'"
+            raise GoogleError(400, message, reason="resourceInUseByAnotherResource")
 
     def _check_parents(self, inputs: Properties, context: Context) -> None:
         for parent in self.parents(inputs, context):

@@ -6,6 +6,7 @@ from typing import Final
 
 from encamp.sandbox.cloud.gcp.container_types import CLUSTER, NODE_POOL
 from encamp.sandbox.cloud.gcp.member_types import ACCOUNT_MEMBER, BUCKET_MEMBER, PROJECT_MEMBER
+from encamp.sandbox.cloud.gcp.monitoring_types import MONITORING_TYPES
 from encamp.sandbox.cloud.gcp.network_types import NETWORK, ROUTER, ROUTER_NAT, SUBNETWORK
 from encamp.sandbox.cloud.gcp.policy_types import RESOURCE_POLICY
 from encamp.sandbox.cloud.gcp.project_types import ACCOUNT, REPOSITORY, SERVICE
@@ -29,5 +30,6 @@ TYPES: Final = {
         ACCOUNT,
         ACCOUNT_MEMBER,
         PROJECT_MEMBER,
+        *MONITORING_TYPES,
     )
 }
