@@ -103,7 +103,7 @@ def _job(config: pulumi.Config) -> None:
         plan,
         cluster=outputs.require_output("cluster"),
         kubeconfig=outputs.require_output("kubeconfig"),
-        deadline=config.get("deadline") or str(int(time.time()) + plan.limits.deadline_seconds),
+        deadline=config.get("deadline") or str(int(time.time()) + plan.limits.expiry_seconds),
         secret=_is_secret(config),
     )
     for name, value in job.outputs.items():

@@ -68,7 +68,7 @@ class JobStorage(pulumi.ComponentResource):
         never reap; ages count from an object's creation, so the time that the job itself may take comes on top.
         """
         days = plan.storage.results_days
-        age = None if days is None else days + -(-plan.limits.deadline_seconds // _DAY_SECONDS)
+        age = None if days is None else days + -(-plan.limits.expiry_seconds // _DAY_SECONDS)
         labels = {key: value for key, value in plan.labels.items() if key != JOB_LABEL}
         return gcp.storage.Bucket(
             "results",

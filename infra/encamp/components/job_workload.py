@@ -68,7 +68,7 @@ class JobWorkload(pulumi.ComponentResource):
             kind=manifests.job_set["kind"],
             metadata={
                 **_with_deadline(manifests.job_set["metadata"], deadline),
-                "annotations": {FACTS_ANNOTATION: facts},
+                "annotations": {**manifests.job_set["metadata"].get("annotations", {}), FACTS_ANNOTATION: facts},
             },
             spec=_concealed(_pods_with_deadline(manifests.job_set["spec"], deadline), hidden),
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.

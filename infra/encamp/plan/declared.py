@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.plan.manifest_views import config_map_name, request_name
+from encamp.plan.queues import asks_for_machines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +102,7 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
     account = plan.identity.kubernetes_service_account
     yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
     yield DeclaredResource("kubernetes:core/v1:ConfigMap", "scripts", f"{inside}{config_map_name(plan)}")
-    queued = {pool.name for pool in plan.node_pools if pool.provisioning == "QUEUED"}
+    queued = {pool.name for pool in plan.node_pools if asks_for_machines(plan, pool)}
     for group in plan.groups:
         if group.node_pool in queued:
             name = request_name(plan, group)

@@ -65,8 +65,11 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             "maxRunningTimeSeconds": plan.limits.max_running_time_seconds,
             "maxRestarts": plan.limits.max_restarts,
             "deadlineSeconds": plan.limits.deadline_seconds,
+            **({"queueSeconds": plan.limits.queue_seconds} if plan.queue is not None else {}),
         },
     }
+    if plan.queue is not None:
+        document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class}
     if plan.cost is not None:
         document["cost"] = {
             "currency": "USD",

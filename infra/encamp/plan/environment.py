@@ -9,6 +9,7 @@ from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
 from encamp.plan.monitoring import plan_monitoring
 from encamp.plan.names import short_name
+from encamp.plan.queues import plan_queues
 
 if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
@@ -33,6 +34,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         namespace=spec.namespace,
         labels=environment_labels(spec),
         reaper=_reaper(spec),
+        queues=plan_queues(spec),
         access=plan_access(spec),
         monitoring=plan_monitoring(spec, environment_labels(spec)),
     )

@@ -33,6 +33,7 @@ from encamp.plan.model import (
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pools import node_pools
+from encamp.plan.queues import check_quotas, flavored, job_queue
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 
@@ -64,7 +65,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     containers = [container(training_input, request, placed.job_dir, images) for request in requests]
-    bounds = limits(training_input.scheduling)
+    queue = job_queue(job, environment)
+    bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
     pools, bounds, costs, cut = _paid(job, pools, bounds)
@@ -75,6 +77,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
     groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
+    check_quotas(queue, groups, pools, environment)
     return JobPlan(
         job_id=job_id,
         name=name,
@@ -84,7 +87,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         namespace=environment.namespace,
         groups=groups,
         cluster=cluster(name, groups),
-        node_pools=pools,
+        node_pools=flavored(pools, queue),
         identity=identity(name, environment.project, job, placed),
         storage=placed,
         limits=bounds,
@@ -95,6 +98,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         requirements=tuple(job.encamp.requirements or ()),
         stand_in_region=environment.region if training_input.region != environment.region else None,
         cost=costs,
+        queue=queue,
         warnings=(
             *warnings,
             *placing,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from encamp.plan.model import LimitsPlan
 
 if TYPE_CHECKING:
+    from encamp.plan.queues import JobQueuePlan
     from encamp.spec.training import Scheduling
 
 #: Default of scheduling.maxRunningTime: 7 days.
@@ -22,18 +23,21 @@ PREPARING_ALLOWANCE_SECONDS = 3600
 LONGEST_NODE_SECONDS = 120 * 86_400
 
 
-def limits(scheduling: Scheduling | None) -> LimitsPlan:
+def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> LimitsPlan:
     """The limits of a job; fractions of a second are rounded up.
 
     The running time is counted from RUNNING, which the cluster does not know, so its deadline is later by the time that
-    getting there may take.
+    getting there may take. A wait in a queue comes before all that, and ends by the queue's limit where the job says
+    none.
     """
     running = _seconds(scheduling.max_running_time if scheduling else None)
     wait = _seconds(scheduling.max_wait_time if scheduling else None)
     longest = running if running is not None else DEFAULT_RUNNING_SECONDS
+    in_queue = (wait if wait is not None else queue.wait_seconds) if queue is not None else None
     return LimitsPlan(
         max_running_time_seconds=longest,
-        max_wait_time_seconds=wait,
+        max_wait_time_seconds=wait if wait is not None else in_queue,
+        queue_seconds=in_queue or 0,
         max_restarts=MAX_RESTARTS,
         max_replica_restarts=MAX_REPLICA_RESTARTS,
         active_deadline_seconds=longest + (wait if wait is not None else PREPARING_ALLOWANCE_SECONDS),

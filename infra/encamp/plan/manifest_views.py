@@ -10,6 +10,7 @@ from encamp.plan.cluster import cluster_spec, tf_config
 from encamp.plan.containers import compact_json
 from encamp.plan.failure_policy import job_set_rules, pod_failure_rules
 from encamp.plan.names import PORT
+from encamp.plan.queues import FLAVOR_LABEL, asks_for_machines, queue_annotations, queue_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,6 +106,7 @@ class JobSetView:
     name: str
     namespace: str
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     max_restarts: int
     failure_rules: Sequence[Mapping[str, Any]]
     active_deadline_seconds: int
@@ -158,7 +160,8 @@ def job_set_view(plan: JobPlan) -> JobSetView:
     return JobSetView(
         name=plan.name,
         namespace=plan.namespace,
-        labels=plan.labels,
+        labels={**plan.labels, **queue_labels(plan)},
+        annotations=queue_annotations(plan),
         max_restarts=plan.limits.max_restarts,
         failure_rules=job_set_rules(whole_job=whole_job),
         active_deadline_seconds=plan.limits.active_deadline_seconds,
@@ -233,6 +236,8 @@ def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
         selector[FLEX_START_KEY] = "true"
     if pool.reservation is not None:
         selector["cloud.google.com/reservation-name"] = pool.reservation
+    if FLAVOR_LABEL in pool.labels:
+        selector[FLAVOR_LABEL] = pool.labels[FLAVOR_LABEL]
     return selector
 
 
@@ -258,7 +263,7 @@ def _annotations(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> 
     found: dict[str, str] = {}
     if group.interpreter is None:
         found[RUNS_IMAGE_ANNOTATION] = "true"
-    if pool.provisioning == "QUEUED":
+    if asks_for_machines(plan, pool):
         found["autoscaling.x-k8s.io/consume-provisioning-request"] = request_name(plan, group)
         found["autoscaling.x-k8s.io/provisioning-class-name"] = PROVISIONING_CLASS
     return found
@@ -271,7 +276,7 @@ def request_name(plan: JobPlan, group: ReplicaGroupPlan) -> str:
 
 def request_views(plan: JobPlan) -> list[RequestView]:
     """What is asked of GKE for the roles whose machines are queued for: each role's machines all at once."""
-    queued = {pool.name: pool for pool in plan.node_pools if pool.provisioning == "QUEUED"}
+    queued = {pool.name: pool for pool in plan.node_pools if asks_for_machines(plan, pool)}
     return [
         RequestView(
             name=request_name(plan, group),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from encamp.plan.queues import JobQueuePlan, QueuesPlan
+
     from encamp.plan.access_model import AccessPlan
     from encamp.plan.monitoring import MonitoringPlan
 
@@ -228,7 +230,9 @@ class LimitsPlan:
         max_wait_time_seconds: longest wait for RUNNING, None for no limit.
         max_restarts: how often the whole job is tried again.
         max_replica_restarts: how often one replica is tried again before the whole job is.
-        active_deadline_seconds: counted from the creation of the JobSet's jobs; the cluster ends them then by itself.
+        active_deadline_seconds: counted from the creation of the JobSet's jobs, in a queue from their admission; the
+            cluster ends them then by itself.
+        queue_seconds: how long it may wait in a queue before; no machine is there meanwhile.
     """
 
     max_running_time_seconds: int
@@ -236,11 +240,17 @@ class LimitsPlan:
     max_restarts: int
     max_replica_restarts: int
     active_deadline_seconds: int
+    queue_seconds: int = 0
 
     @property
     def deadline_seconds(self) -> int:
-        """After how long, counted from its creation, nothing of the job may exist any more."""
+        """After how long, counted from when its machines may come, nothing of the job may exist any more."""
         return self.active_deadline_seconds + TEARDOWN_ALLOWANCE_SECONDS
+
+    @property
+    def expiry_seconds(self) -> int:
+        """After how long, counted from its creation, nothing of the job may exist any more."""
+        return self.queue_seconds + self.deadline_seconds
 
 
 @dataclass(frozen=True)
@@ -282,6 +292,7 @@ class JobPlan:
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
         requirements: what pip installs before the trainer where the image lacks it.
         cost: what it costs at most.
+        queue: where it waits for its machines, None where it does not.
     """
 
     job_id: str
@@ -304,6 +315,7 @@ class JobPlan:
     warnings: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     cost: CostPlan | None = None
+    queue: JobQueuePlan | None = None
 
     @property
     def cluster_region(self) -> str:
@@ -349,6 +361,7 @@ class EnvironmentPlan:
     namespace: str
     labels: Mapping[str, str]
     reaper: ReaperPlan | None = None
+    queues: QueuesPlan | None = None
     access: AccessPlan | None = None
     monitoring: MonitoringPlan | None = None
 

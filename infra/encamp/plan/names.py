@@ -24,6 +24,8 @@ LONGEST_ROLE = 64
 #: What the buckets of jobs are for, as their names say it.
 SCRATCH = "scratch"
 RESULTS = "results"
+#: Longest value of a label, and so of what is named in one.
+LONGEST_LABEL = 63
 #: Port of every replica's server.
 PORT = 2222
 
@@ -81,6 +83,14 @@ def custom_role_id(project: str, environment: str, key: str) -> str:
     """
     plain = f"encamp-{environment}-{key}"
     return bounded(plain, LONGEST_ROLE, _digest(project, environment, key)).replace("-", "_")
+
+
+def queue_object(environment: str, name: str) -> str:
+    """The name of a queue, flavor, check or priority of Kueue's: these have no namespace, so the environment leads."""
+    plain = f"{environment}-{name}"
+    if len(plain) <= LONGEST_LABEL and _NAME.fullmatch(plain):
+        return plain
+    return bounded(plain, LONGEST_LABEL, _digest(environment, name))
 
 
 def service_account_email(account_id: str, project: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
+    from encamp.plan.queues import JobQueuePlan
 
 _WIDTH = 100
 
@@ -162,11 +163,16 @@ def _storage(plan: JobPlan) -> list[str]:
     return lines
 
 
+def _priority(queue: JobQueuePlan) -> str:
+    return f", priority {queue.priority_class}" if queue.priority_class is not None else ""
+
+
 def _limits(plan: JobPlan) -> list[str]:
     limits = plan.limits
     wait = f"{limits.max_wait_time_seconds} s" if limits.max_wait_time_seconds is not None else "no limit"
     return [
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
+        *([f"queue    {plan.queue.name}{_priority(plan.queue)}"] if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole job",
     ]
 

@@ -113,7 +113,7 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         environment_stack=request.environment,
         stack=f"job-{plan.name}",
         folder=str(context.job_folder(plan.name)),
-        deadline=float(int(time.time()) + plan.limits.deadline_seconds),
+        deadline=float(int(time.time()) + plan.limits.expiry_seconds),
         spec_hash=spec_hash(request.job),
         source=source_of(project_file().parent),
         job=request.job,
