@@ -97,18 +97,23 @@ def train(args: argparse.Namespace, config: dict) -> None:
             print(f"epoch {int(epoch):3d}  loss {float(loss):.4f}", flush=True)
             if task["type"] == "chief":
                 manager.save()
-        lose(task, int(epoch) == args.lose_worker_after and not resumed)
+        if int(epoch) == args.lose_worker_after and not resumed:
+            lose(task, args)
     if task["type"] == "chief":
         finish(network, args, config)
     # All end together, so that none takes another's end for a crash.
     steps(batches, tf.constant(1))
 
 
-def lose(task: dict, now: bool) -> None:
-    """End worker 0 as if its machine were taken away; for those who want to see the job go on."""
-    if now and task == {"type": "worker", "index": 0}:
-        print("worker 0: gone", flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
+def lose(task: dict, args: argparse.Namespace) -> None:
+    """End worker 0 as if its machine were taken away, once the chief has saved; for those who want to see it go on."""
+    if task != {"type": "worker", "index": 0}:
+        return
+    saved = f"-{args.lose_worker_after // args.checkpoint_every}"
+    while not (tf.train.latest_checkpoint(f"{args.job_dir}/checkpoints") or "").endswith(saved):
+        time.sleep(0.5)
+    print("worker 0: gone", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def finish(network: Network, args: argparse.Namespace, config: dict) -> None:
