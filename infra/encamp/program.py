@@ -72,7 +72,7 @@ def _environment(config: pulumi.Config) -> None:
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost import cost_text  # noqa: PLC0415
+    from encamp.plan.cost_text import cost_text  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415

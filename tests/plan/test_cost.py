@@ -1,32 +1,40 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan.cost import cost, cost_text, prices
+from encamp.plan.cost import cost, prices
+from encamp.plan.cost_text import cost_document, cost_rows, cost_text, duration
 from encamp.plan.job import plan_job
+from encamp.plan.lasting import Lasting
 from encamp.plan.limits import limits
 from encamp.plan.model import Accelerator, NodePoolPlan
-from encamp.plan.prices import hourly_price
+from encamp.plan.prices import disk_price, machine_price
 from encamp.spec.job_file import parse_job
+from encamp.spec.prices import HourPriceSpec, PriceTableSpec, built_in_prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from encamp.plan.model import JobPlan
+    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.model import JobPlan, LimitsPlan
     from encamp.spec.environment import EnvironmentSpec
 
 T4 = Accelerator("nvidia-tesla-t4", 2)
 A100 = Accelerator("nvidia-tesla-a100", 1)
+TABLE = built_in_prices()
+BOOTSTRAPPED = Lasting(keeps_deadline=True, restarts_for_machines=False)
+AS_IT_IS = Lasting(keeps_deadline=False, restarts_for_machines=False)
 
 
 @pytest.fixture
 def plan(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
     """Plans a job with a budget in USD, None for none."""
 
-    def build(budget: float | None = None, **fields: Any) -> JobPlan:
+    def build(budget: float | None = None, table: PriceTableSpec | None = None, **fields: Any) -> JobPlan:
         given = {
             "region": "us-central1",
             "runtimeVersion": "2.11",
@@ -37,30 +45,46 @@ def plan(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
         data: dict[str, Any] = {"jobId": "j", "trainingInput": given | fields}
         if budget is not None:
             data["encamp"] = {"budget": {"usd": budget}}
-        return plan_job(parse_job(data, source="test").job, environment)
+        return plan_job(parse_job(data, source="test").job, environment, prices=table)
 
     return build
 
 
+def price(machine_type: str, accelerator: Accelerator | None = None, provisioning: str = "ON_DEMAND") -> float:
+    found = machine_price(TABLE, machine_type, accelerator, provisioning)
+    assert found is not None
+    return found
+
+
 def test_attached_gpus_are_added_to_their_machine_and_built_in_ones_are_part_of_it() -> None:
-    machine = hourly_price("n1-standard-8", None, spot=False)
-    with_gpus = hourly_price("n1-standard-8", T4, spot=False)
-    assert machine is not None
-    assert with_gpus == pytest.approx(machine + 2 * 0.35)
-    assert hourly_price("a2-highgpu-1g", A100, spot=False) == hourly_price("a2-highgpu-1g", None, spot=False)
+    assert price("n1-standard-8", T4) == pytest.approx(price("n1-standard-8") + 2 * 0.35)
+    assert price("a2-highgpu-1g", A100) == price("a2-highgpu-1g")
 
 
 def test_spot_is_cheaper_and_unknown_is_not_guessed() -> None:
-    dear, cheap = (hourly_price("n1-standard-8", T4, spot=spot) for spot in (False, True))
-    assert dear is not None
-    assert cheap is not None
-    assert cheap < dear
-    assert hourly_price("n9-unheard-of-4", None, spot=False) is None
-    assert hourly_price("n1-standard-8", Accelerator("nvidia-unheard-of", 1), spot=False) is None
+    assert price("n1-standard-8", T4, "SPOT") < price("n1-standard-8", T4)
+    assert machine_price(TABLE, "n9-unheard-of-4", None) is None
+    assert machine_price(TABLE, "n1-standard-8", Accelerator("nvidia-unheard-of", 1)) is None
+    assert disk_price(TABLE, "pd-unheard-of", 100) is None
 
 
 def test_a_tpu_host_has_the_price_of_its_chips() -> None:
-    assert hourly_price("ct5lp-hightpu-4t", Accelerator("tpu-v5-lite-podslice", 4), spot=False) == 4.8
+    assert price("ct5lp-hightpu-4t", Accelerator("tpu-v5-lite-podslice", 4)) == 4.8
+
+
+def test_a_disk_is_paid_by_its_size_for_730_hours_a_month() -> None:
+    assert (disk_price(TABLE, "pd-ssd", 200) or 0.0) * 730 == pytest.approx(200 * 0.17)
+
+
+@pytest.mark.parametrize("provisioning", ["FLEX_START", "QUEUED"])
+def test_what_starts_when_there_is_room_has_its_own_price_where_the_table_knows_it(provisioning: str) -> None:
+    full = price("g2-standard-4", None)
+    assert price("g2-standard-4", None, provisioning) == full
+    special = TABLE.model_copy(
+        update={"machines": {"g2-standard-4": HourPriceSpec(usd_per_hour=full, usd_flex_start_per_hour=0.1)}}
+    )
+    assert machine_price(special, "g2-standard-4", None, provisioning) == 0.1
+    assert machine_price(special, "g2-standard-4", None, "RESERVATION") == full
 
 
 def pool(provisioning: str, nodes: int = 1, machine_type: str = "n1-standard-8") -> NodePoolPlan:
@@ -80,36 +104,115 @@ def pool(provisioning: str, nodes: int = 1, machine_type: str = "n1-standard-8")
     )
 
 
-def test_every_node_counts_until_the_deadline() -> None:
+def counted(*pools: NodePoolPlan, lasts: Lasting = BOOTSTRAPPED, bounds: LimitsPlan | None = None) -> CostPlan:
+    return cost(pools, bounds or limits(None), lasts=lasts, table=TABLE)
+
+
+def test_every_node_counts_with_its_disk_for_one_run_and_for_the_worst_case() -> None:
     bounds = limits(None)
-    planned = cost([pool("ON_DEMAND", 3), pool("ON_DEMAND", 2)], bounds, None)
-    each = hourly_price("n1-standard-8", None, spot=False)
-    assert each is not None
-    assert planned.hourly == pytest.approx(5 * each)
-    assert planned.worst_case == pytest.approx(5 * each * bounds.deadline_seconds / 3600, abs=0.01)
+    planned = counted(pool("ON_DEMAND", 3), pool("ON_DEMAND", 2))
+    each = price("n1-standard-8") + (disk_price(TABLE, "pd-ssd", 100) or 0.0)
+    assert planned.hourly == pytest.approx(5 * each, abs=1e-5)
+    assert planned.expected == pytest.approx(5 * each * bounds.max_running_time_seconds / 3600, abs=0.01)
+    assert planned.worst_case == pytest.approx(5 * each * planned.worst_seconds / 3600, abs=0.01)
+    assert [(part.kind, part.count, part.what) for part in planned.parts] == [
+        ("machines", 3, "n1-standard-8"),
+        ("disks", 3, "100 GB pd-ssd"),
+        ("machines", 2, "n1-standard-8"),
+        ("disks", 2, "100 GB pd-ssd"),
+    ]
+    assert sum(part.hourly or 0.0 for part in planned.parts) == pytest.approx(planned.hourly, abs=1e-5)
+
+
+def test_the_parts_that_are_shown_add_up_to_the_whole() -> None:
+    rows = cost_rows(planned := counted(pool("ON_DEMAND", 3), pool("SPOT", 2)))
+    assert sum(float(row[-1]) for row in rows) == pytest.approx(planned.worst_case, abs=0.01 * len(rows))
+    assert cost_document(planned)["resources"][0] == {
+        "resource": "p",
+        "kind": "machines",
+        "what": "n1-standard-8",
+        "count": 3,
+        "hourly": round(3 * price("n1-standard-8"), 6),
+    }
 
 
 @pytest.mark.parametrize("provisioning", ["FLEX_START", "QUEUED", "RESERVATION"])
-def test_all_but_spot_cost_what_on_demand_costs(provisioning: str) -> None:
-    bounds = limits(None)
-    assert cost([pool(provisioning)], bounds, None) == cost([pool("ON_DEMAND")], bounds, None)
-    spot, full = cost([pool("SPOT")], bounds, None).hourly, cost([pool("ON_DEMAND")], bounds, None).hourly
-    assert spot is not None
-    assert full is not None
-    assert spot < full
+def test_all_but_spot_cost_what_on_demand_costs_in_the_built_in_table(provisioning: str) -> None:
+    assert counted(pool(provisioning)) == counted(pool("ON_DEMAND"))
+    assert (counted(pool("SPOT")).hourly or 0.0) < (counted(pool("ON_DEMAND")).hourly or 0.0)
+
+
+HOUR = replace(limits(None), max_running_time_seconds=3600, active_deadline_seconds=7200, max_restarts=3)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "restarts", "seconds"),
+    [
+        # One attempt, then time to take down.
+        (BOOTSTRAPPED, 0, 7200 + 1800),
+        (AS_IT_IS, 0, 7200 + 1800),
+        # Every attempt to its own end.
+        (AS_IT_IS, 1, 2 * 7200 + 1800),
+        (AS_IT_IS, 3, 4 * 7200 + 1800),
+        # The last attempt begins at the job's deadline, however many restarts are left.
+        (BOOTSTRAPPED, 1, 2 * 7200 + 1800),
+        (BOOTSTRAPPED, 3, 9000 + 7200 + 1800),
+        (Lasting(keeps_deadline=True, restarts_for_machines=True), 0, 9000 + 7200 + 1800),
+    ],
+)
+def test_restarts_of_the_whole_job_count_until_the_last_kill_switch(
+    lasts: Lasting, restarts: int, seconds: int
+) -> None:
+    planned = counted(pool("ON_DEMAND"), lasts=lasts, bounds=replace(HOUR, max_restarts=restarts))
+    assert (planned.worst_seconds, planned.restarts) == (seconds, restarts)
+
+
+def test_what_nothing_in_the_cluster_ends_is_said(plan: Callable[..., JobPlan]) -> None:
+    endless = {"packageUris": None, "pythonModule": None, "runtimeVersion": None, "pythonVersion": None}
+    resilient = {"scheduling": {"resilientToWorkerRestart": True}, "masterConfig": {"imageUri": "gcr.io/p/i"}}
+    found = plan(**endless, **resilient)
+    assert found.cost is not None
+    assert found.cost.restarts is None
+    assert [warning for warning in found.warnings if "a reaper has to end it" in warning]
+    looked_at = plan(scheduling={"resilientToWorkerRestart": True})
+    assert not [warning for warning in looked_at.warnings if "reaper" in warning]
 
 
 def test_one_unknown_price_makes_the_whole_unknown() -> None:
-    planned = cost([pool("ON_DEMAND"), pool("ON_DEMAND", machine_type="n9-odd-1")], limits(None), None)
-    assert (planned.hourly, planned.worst_case, planned.unpriced) == (None, None, ("n9-odd-1",))
-    assert cost_text(planned) == ["unknown  no price of n9-odd-1"]
+    planned = counted(pool("ON_DEMAND"), pool("ON_DEMAND", machine_type="n9-odd-1"))
+    assert (planned.hourly, planned.expected, planned.worst_case) == (None, None, None)
+    assert planned.unpriced == ("n9-odd-1",)
+    assert cost_text(planned)[0] == "unknown   no price of n9-odd-1"
+    assert cost_rows(planned)[2][-1] == "unknown"
+
+
+def test_the_text_says_whose_prices_of_when_and_from_where() -> None:
+    assert cost_text(counted(pool("ON_DEMAND")))[-1] == (
+        "prices    of us-central1, 2026-07-30 (list prices, without discounts and taxes)"
+    )
+
+
+def test_a_table_of_ones_own_is_counted_by_and_named(plan: Callable[..., JobPlan]) -> None:
+    own = PriceTableSpec(
+        date="2026-10-01",
+        region="europe-west4",
+        source="our contract",
+        machines={"n1-standard-4": HourPriceSpec(usd_per_hour=1.0)},
+        disks=TABLE.disks,
+    )
+    found = plan(table=own)
+    assert found.cost is not None
+    assert found.cost.hourly == pytest.approx(1.0 + 17 / 730, abs=1e-5)
+    assert str(found.cost.basis) == "prices of europe-west4, 2026-10-01"
+    assert [warning for warning in found.warnings if "but the machines are in us-central1" in warning]
+    assert prices(found)[1] == {"n1-standard-4": 1.0}
 
 
 def test_a_job_in_its_budget_keeps_its_time(plan: Callable[..., JobPlan]) -> None:
-    kept = plan(50.0)
+    kept = plan(80.0)
     assert kept.limits == plan().limits
     assert kept.cost is not None
-    assert kept.cost.budget == 50.0
+    assert kept.cost.budget == 80.0
 
 
 def test_without_a_time_the_budget_cuts_it_and_the_new_worst_case_fits(plan: Callable[..., JobPlan]) -> None:
@@ -126,6 +229,7 @@ def test_the_time_that_the_error_names_fits_and_a_second_more_does_not(plan: Cal
     with pytest.raises(PlanError) as caught:
         plan(2.5, scheduling={"maxRunningTime": "86400s"})
     assert caught.value.where == "encamp.budget.usd"
+    assert "started again 3 times" in caught.value.what
     assert caught.value.hint is not None
     longest = int(caught.value.hint.split('"')[1].removesuffix("s"))
     fits = plan(2.5, scheduling={"maxRunningTime": f"{longest}s"}).cost
@@ -153,3 +257,11 @@ def test_a_receipt_finds_the_price_of_each_roles_machine(plan: Callable[..., Job
     )
     assert machines == {"master": "n1-standard-8 + 2 x nvidia-tesla-t4", "worker": "n1-standard-4"}
     assert set(hourly) == set(machines.values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (45, "45 s"), (90, "1 min 30 s"), (3600, "1 h"), (5400, "1 h 30 min"), (619_200, "7 d 4 h")],
+)
+def test_spans_are_told_in_two_units(seconds: int, text: str) -> None:
+    assert duration(seconds) == text

@@ -302,7 +302,13 @@ def test_receipts_add_up_and_what_is_not_in_the_sum_is_named(world: World) -> No
     assert add_up(found) == {
         "jobs": {"FAILED": 1, "SUCCEEDED": 3},
         "nodeSeconds": {"ct9": 5.0, "n1-standard-4": 180.2},
-        "cost": {"currency": "USD", "amount": 0.2, "unpriced": {"ct9": 5.0}, "forgotten": ["marked"]},
+        "cost": {
+            "currency": "USD",
+            "amount": 0.2,
+            "prices": ["list prices of us-central1"],
+            "unpriced": {"ct9": 5.0},
+            "forgotten": ["marked"],
+        },
     }
     assert len(ended_since(world.catalogue.jobs(), None)) == 5
 

@@ -56,12 +56,12 @@ def command(since: datetime | None, until: datetime | None, environment: str, ou
 
 
 def _sum_text(total: Mapping[str, Any]) -> list[str]:
-    from encamp.plan.cost import PRICES_OF  # noqa: PLC0415
-
     jobs, cost = total["jobs"], total["cost"]
     lines = [f"jobs         {', '.join(f'{count} {state}' for state, count in jobs.items()) or 'none'}"]
     lines += [f"machine time {spent:.3f} s of {machine}" for machine, spent in total["nodeSeconds"].items()]
-    lines.append(f"cost         about {cost['amount']:.4f} {cost['currency']} ({PRICES_OF})")
+    lines.append(
+        f"cost         about {cost['amount']:.4f} {cost['currency']} ({'; '.join(cost['prices']) or 'no job'})"
+    )
     for machine, spent in cost["unpriced"].items():
         lines.append(f"no price of  {machine}: its {spent:.3f} s are not in the cost")
     if cost["forgotten"]:

@@ -189,7 +189,10 @@ def smallest_machine(found: Gpu, count: int) -> str | None:
             for name, counts in taken.items()
             if name in table and count in counts.get(found.name, ()) and least <= table[name]["vcpu"] <= most
         ]
-    return min(fitting, key=lambda name: (table[name]["vcpu"], table[name]["usdPerHour"] or 0.0), default=None)
+    prices = data_file("prices")["machines"]
+    return min(
+        fitting, key=lambda name: (table[name]["vcpu"], prices.get(name, {}).get("usdPerHour", 0.0)), default=None
+    )
 
 
 def scale_tier(name: str) -> Mapping[str, TierGroup]:

@@ -1,63 +1,79 @@
-"""What a job's machines cost by list prices, and what a budget makes of its running time.
+"""What a job's machines and their disks cost, and what a budget makes of its running time.
 
-Prices are the catalog's: list prices of us-central1 in US dollars, without discounts, taxes, disks, network and
-storage. Machines of FLEX_START, QUEUED and RESERVATION are counted at the on-demand price: a reservation is paid for
-whether it is used or not, and what flex-start saves is not in the catalog.
+Counted are machines, accelerators and boot disks by a table of prices, without what it leaves out (the built-in one:
+discounts and taxes), and without network, Cloud Storage and the environment itself. A reservation counts at the full
+price: it is paid for whether it is used or not.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.model import CostPlan
-from encamp.plan.prices import has_built_in, hourly_price
+from encamp.plan.cost_plan import CostPart, CostPlan, PriceBasis
+from encamp.plan.prices import disk_price, machine_price, machine_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from encamp.plan.lasting import Lasting
     from encamp.plan.model import JobPlan, LimitsPlan, NodePoolPlan
+    from encamp.spec.prices import PriceTableSpec
 
-#: Where the catalog's prices are valid; elsewhere machines cost up to half as much again.
-PRICES_OF = "list prices of us-central1"
 _HOUR = 3600.0
 #: A budget that pays for less running time than this pays for no training.
 _SHORTEST_SECONDS = 60
 
 
-def pool_name_and_price(pool: NodePoolPlan) -> tuple[str, float | None]:
-    """A pool's machine in words, and its price of an hour; None where the catalog knows none.
+def cost(
+    pools: Sequence[NodePoolPlan],
+    limits: LimitsPlan,
+    *,
+    lasts: Lasting,
+    table: PriceTableSpec,
+    budget: float | None = None,
+) -> CostPlan:
+    """What the pools cost an hour, in one run to its limit, and until the last kill switch of the cluster."""
+    parts = tuple(part for pool in pools for part in _parts(pool, table))
+    unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
+    hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
+    expected, worst = limits.max_running_time_seconds, lasts.worst_seconds(limits)
+    return CostPlan(
+        hourly=hourly,
+        expected=None if hourly is None else amount(hourly, expected),
+        worst_case=None if hourly is None else amount(hourly, worst),
+        expected_seconds=expected,
+        worst_seconds=worst,
+        restarts=limits.max_restarts if lasts.ends_by_itself else None,
+        parts=parts,
+        basis=PriceBasis(table.date, table.region, table.source),
+        unpriced=unpriced,
+        budget=budget,
+    )
 
-    GPUs that are part of a machine type, and TPU chips, are in its price; attached ones are added.
-    """
-    return machine_text(pool), hourly_price(pool.machine_type, pool.accelerator, spot=pool.spot)
+
+def amount(hourly: float, seconds: int) -> float:
+    """What so many seconds cost, in whole cents."""
+    return round(hourly * seconds / _HOUR, 2)
 
 
-def machine_text(pool: NodePoolPlan) -> str:
-    """``n1-standard-8 + 2 x nvidia-tesla-t4, spot``: what has one price."""
-    attached = pool.accelerator if not has_built_in(pool.machine_type) else None
-    text = pool.machine_type if attached is None else f"{pool.machine_type} + {attached.count} x {attached.type}"
-    return f"{text}, spot" if pool.spot else text
+def _parts(pool: NodePoolPlan, table: PriceTableSpec) -> Iterator[CostPart]:
+    price = machine_price(table, pool.machine_type, pool.accelerator, pool.provisioning)
+    yield CostPart(pool.name, "machines", machine_text(pool), pool.max_nodes, price)
+    disk = disk_price(table, pool.disk_type, pool.disk_size_gb)
+    yield CostPart(pool.name, "disks", f"{pool.disk_size_gb} GB {pool.disk_type}", pool.max_nodes, disk)
 
 
-def cost(pools: Sequence[NodePoolPlan], limits: LimitsPlan, budget: float | None) -> CostPlan:
-    """What the pools cost: an hour of all nodes, and all of them from the first second to the deadline."""
-    prices = [(pool.max_nodes, *pool_name_and_price(pool)) for pool in pools]
-    unpriced = tuple(sorted({name for _, name, price in prices if price is None}))
-    if unpriced:
-        return CostPlan(None, None, unpriced, budget)
-    hourly = sum(nodes * (price or 0.0) for nodes, _, price in prices)
-    return CostPlan(round(hourly, 6), round(hourly * limits.deadline_seconds / _HOUR, 2), (), budget)
-
-
-def within_budget(planned: CostPlan, limits: LimitsPlan, *, fixed: bool) -> LimitsPlan:
+def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixed: bool) -> LimitsPlan:
     """The limits that a budget allows.
 
     Args:
         planned: the cost under ``limits``.
         limits: as the job asks for them.
+        lasts: what bounds the job's attempts.
         fixed: the job file itself says how long it may run, so that the running time is not cut.
 
     Raises:
@@ -69,58 +85,72 @@ def within_budget(planned: CostPlan, limits: LimitsPlan, *, fixed: bool) -> Limi
         raise PlanError(
             f"no price is known of {', '.join(planned.unpriced)}, so no budget can hold",
             where="encamp.budget.usd",
-            hint="choose another machine, or remove the budget",
+            hint="choose another machine, remove the budget, or give prices of your own (`prices` of the environment)",
         )
     if planned.worst_case <= planned.budget:
         return limits
-    around = limits.deadline_seconds - limits.max_running_time_seconds
-    longest = math.floor(planned.budget / planned.hourly * _HOUR) - around
-    if fixed or longest < _SHORTEST_SECONDS:
-        raise _too_dear(planned, limits, longest=longest, around=around)
-    return replace(
-        limits,
-        max_running_time_seconds=longest,
-        active_deadline_seconds=limits.active_deadline_seconds - limits.max_running_time_seconds + longest,
+    paid_for = math.floor(planned.budget / planned.hourly * _HOUR)
+    # The longest running time whose worst case is paid for; the worst case grows with it.
+    longest = (
+        bisect_right(
+            range(limits.max_running_time_seconds + 1),
+            paid_for,
+            key=lambda seconds: lasts.worst_seconds(running_at_most(limits, seconds)),
+        )
+        - 1
     )
+    if fixed or longest < _SHORTEST_SECONDS:
+        raise _too_dear(planned, longest, amount(planned.hourly, lasts.worst_seconds(running_at_most(limits, 0))))
+    return running_at_most(limits, longest)
+
+
+def running_at_most(limits: LimitsPlan, seconds: int) -> LimitsPlan:
+    """The same limits with another longest running time, and the cluster's deadline moved with it."""
+    around = limits.active_deadline_seconds - limits.max_running_time_seconds
+    return replace(limits, max_running_time_seconds=seconds, active_deadline_seconds=seconds + around)
 
 
 def cut_warning(planned: CostPlan, limits: LimitsPlan) -> str:
     """What to say where a budget cut the running time."""
     return (
         f"the budget of {planned.budget:.2f} USD pays for {limits.max_running_time_seconds} s of running at "
-        f"{planned.hourly:.2f} USD an hour; the job is ended then"
+        f"{planned.hourly:.2f} USD an hour, whatever is restarted; the job is ended then"
     )
+
+
+def cost_warnings(planned: CostPlan, region: str) -> list[str]:
+    """What the figures do not say of themselves."""
+    found: list[str] = []
+    if planned.basis.region != region:
+        found.append(
+            f"the cost is counted by {planned.basis}, but the machines are in {region}, where they may cost up to half "
+            "as much again: name a table of that region in `prices` of the environment"
+        )
+    if planned.restarts is None:
+        found.append(
+            "nothing in the cluster ends this job while its machines are taken away again and again: its images run as "
+            "they are, and resilientToWorkerRestart starts it again each time; a reaper has to end it"
+        )
+    return found
 
 
 def prices(plan: JobPlan) -> tuple[Mapping[str, str], Mapping[str, float]]:
     """The machine of each role in words, and the hour's price of each machine that has one."""
-    pools = {pool.name: pool_name_and_price(pool) for pool in plan.node_pools}
-    machines = {
-        group.role.value: pools[group.node_pool][0] if group.node_pool in pools else group.machine_type
-        for group in plan.groups
-    }
-    return machines, {name: price for name, price in pools.values() if price is not None}
+    pools = {pool.name: machine_text(pool) for pool in plan.node_pools}
+    machines = {group.role.value: pools.get(group.node_pool, group.machine_type) for group in plan.groups}
+    parts = plan.cost.parts if plan.cost is not None else ()
+    priced = (part for part in parts if part.kind == "machines")
+    return machines, {part.what: part.each for part in priced if part.each is not None}
 
 
-def cost_text(planned: CostPlan) -> list[str]:
-    """The cost for people, a line a fact."""
-    if planned.hourly is None or planned.worst_case is None:
-        return [f"unknown  no price of {', '.join(planned.unpriced)}"]
-    lines = [
-        f"hourly   {planned.hourly:.2f} USD with every replica on its machine",
-        f"at most  {planned.worst_case:.2f} USD, were every machine there until the deadline ({PRICES_OF})",
-    ]
-    return lines if planned.budget is None else [*lines, f"budget   {planned.budget:.2f} USD"]
-
-
-def _too_dear(planned: CostPlan, limits: LimitsPlan, *, longest: int, around: int) -> PlanError:
-    hours = limits.deadline_seconds / _HOUR
+def _too_dear(planned: CostPlan, longest: int, least: float) -> PlanError:
+    times = "once" if planned.restarts == 0 else f"started again {planned.restarts} times"
     what = (
-        f"the job may cost {planned.worst_case:.2f} USD ({planned.hourly:.2f} an hour for {hours:.2f} hours, "
-        f"{PRICES_OF}), its budget is {planned.budget:.2f} USD"
+        f"the job may cost {planned.worst_case:.2f} USD ({planned.hourly:.2f} an hour for "
+        f"{planned.worst_seconds / _HOUR:.2f} hours at worst, {times}; {planned.basis}), its budget is "
+        f"{planned.budget:.2f} USD"
     )
     hint = f'set scheduling.maxRunningTime to at most "{longest}s", or raise the budget'
     if longest < _SHORTEST_SECONDS:
-        least = (planned.hourly or 0.0) * around / _HOUR
-        hint = f"raise the budget: waiting for machines and taking down alone may take {around} s ({least:.2f} USD)"
+        hint = f"raise the budget: waiting for machines, restarts and taking down alone may cost {least:.2f} USD"
     return PlanError(what, where="encamp.budget.usd", hint=hint)

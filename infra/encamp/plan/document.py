@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cluster import cluster_spec, replicas
 from encamp.plan.containers import compact_json
-from encamp.plan.cost import PRICES_OF
+from encamp.plan.cost_text import cost_document
 
 if TYPE_CHECKING:
     from encamp.plan.model import Accelerator, JobPlan, ReplicaPlan
@@ -71,14 +71,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     if plan.queue is not None:
         document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class}
     if plan.cost is not None:
-        document["cost"] = {
-            "currency": "USD",
-            "basis": PRICES_OF,
-            "hourly": plan.cost.hourly,
-            "worstCase": plan.cost.worst_case,
-            "unpriced": list(plan.cost.unpriced),
-            "budget": plan.cost.budget,
-        }
+        document["cost"] = cost_document(plan.cost)
     if not written_out:
         document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
     return document

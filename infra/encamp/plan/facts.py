@@ -33,6 +33,7 @@ def job_facts(plan: JobPlan) -> dict[str, object]:
         "replicas": [log_name(group.role, index) for group in plan.groups for index in range(group.count)],
         "machines": dict(machines),
         "hourly": dict(hourly),
+        "pricesOf": str(plan.cost.basis) if plan.cost is not None else None,
         "grantedBuckets": list(granted_buckets(plan)),
         "givenAccount": None if plan.identity.account_id is not None else plan.identity.service_account,
         "jobDir": plan.storage.job_dir,

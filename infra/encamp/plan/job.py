@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.allocatable import replica_request
+from encamp.plan.allocatable import SIDECAR, replica_request
 from encamp.plan.cluster import cluster
 from encamp.plan.containers import (
     Container,
@@ -19,9 +19,10 @@ from encamp.plan.containers import (
     tpu_variables,
     training_input_data,
 )
-from encamp.plan.cost import cost, cut_warning, within_budget
+from encamp.plan.cost import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.identity import identity
 from encamp.plan.images import python_warning
+from encamp.plan.lasting import lasting
 from encamp.plan.limits import limits, node_run_duration_seconds
 from encamp.plan.model import (
     ENVIRONMENT_LABEL,
@@ -37,17 +38,27 @@ from encamp.plan.queues import check_quotas, flavored, job_queue
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 
+from encamp.spec.prices import built_in_prices
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.plan.model import CostPlan, LimitsPlan, LocalPackage, NodePoolPlan
+    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.lasting import Lasting
+    from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.training import TrainingInputSpec
+    from encamp.spec.prices import PriceTableSpec
 
 
-def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
+def plan_job(
+    job: TrainingJobSpec,
+    environment: EnvironmentSpec,
+    *,
+    packages: Sequence[LocalPackage] = (),
+    prices: PriceTableSpec | None = None,
+) -> JobPlan:
     """Decide everything about a job.
 
     Args:
@@ -55,6 +66,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
 
+        prices: what its cost is counted by; the catalog's list prices when absent.
     Raises:
         PlanError: the job is valid, but cannot run here.
     """
@@ -69,7 +81,10 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
-    pools, bounds, costs, cut = _paid(job, pools, bounds)
+    table = prices or built_in_prices()
+    pools, bounds, costs, cut = _paid(
+        job, pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
+    )
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
     distinct_names(uris)
@@ -106,25 +121,31 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *storage_warnings(job, environment, placed),
             *cut,
         ),
+            *cost_warnings(costs, environment.region),
     )
 
 
 def _paid(
-    job: TrainingJobSpec, pools: tuple[NodePoolPlan, ...], bounds: LimitsPlan
+    job: TrainingJobSpec,
+    pools: tuple[NodePoolPlan, ...],
+    bounds: LimitsPlan,
+    *,
+    lasts: Lasting,
+    table: PriceTableSpec,
 ) -> tuple[tuple[NodePoolPlan, ...], LimitsPlan, CostPlan, list[str]]:
     """Pools and limits as the job's budget allows them, what they cost, and what was cut."""
     budget = job.encamp.budget.usd if job.encamp.budget else None
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
-    asked = cost(pools, bounds, budget)
-    paid = within_budget(asked, bounds, fixed=fixed)
+    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget)
+    paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:
         return pools, bounds, asked, []
     longest = node_run_duration_seconds(paid)
     shorter = tuple(
         replace(pool, max_run_duration_seconds=min(pool.max_run_duration_seconds, longest)) for pool in pools
     )
-    return shorter, paid, cost(shorter, paid, budget), [cut_warning(asked, paid)]
+    return shorter, paid, cost(shorter, paid, lasts=lasts, table=table, budget=budget), [cut_warning(asked, paid)]
 
 
 def job_labels(environment: EnvironmentSpec, name: str) -> Mapping[str, str]:

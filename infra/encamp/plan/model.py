@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.queues import JobQueuePlan, QueuesPlan
+    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
 
     from encamp.plan.access_model import AccessPlan
     from encamp.plan.monitoring import MonitoringPlan
@@ -251,23 +253,6 @@ class LimitsPlan:
     def expiry_seconds(self) -> int:
         """After how long, counted from its creation, nothing of the job may exist any more."""
         return self.queue_seconds + self.deadline_seconds
-
-
-@dataclass(frozen=True)
-class CostPlan:
-    """What the job's machines cost by list prices, in US dollars.
-
-    Attributes:
-        hourly: all replicas running, per hour; None where a price is not known.
-        worst_case: every replica on its machine until the deadline, None as above.
-        unpriced: machines and accelerators whose price the catalog does not know.
-        budget: what the job may cost at most, None where nobody said.
-    """
-
-    hourly: float | None
-    worst_case: float | None
-    unpriced: tuple[str, ...] = ()
-    budget: float | None = None
 
 
 @dataclass(frozen=True)

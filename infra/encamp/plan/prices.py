@@ -1,28 +1,46 @@
-"""List prices of machines in us-central1, in US dollars an hour, as the catalog has them."""
+"""What machines and disks cost an hour, in US dollars, by a table of prices."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from encamp.plan.model import Accelerator, NodePoolPlan
+    from encamp.spec.prices import HourPriceSpec, PriceTableSpec
 
-    from encamp.plan.model import Accelerator
+#: Google bills disks by the month, and counts it as so many hours.
+HOURS_OF_MONTH = 730.0
+_WHEN_THERE_IS_ROOM = frozenset({"FLEX_START", "QUEUED"})
 
 
-def hourly_price(machine_type: str, accelerator: Accelerator | None, *, spot: bool) -> float | None:
-    """List price of an hour of a machine with its accelerators in us-central1, in USD; None where none is known.
+def machine_price(
+    table: PriceTableSpec, machine_type: str, accelerator: Accelerator | None, provisioning: str = "ON_DEMAND"
+) -> float | None:
+    """The hour's price of a machine with its accelerators; None where the table lacks it.
 
-    A spot machine of which only the other price is known costs at most that.
+    GPUs that are part of a machine type, and TPU chips, are in its price; attached ones are added. What is got in
+    another way than on demand costs its own price where the table has one, else the full one, which it never exceeds.
     """
-    part = _machine_price(machine_type, spot=spot)
+    part = _price(table.machines.get(machine_type), provisioning)
     if part is None or accelerator is None or has_built_in(machine_type):
         return part
-    attached = next((entry for entry in data_file("gpus").values() if entry["gke"] == accelerator.type), {})
-    each = _price(attached, spot=spot)
+    each = _price(table.gpus.get(accelerator.type), provisioning)
     return None if each is None else part + accelerator.count * each
+
+
+def disk_price(table: PriceTableSpec, disk_type: str, size_gb: int) -> float | None:
+    """The hour's price of a disk; None where the table lacks its kind."""
+    found = table.disks.get(disk_type)
+    return None if found is None else (found.usd_per_gb_month or 0.0) * size_gb / HOURS_OF_MONTH
+
+
+def machine_text(pool: NodePoolPlan) -> str:
+    """``n1-standard-8 + 2 x nvidia-tesla-t4, spot``: what has one price."""
+    attached = pool.accelerator if not has_built_in(pool.machine_type) else None
+    text = pool.machine_type if attached is None else f"{pool.machine_type} + {attached.count} x {attached.type}"
+    return f"{text}, spot" if pool.spot else text
 
 
 def has_built_in(machine_type: str) -> bool:
@@ -30,12 +48,12 @@ def has_built_in(machine_type: str) -> bool:
     return bool((data_file("machines").get(machine_type) or {"gpu": True})["gpu"])
 
 
-def _machine_price(machine_type: str, *, spot: bool) -> float | None:
-    entry = data_file("machines").get(machine_type)
-    hosts = (kind["machines"].get(machine_type) for kind in data_file("tpus").values())
-    return _price(entry or next((host for host in hosts if host), {}), spot=spot)
-
-
-def _price(entry: Mapping[str, Any], *, spot: bool) -> float | None:
-    listed: float | None = entry.get("usdPerHour")
-    return (entry.get("usdSpotPerHour") or listed) if spot else listed
+def _price(entry: HourPriceSpec | None, provisioning: str) -> float | None:
+    if entry is None:
+        return None
+    special: float | None = None
+    if provisioning == "SPOT":
+        special = entry.usd_spot_per_hour
+    elif provisioning in _WHEN_THERE_IS_ROOM:
+        special = entry.usd_flex_start_per_hour
+    return entry.usd_per_hour if special is None else special

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.cluster import tf_config
 from encamp.plan.containers import compact_json
-from encamp.plan.cost import cost_text
+from encamp.plan.cost_text import cost_rows, cost_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from encamp.plan.cost_plan import CostPlan
     from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
     from encamp.plan.queues import JobQueuePlan
 
@@ -35,7 +36,7 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         _titled("Identity", [_who(plan), *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
         _titled("Limits", _limits(plan)),
-        *([_titled("Cost", cost_text(plan.cost))] if plan.cost is not None else []),
+        *([_titled("Cost", _cost(plan.cost))] if plan.cost is not None else []),
     ]
     if full:
         configs = [
@@ -175,6 +176,11 @@ def _limits(plan: JobPlan) -> list[str]:
         *([f"queue    {plan.queue.name}{_priority(plan.queue)}"] if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole job",
     ]
+
+
+def _cost(planned: CostPlan) -> list[str]:
+    header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "EXPECTED", "AT WORST")
+    return [*_columns(header, cost_rows(planned)), *cost_text(planned)]
 
 
 def _amount(accelerator: Accelerator | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from encamp.run.receipt import exact_sum
+from encamp.run.receipt import PRICES_OF, exact_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,6 +49,9 @@ def add_up(jobs: Sequence[KnownJob]) -> dict[str, Any]:
         "cost": {
             "currency": "USD",
             "amount": exact_sum(amounts),
+            "prices": sorted(
+                {_cost(job.receipt or {}).get("prices") or PRICES_OF for job in jobs if job.cost is not None}
+            ),
             "unpriced": _summed(unpriced),
             "forgotten": [job.job_id for job in jobs if "nodeSeconds" not in (job.receipt or {})],
         },

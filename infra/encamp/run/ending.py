@@ -252,6 +252,7 @@ class Ending:
         return receipt
 
     def _entries(self) -> tuple[Entry, ...]:
+            prices_of=self._intent.prices_of,
         record = self._records.record(self._lease.job_id)
         return record.entries if record is not None else ()
 

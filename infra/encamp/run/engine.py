@@ -85,6 +85,7 @@ class StackOutputs:
     node_pools: tuple[str, ...]
     machines: dict[str, str]
     hourly: dict[str, float]
+    prices_of: str | None
     buckets: tuple[str, ...]
     job_dir: str | None
     results_bucket: str | None
@@ -111,6 +112,7 @@ class StackOutputs:
             node_pools=tuple(outputs.get("nodePools") or ()),
             machines=dict(outputs.get("machines") or {}),
             hourly=dict(outputs.get("hourly") or {}),
+            prices_of=outputs.get("pricesOf"),
             buckets=tuple(outputs.get("grantedBuckets") or ()),
             job_dir=outputs.get("jobDir"),
             results_bucket=outputs.get("resultsBucket"),

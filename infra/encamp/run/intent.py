@@ -38,7 +38,8 @@ class Intent:
         deadline: seconds since the epoch.
         replicas: names of every replica.
         machines: each role's machine in words.
-        hourly: list price of an hour of each such machine in USD, where it is known.
+        hourly: price of an hour of each such machine in USD, where it is known.
+        prices_of: whose prices of when they are.
         buckets: buckets beside ``bucket`` that stay and in whose policies the job's identity has bindings.
         job_dir: the job dir, None where the job has none.
         results_bucket: a bucket made for the job that stays with its results.
@@ -69,6 +70,7 @@ class Intent:
     source: dict[str, Any] | None = None
     images: dict[str, str] = field(default_factory=dict)
     hourly: dict[str, float] = field(default_factory=dict)
+    prices_of: str | None = None
     buckets: tuple[str, ...] = ()
     job_dir: str | None = None
     results_bucket: str | None = None
@@ -156,6 +158,7 @@ def planned_intent(
         source=source,
         images={str(group.role): group.image for group in plan.groups},
         hourly=dict(hourly),
+        prices_of=str(plan.cost.basis) if plan.cost is not None else None,
         buckets=granted_buckets(plan),
         job_dir=plan.storage.job_dir,
         results_bucket=plan.storage.results_bucket,
@@ -202,6 +205,7 @@ def found_intent(
         machines=outputs.machines,
         images={role: pod["containers"][0]["image"] for role, pod in pods.items()},
         hourly=outputs.hourly,
+        prices_of=outputs.prices_of,
         buckets=outputs.buckets,
         job_dir=outputs.job_dir,
         results_bucket=outputs.results_bucket,

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cost import PRICES_OF
 from encamp.run.made import resources_of
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 RECEIPT = "receipt.json"
 #: 1 knew neither the job as data, nor image digests, costs of machines, and when nothing was left.
 VERSION = 2
+#: What costs are by that do not say it: those of jobs of before.
+PRICES_OF = "list prices of us-central1"
 #: Digits of an amount after the point.
 DECIMALS = 4
 _GIT_SECONDS = 20
@@ -77,6 +78,7 @@ def build_receipt(
     seconds: Mapping[str, float],
     digests: Mapping[str, Sequence[str]],
     hourly: Mapping[str, float],
+    prices_of: str | None,
     logs: Mapping[str, Any],
     left: Sequence[str],
     kept: KeptResults,
@@ -90,6 +92,7 @@ def build_receipt(
         seconds: node-seconds by machine.
         digests: of what each role ran.
         hourly: price of an hour by machine, in USD, where it is known.
+        prices_of: whose prices of when they are; jobs of before did not say it.
         logs: the sealed logs' manifest.
         left: what of the job the cloud still lists.
         kept: its results; a bucket of its own counts among what is left.
@@ -111,7 +114,7 @@ def build_receipt(
         "imageDigests": {role: list(found) for role, found in digests.items()},
         "resources": resources_of(steps, gone),
         "nodeSeconds": dict(seconds),
-        "cost": cost_of(seconds, hourly),
+        "cost": cost_of(seconds, hourly, prices_of),
         "logs": log_summary(logs),
         "results": kept.to_json(),
         "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
@@ -126,7 +129,7 @@ def log_summary(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"complete": all(entry["complete"] for entry in entries), "replicas": len(entries)}
 
 
-def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float]) -> dict[str, Any]:
+def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float], prices_of: str | None = None) -> dict[str, Any]:
     """What machines cost, each rounded to the hundredth of a cent, and their sum, which is that of what is shown."""
     priced = {machine: hourly[machine] * spent / _HOUR for machine, spent in seconds.items() if machine in hourly}
     machines = {machine: round(amount, DECIMALS) for machine, amount in priced.items()}
@@ -135,7 +138,8 @@ def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float]) -> dict[s
         "amount": exact_sum(machines.values()) if machines else None,
         "machines": machines,
         "unpriced": sorted(set(seconds) - set(priced)),
-        "basis": f"time from schedule to end of each replica, {PRICES_OF}",
+        "prices": prices_of or PRICES_OF,
+        "basis": f"time from schedule to end of each replica, {prices_of or PRICES_OF}",
     }
 
 
@@ -190,7 +194,8 @@ def _spent_lines(receipt: Mapping[str, Any]) -> list[str]:
         price = f", {machines[machine]:.{DECIMALS}f} {cost['currency']}" if machine in machines else ""
         lines.append(f"machine time {spent:.3f} s of {machine}{price}")
     if cost.get("amount") is not None:
-        lines.append(f"cost         about {cost['amount']:.{DECIMALS}f} {cost['currency']} ({PRICES_OF})")
+        whose = cost.get("prices") or PRICES_OF
+        lines.append(f"cost         about {cost['amount']:.{DECIMALS}f} {cost['currency']} ({whose})")
     if cost.get("unpriced"):
         lines.append(f"no price of  {', '.join(cost['unpriced'])}")
     if logs is not None:

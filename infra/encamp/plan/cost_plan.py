@@ -1,0 +1,71 @@
+"""What a job costs, decided: by resource, for an hour, for one run, and at worst. Money is US dollars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PriceBasis:
+    """Whose prices of when a cost is counted by, and where they are from."""
+
+    date: str
+    region: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"prices of {self.region}, {self.date}"
+
+
+@dataclass(frozen=True)
+class CostPart:
+    """Alike parts of one resource.
+
+    Attributes:
+        resource: name of the node pool.
+        kind: ``machines`` or ``disks``.
+        what: what is paid for, in words.
+        count: how many there are at most.
+        each: the hour's price of one, None where it is not known.
+    """
+
+    resource: str
+    kind: str
+    what: str
+    count: int
+    each: float | None
+
+    @property
+    def hourly(self) -> float | None:
+        """The hour's price of all."""
+        return None if self.each is None else self.each * self.count
+
+
+@dataclass(frozen=True)
+class CostPlan:
+    """What the job's machines and their disks cost.
+
+    Attributes:
+        hourly: all replicas running, per hour; None where a price is not known.
+        expected: one run of the longest running time without a restart, None as above.
+        worst_case: every machine there until the cluster's last kill switch, restarts of the whole job among it; None
+            as above.
+        expected_seconds: how long that one run is.
+        worst_seconds: how long that worst case is.
+        restarts: how often the worst case has the whole job started again; None where nothing in the cluster bounds it.
+        parts: what is paid for, by resource.
+        basis: whose prices.
+        unpriced: machines, accelerators and disks whose price is not known.
+        budget: what the job may cost at most, None where nobody said.
+    """
+
+    hourly: float | None
+    expected: float | None
+    worst_case: float | None
+    expected_seconds: int
+    worst_seconds: int
+    restarts: int | None
+    parts: tuple[CostPart, ...]
+    basis: PriceBasis
+    unpriced: tuple[str, ...] = ()
+    budget: float | None = None

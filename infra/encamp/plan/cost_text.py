@@ -1,0 +1,93 @@
+"""A job's cost for people, and as JSON data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.cost import amount
+
+if TYPE_CHECKING:
+    from encamp.plan.cost_plan import CostPart, CostPlan
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def cost_text(planned: CostPlan) -> list[str]:
+    """The cost, a line a fact, without its parts."""
+    whose = f"prices    of {planned.basis.region}, {planned.basis.date} ({planned.basis.source})"
+    if planned.hourly is None or planned.worst_case is None or planned.expected is None:
+        return [f"unknown   no price of {', '.join(planned.unpriced)}", whose]
+    lines = [
+        f"hourly    {planned.hourly:.2f} USD with every replica on its machine",
+        f"expected  {planned.expected:.2f} USD for one run of {duration(planned.expected_seconds)}, its longest",
+        f"at worst  {planned.worst_case:.2f} USD {_worst(planned)}",
+    ]
+    if planned.budget is not None:
+        lines.append(f"budget    {planned.budget:.2f} USD")
+    return [*lines, whose]
+
+
+def cost_rows(planned: CostPlan) -> list[tuple[str, ...]]:
+    """What is paid for: resource, count, what, and USD an hour, in one run and at worst."""
+    return [
+        (
+            part.resource,
+            str(part.count),
+            part.what,
+            *(_money(part, seconds) for seconds in (_HOUR, planned.expected_seconds, planned.worst_seconds)),
+        )
+        for part in planned.parts
+    ]
+
+
+def cost_document(planned: CostPlan) -> dict[str, Any]:
+    """The cost as JSON data."""
+    return {
+        "currency": "USD",
+        "basis": str(planned.basis),
+        "prices": {
+            "date": planned.basis.date,
+            "region": planned.basis.region,
+            "source": planned.basis.source,
+        },
+        "hourly": planned.hourly,
+        "expected": planned.expected,
+        "expectedSeconds": planned.expected_seconds,
+        "worstCase": planned.worst_case,
+        "worstCaseSeconds": planned.worst_seconds,
+        "restarts": planned.restarts,
+        "unpriced": list(planned.unpriced),
+        "budget": planned.budget,
+        "resources": [
+            {
+                "resource": part.resource,
+                "kind": part.kind,
+                "what": part.what,
+                "count": part.count,
+                "hourly": None if part.hourly is None else round(part.hourly, 6),
+            }
+            for part in planned.parts
+        ],
+    }
+
+
+def duration(seconds: int) -> str:
+    """``2 d 3 h``, ``1 h 30 min``, ``45 s``: a span in its two largest units, rounded down."""
+    for unit, name, below, below_name in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", 1, "s"),
+    ):
+        if seconds >= unit:
+            whole, rest = divmod(seconds, unit)
+            return f"{whole} {name} {rest // below} {below_name}" if rest // below else f"{whole} {name}"
+    return f"{seconds} s"
+
+
+def _worst(planned: CostPlan) -> str:
+    again = {None: "", 0: ""}.get(planned.restarts, f", started again {planned.restarts} times")
+    return f"were every machine there for {duration(planned.worst_seconds)}{again}, and nobody looked after it"
+
+
+def _money(part: CostPart, seconds: int) -> str:
+    return "unknown" if part.hourly is None else f"{amount(part.hourly, seconds):.2f}"

@@ -1,0 +1,57 @@
+"""How long machines of a job may exist when nobody looks after it: until the last of the cluster's own kill switches.
+
+A deadline of its Jobs ends every attempt, but a restart of the whole job makes new Jobs whose deadline begins anew.
+What bounds the attempts is their number and, where a replica has the bootstrap, the deadline of the whole job, after
+which none starts any more. After the last attempt the autoscaler takes the machines: that is in the allowance for
+taking down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.plan.model import TEARDOWN_ALLOWANCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from encamp.plan.containers import Container
+    from encamp.plan.model import LimitsPlan
+    from encamp.spec.training import Scheduling
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """What bounds the attempts of a job.
+
+    Attributes:
+        keeps_deadline: some replica refuses to start after the deadline, which ends the job.
+        restarts_for_machines: a machine that is taken away restarts the whole job, uncounted.
+    """
+
+    keeps_deadline: bool
+    restarts_for_machines: bool
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether the cluster ends the job also when machines are taken away again and again."""
+        return self.keeps_deadline or not self.restarts_for_machines
+
+    def worst_seconds(self, limits: LimitsPlan) -> int:
+        """From the first machine to the last one's end; where nothing bounds the attempts, as many as are counted."""
+        attempt = limits.active_deadline_seconds
+        last_start = limits.max_restarts * attempt
+        if self.keeps_deadline:
+            last_start = (
+                limits.deadline_seconds if self.restarts_for_machines else min(last_start, limits.deadline_seconds)
+            )
+        return last_start + attempt + TEARDOWN_ALLOWANCE_SECONDS
+
+
+def lasting(containers: Iterable[Container], scheduling: Scheduling | None) -> Lasting:
+    """What bounds the attempts of a job with such containers."""
+    return Lasting(
+        keeps_deadline=any(container.interpreter is not None for container in containers),
+        restarts_for_machines=bool(scheduling and scheduling.resilient_to_worker_restart),
+    )

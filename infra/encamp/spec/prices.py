@@ -1,0 +1,116 @@
+"""The table of prices that costs are counted by: the catalog's own, or a file of its form that an environment names.
+
+A file replaces the whole table: what it does not name has no price. `encamp prices` prints the one in effect.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from encamp.errors import SpecError
+from encamp.spec.data_files import data_file
+from encamp.spec.fields import Double, Text, Written
+from encamp.spec.loading import Document, load_document
+from encamp.spec.reading import Reading, read_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from encamp.spec.loading import DataPath
+
+
+class HourPriceSpec(Written):
+    """What an hour of a machine, or of one attached GPU, costs."""
+
+    usd_per_hour: Double | None = None
+    """US dollars for an hour."""
+    usd_spot_per_hour: Double | None = None
+    """The same as a spot machine; it counts at the full price where this is absent."""
+    usd_flex_start_per_hour: Double | None = None
+    """The same as a machine that starts when there is room (flex-start and queued); the full price where absent."""
+    source: Text = ""
+    """Where the price was read."""
+
+
+class DiskPriceSpec(Written):
+    """What a boot disk costs."""
+
+    usd_per_gb_month: Double | None = None
+    """US dollars for a GB (2^30 bytes) and a month of 730 hours."""
+    source: Text = ""
+    """Where the price was read."""
+
+
+class PriceTableSpec(Written):
+    """Prices of one region in US dollars."""
+
+    date: Text = ""
+    """Day of the prices, such as ``2026-07-30``."""
+    region: Text = ""
+    """Region whose prices they are."""
+    source: Text = ""
+    """Where they are from and what they leave out, in a few words."""
+    machines: dict[Text, HourPriceSpec] = Field(default_factory=dict)
+    """By machine type; GPUs and TPU chips that are part of a machine are in its price."""
+    gpus: dict[Text, HourPriceSpec] = Field(default_factory=dict)
+    """Of GPUs that are attached to a machine, by GKE's name."""
+    disks: dict[Text, DiskPriceSpec] = Field(default_factory=dict)
+    """By kind of disk."""
+
+
+@cache
+def built_in_prices() -> PriceTableSpec:
+    """The catalog's own: list prices."""
+    return PriceTableSpec.model_validate(data_file("prices"))
+
+
+def load_prices(path: Path, *, source: str | None = None) -> PriceTableSpec:
+    """Read a table of prices from YAML or JSON.
+
+    Raises:
+        UsageError: there is no such file.
+        SpecError: everything that is wrong with it.
+    """
+    return read_prices(load_document(path, source=source))
+
+
+def read_prices(document: Document) -> PriceTableSpec:
+    """A table of prices that is a document by itself; see :func:`load_prices`."""
+    reading = Reading(document)
+    table = read_model(PriceTableSpec, document.data, reading)
+    for path, message, hint in _problems(table):
+        if not reading.is_broken(path):
+            reading.report(reading.spelled(path, PriceTableSpec), message, hint=hint)
+    if reading.problems:
+        raise SpecError(document.source, reading.problems)
+    return table
+
+
+def _problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    try:
+        date.fromisoformat(table.date)
+    except ValueError:
+        yield ("date",), f"{table.date!r} must be a day", "such as 2026-07-30"
+    for name in ("region", "source"):
+        if not getattr(table, name):
+            yield (name,), "is missing: every cost names whose prices it is counted by", None
+    hours = {"machines": table.machines, "gpus": table.gpus}
+    for kind, entries in hours.items():
+        for name, entry in entries.items():
+            for field in ("usd_per_hour", "usd_spot_per_hour", "usd_flex_start_per_hour"):
+                yield from _amount((kind, name, field), getattr(entry, field), required=field == "usd_per_hour")
+    for name, disk in table.disks.items():
+        yield from _amount(("disks", name, "usd_per_gb_month"), disk.usd_per_gb_month, required=True)
+
+
+def _amount(path: DataPath, value: float | None, *, required: bool) -> Iterator[tuple[DataPath, str, str | None]]:
+    if value is None and required:
+        yield path, "is missing", "leave the whole entry out where no price is known"
+    elif value is not None and (value < 0 or not math.isfinite(value)):
+        yield path, f"{value} must not be negative", None
