@@ -29,6 +29,7 @@ VERBS = {
     "logs": "A job's logs, before and after its end.",
     "receipts": "What jobs were and cost, added up.",
     "reap": "Bring jobs without a living driver to their end.",
+    "ci": "What a change does to stacks, and where the cloud drifted.",
     "sandbox": "A Google Cloud of this machine's own.",
     "environment": "Bring up or take down what lives long around jobs.",
     "demo": "The first five minutes: an example job through the sandbox.",

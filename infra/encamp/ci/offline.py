@@ -1,0 +1,78 @@
+"""What a stack says of itself without engine, cloud or network: its plan, its cost, and what rules find in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.ci.touched import StackKind
+from encamp.errors import EncampError, SpecError
+from encamp.packaging.local import local_packages
+from encamp.plan.environment import plan_environment
+from encamp.plan.job import plan_job
+from encamp.spec.environment import load_environment
+from encamp.spec.job_stack import read_job_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from encamp.ci.touched import StackConfig
+    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.model import JobPlan
+
+
+@dataclass(frozen=True)
+class Offline:
+    """What can be said of a stack offline.
+
+    Attributes:
+        plan: of a job's stack that can be planned, else None.
+        refused: why it cannot be, a text a problem, in the words of the rules; empty where it can.
+        warnings: what is accepted, but worth knowing.
+    """
+
+    plan: JobPlan | None = None
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> CostPlan | None:
+        """What the job costs, None of what is no job."""
+        return self.plan.cost if self.plan is not None else None
+
+
+def look(stack: StackConfig, tree: Path) -> Offline:
+    """Plan a stack as a tree has it."""
+    try:
+        if stack.kind is StackKind.ENVIRONMENT:
+            plan_environment(load_environment(stack.name, tree))
+            return Offline()
+        if stack.kind is StackKind.JOB:
+            return _job(stack, tree)
+    except EncampError as error:
+        return Offline(refused=tuple(_words(error)))
+    return Offline(refused=(f"{stack.file}: holds neither encamp:environment nor encamp:job",))
+
+
+def _job(stack: StackConfig, tree: Path) -> Offline:
+    job = stack.config["encamp:job"]
+    if not isinstance(job, dict) or set(job) == {"secure"}:
+        return Offline(warnings=("the job is secret: only the engine can read it, so its cost is not known here",))
+    if not stack.environment:
+        return Offline(refused=(f"{stack.file}: encamp:environmentStack is missing",))
+    found = read_job_stack(job, repository=tree, stack=stack.name)
+    plan = plan_job(found.job, load_environment(stack.environment, tree), packages=local_packages(found))
+    return Offline(plan, warnings=tuple(plan.warnings))
+
+
+def _words(error: EncampError) -> Iterator[str]:
+    if not isinstance(error, SpecError):
+        yield str(error)
+        return
+    for problem in error.problems:
+        place = f"{error.source}:{problem.line}" if problem.line else error.source
+        hint = f"\n  try: {problem.hint}" if problem.hint else ""
+        yield " ".join(part for part in (f"{place}:", f"{problem.path}:" if problem.path else "") if part) + (
+            f" {problem.message}{hint}"
+        )

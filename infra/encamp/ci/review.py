@@ -1,0 +1,150 @@
+"""Reviews a change: every stack that it touches, looked at offline before and after, and previewed by the engine."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from encamp.ci.offline import look
+from encamp.ci.preview import Previews
+from encamp.ci.repository import changed_files, merge_base, write_tree
+from encamp.ci.steps import Does, Step
+from encamp.ci.touched import StackKind, Was, touched_stacks
+from encamp.plan.declared import JOB_SET, declared_resources
+from encamp.run.engine import JobEngine, NoStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from encamp.ci.offline import Offline
+    from encamp.ci.preview import Previewed
+    from encamp.ci.touched import Touched
+
+_NOT_UP = "is not up, so this is what the plan declares; the engine was not asked"
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What a change does to one stack.
+
+    Attributes:
+        touched: the stack, and why it counts as touched.
+        before: what the stack said of itself without the change, None where it is new.
+        after: what it says with the change, None where its config is removed.
+        previewed: what the engine would do, None where it was not asked.
+        note: why it was not asked, or what else has to be known; empty where nothing has.
+        held: resources that the state of a removed stack still lists.
+    """
+
+    touched: Touched
+    before: Offline | None
+    after: Offline | None
+    previewed: Previewed | None = None
+    note: str = ""
+    held: int = 0
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What would be done: by the engine, else as far as the plan tells."""
+        if self.previewed is not None:
+            return self.previewed.steps
+        if self.touched.was is Was.ADDED and self.after is not None and self.after.plan is not None:
+            return tuple(Step(Does.MAKES, one.type, one.name) for one in declared_resources(self.after.plan))
+        return ()
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What rules refuse."""
+        return self.after.refused if self.after is not None else ()
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Why the engine's preview failed."""
+        return self.previewed.errors if self.previewed is not None else ()
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether the job itself would be ended: its JobSet is replaced or destroyed."""
+        ending = (Does.REPLACES, Does.DESTROYS)
+        return any(step.type == JOB_SET and step.does in ending for step in self.steps)
+
+
+def review(checkout: Path, base: str, environment: str, say: Callable[[str], None]) -> list[Reviewed]:
+    """Review the work tree against the commit where it left ``base``; environments come first.
+
+    Args:
+        checkout: a Git checkout with stacks.
+        base: a branch, tag or commit.
+        environment: stacks of this environment are previewed by the engine, those of others are planned only.
+        say: gets a line for people before each preview.
+
+    Raises:
+        UsageError: Git does not know the base, or refuses.
+        EngineError: the engine's backend cannot be asked.
+    """
+    commit = merge_base(checkout, base)
+    changed = changed_files(checkout, commit)
+    with tempfile.TemporaryDirectory(prefix="encamp-base-") as folder:
+        tree = Path(folder)
+        write_tree(checkout, commit, tree)
+        found = []
+        for touched in touched_stacks(checkout, tree, changed):
+            before = look(touched.stack, tree) if touched.was is not Was.ADDED else None
+            after = look(touched.stack, checkout) if touched.was is not Was.REMOVED else None
+            found.append(Reviewed(touched, before, after))
+    asking = _Asking(checkout, environment, say)
+    return [asking.asked(one) for one in found]
+
+
+class _Asking:
+    """Asks the engine, its backend looked through once."""
+
+    def __init__(self, checkout: Path, environment: str, say: Callable[[str], None]) -> None:
+        self._environment = environment
+        self._say = say
+        self._engine = JobEngine(checkout, say)
+        self._previews = Previews(checkout)
+
+    def asked(self, one: Reviewed) -> Reviewed:
+        """The review with what the engine says."""
+        stack = one.touched.stack
+        if stack.kind is StackKind.OTHER or one.refused:
+            return one
+        if stack.environment != self._environment:
+            where = f"of the environment {stack.environment}" if stack.environment else "of no environment"
+            return _with(one, note=f"{where}: planned only, not previewed")
+        self._say(f"previewing {stack.name}")
+        if one.touched.was is Was.REMOVED:
+            return self._removed(one)
+        if self._engine.has(stack.name):
+            return _with(one, previewed=self._previews.existing(stack.name))
+        return self._new(one)
+
+    def _removed(self, one: Reviewed) -> Reviewed:
+        name = one.touched.stack.name
+        try:
+            held = len(self._engine.resources(name))
+        except NoStackError:
+            return one
+        note = f"its config goes, but its state lists {held} resources: take it down before" if held else ""
+        return _with(one, note=note, held=held)
+
+    def _new(self, one: Reviewed) -> Reviewed:
+        stack = one.touched.stack
+        if stack.kind is StackKind.ENVIRONMENT:
+            return _with(one, previewed=self._previews.new(stack.name, stack.config))
+        if one.after is not None and one.after.plan is None:
+            return _with(one, note="no backend has this stack yet, and its job is secret: not previewed")
+        outputs = self._engine.outputs(stack.environment)
+        if not outputs:
+            return _with(one, note=f"the environment {stack.environment} {_NOT_UP}")
+        return _with(
+            one,
+            previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
+        )
+
+
+def _with(one: Reviewed, *, previewed: Previewed | None = None, note: str = "", held: int = 0) -> Reviewed:
+    return Reviewed(one.touched, one.before, one.after, previewed, note, held)

@@ -1,0 +1,92 @@
+"""``encamp ci``: what a change does to stacks, and where the cloud has gone apart from them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from encamp.cli.job_input import ENVIRONMENT
+from encamp.errors import ExitCode
+
+#: As of `diff`: the command worked, and there is a difference.
+_DRIFTED = 1
+
+OUTPUT = click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Write the Markdown into this file instead of to stdout.",
+)  # fmt: skip
+
+
+@click.group(name="ci")
+def command() -> None:
+    """What a change does to stacks, and where the cloud has gone apart from them; both only look."""
+
+
+@command.command()
+@click.option(
+    "--base", default="main", show_default=True, metavar="COMMIT",
+    help="Branch, tag or commit that the change is to go into.",
+)  # fmt: skip
+@OUTPUT
+@ENVIRONMENT
+def preview(base: str, output: Path | None, environment: str) -> None:
+    """Preview every stack that the work tree touches, and print one comment in Markdown.
+
+    The work tree is compared with the commit where it left COMMIT. A stack is touched when a file that it reads
+    differs. Stacks of the environment are previewed by the engine, also those that are not made yet; those of other
+    environments are planned only.
+
+    Exit code 0: every preview is there. 2: rules refuse a stack, or bad input. 3: a preview failed. The comment is
+    written in each case.
+    """
+    from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.ci.review import review  # noqa: PLC0415
+    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+
+    folder = checkout()
+    enter(environment)
+    found = review(folder, base, environment, _say)
+    _write(comment(found, environment=environment, base=base), output)
+    if any(one.refused for one in found):
+        sys.exit(ExitCode.BAD_INPUT)
+    if any(one.failed for one in found):
+        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+
+
+@command.command()
+@click.argument("stacks", nargs=-1, metavar="[STACK]...")
+@OUTPUT
+@ENVIRONMENT
+def drift(stacks: tuple[str, ...], output: Path | None, environment: str) -> None:
+    """Compare the stacks of an environment with the cloud, and print in Markdown where they have gone apart.
+
+    Compares every committed stack that is up, or the named ones. What nobody wrote into a stack's config is no drift:
+    nodes that come and go, labels and fields of Google's own.
+
+    Exit code 0: cloud and stacks agree. 1: they do not. 2: bad input. 3: a stack could not be compared.
+    """
+    from encamp.ci.comment import drift_report  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.ci.drift import drift as compared  # noqa: PLC0415
+    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+
+    folder = checkout()
+    enter(environment)
+    found = compared(folder, environment, stacks, _say)
+    _write(drift_report(found, environment=environment), output)
+    if any(one.previewed is not None and one.previewed.errors for one in found):
+        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+    if not all(one.quiet for one in found):
+        sys.exit(_DRIFTED)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
