@@ -167,6 +167,7 @@ class GoogleServer(Loopback):
         self.accounts: dict[str, dict[str, Any]] = {}
         self.roles: dict[str, list[str]] = {}
         self.entries: list[dict[str, Any]] = []
+        self.told: list[dict[str, Any]] = []
         self.uploads: dict[str, tuple[str, str, bytes]] = {}
         self.keep_at_most: int | None = None
         self.keep_always: int | None = None
@@ -202,6 +203,7 @@ class GoogleServer(Loopback):
             (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/([^:]+))?", self._accounts),
             (r"GET /iam/v1/projects/[^/]+/roles/(.+)", self._role),
             (r"POST /logging/v2/entries:list", self._entries),
+            (r"POST /logging/v2/entries:write", self._tell),
             (r"POST /crm/v1/projects/([^/:]+):(get|set)IamPolicy", self._project_policy),
         ]
         for pattern, route in routes:
@@ -219,6 +221,13 @@ class GoogleServer(Loopback):
         if start + 2 < len(found):
             answer["nextPageToken"] = str(start + 2)
         return 200, answer
+
+    def _tell(self, request: Request) -> Answer:
+        """Keep what is written apart from what is listed, each entry with what all of them share."""
+        body = request.json()
+        shared = {key: value for key, value in body.items() if key != "entries"}
+        self.told += [{**shared, **entry} for entry in body["entries"]]
+        return 200, {}
 
     def _upload(self, request: Request, bucket: str) -> Answer:
         if bucket not in self.buckets:

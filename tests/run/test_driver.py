@@ -193,6 +193,17 @@ def test_a_job_that_succeeds_leaves_its_results_and_nothing_else(world: World) -
     assert [entry.kind for entry in _record(world).entries if entry.kind not in {"resource", "pods"}] == [
         "intent", "state", "state", "state", "outcome", "state", "sealed", "receipt", "gone",
     ]  # fmt: skip
+    (told,) = world.google.told
+    assert (told["logName"], told["severity"], told["labels"]) == ("projects/p/logs/encamp-jobs", "NOTICE", LABELS)
+    assert told["resource"]["type"] == "k8s_cluster"
+    assert told["jsonPayload"] == {
+        "event": "ended",
+        "job": "job_1",
+        "name": "j",
+        "state": "SUCCEEDED",
+        "why": "",
+        "nodeSeconds": {"n1-standard-4": 60.0},
+    }
 
 
 def test_the_logs_are_stored_before_anything_is_destroyed(world: World) -> None:
@@ -210,8 +221,10 @@ def test_the_logs_are_stored_before_anything_is_destroyed(world: World) -> None:
 
 def test_a_job_that_fails_says_which_replica_and_exits_with_1(world: World) -> None:
     world.trains(7)
+    world.google.fail("POST /logging/v2/entries:write", 403)
     result = world.run()
     assert result.exit_code == ExitCode.JOB_FAILED
+    assert sum("the project's log was not told" in line for line in world.lines) == 1
     assert result.outcome.failure is not None
     assert (result.outcome.failure.replica, result.outcome.failure.last_lines) == ("master-replica-0", ("hello",))
     assert list(world.stacks) == ["sandbox"]
@@ -307,7 +320,15 @@ def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(
     assert "still lists bucket" in str(result.teardown_error)
     assert not _record(world).torn_down
     world.script("destroy")
-    (finding,) = reap(world.context, "sandbox")
+    (finding,) = reap(world.context, "sandbox", Wishes(tell=True))
+    events = [one["jsonPayload"] for one in world.google.told]
+    assert [(one["event"], one.get("state")) for one in events] == [
+        ("not-ended", None),
+        ("ended", "FAILED"),
+        ("reaped", None),
+    ]
+    assert "still lists bucket" in events[0]["why"]
+    assert (events[2]["jobs"], events[2]["troubles"]) == (1, 0)
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
     assert _record(world).outcome.failure.exit_code == 7
 

@@ -200,8 +200,13 @@ def test_a_job_that_cannot_be_judged_is_left_and_said(ground: Ground, monkeypatc
     ground.furnish()
     _without_cluster(ground, monkeypatch)
     ground.google.clusters["projects/p/locations/r/clusters/c"] = {}
-    finding = ground.reap(job="job_1")
+    finding = ground.reap(job="job_1", tell=True)
     assert (finding.verdict, ground.found().outcome) == (Verdict.FAILED, None)
+    told = [one["jsonPayload"] for one in ground.google.told]
+    assert [(one["event"], one.get("why"), one.get("troubles")) for one in told] == [
+        ("not-ended", finding.why, None),
+        ("reaped", None, 1),
+    ]
     error = worst([finding])
     assert error is not None
     assert error.exit_code == ExitCode.INFRASTRUCTURE_FAILED

@@ -63,7 +63,7 @@ def command(
         if not (quiet and finding.idle):
             click.echo("\n".join(_lines(finding)))
 
-    wishes = Wishes(dry_run=dry_run, wait=wait, watch=interval if watch else None, job=job)
+    wishes = Wishes(dry_run=dry_run, wait=wait, watch=interval if watch else None, job=job, tell=remote and not dry_run)
     findings = reap(Lines().context(), environment, wishes, found=say)
     if not findings and not quiet:
         click.echo("no job needs an end")

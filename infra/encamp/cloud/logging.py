@@ -1,4 +1,4 @@
-"""Cloud Logging: what containers have written, long after their pods and nodes are gone.
+"""Cloud Logging: what containers have written, long after their pods and nodes are gone, and what encamp adds.
 
 GKE's agent sends every container's lines there within seconds, with the pod's labels (cloud.google.com, "GKE logs":
 resource ``k8s_container``; dots in label keys become underscores).
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
 
 _PAGE_SIZE = 1000
+#: An entry twice is worse than one that is missing, and nobody waits for it.
+_WRITE_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,34 @@ def container_lines(
         if not page.get("nextPageToken"):
             return
         body["pageToken"] = page["nextPageToken"]
+
+
+def write_entry(
+    client: GoogleClient,
+    project: str,
+    log: str,
+    payload: Mapping[str, Any],
+    *,
+    severity: str,
+    labels: Mapping[str, str],
+    resource: Mapping[str, Any],
+) -> None:
+    """Add one entry with a JSON payload to a log of the project.
+
+    ``log`` is its id, without ``projects/P/logs/``; ``severity`` one of LogSeverity, such as NOTICE; ``resource`` the
+    monitored resource, with ``type`` and ``labels``.
+
+    Raises:
+        RestError: it cannot be written.
+    """
+    entry = {"severity": severity, "jsonPayload": dict(payload)}
+    body = {
+        "logName": f"projects/{project}/logs/{log}",
+        "resource": dict(resource),
+        "labels": dict(labels),
+        "entries": [entry],
+    }
+    client.request(Service.LOGGING, "POST", "/v2/entries:write", json=body, attempts=_WRITE_ATTEMPTS)
 
 
 def pod_label(key: str) -> str:

@@ -26,6 +26,7 @@ from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until,
 from encamp.run.seal import seal_logs, stored_logs
 from encamp.run.states import Outcome, State
 from encamp.run.teardown import Teardown
+from encamp.run.telling import Teller
 from encamp.run.usage import image_digests, node_seconds, sealed_at, used
 
 if TYPE_CHECKING:
@@ -181,11 +182,24 @@ class Ending:
         gone = datetime.now(UTC) if trouble is None else None
         kept = self._kept(ended, proven=trouble is None)
         receipt = self._receipt(sealed, used(self._entries(), replicas), ended, left=left, kept=kept, gone=gone)
+        self._tell(outcome, receipt, trouble, left)
         if trouble is None:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)
         bucket = f"gs://{self._intent.bucket}/{self._intent.prefix}"
         return RunResult(outcome, receipt, left, bucket, error, trouble)
+
+    def _tell(
+        self, outcome: Outcome, receipt: dict[str, Any] | None, trouble: EncampError | None, left: Sequence[str]
+    ) -> None:
+        intent = self._intent
+        teller = Teller(
+            self._client, project=intent.project, cluster=intent.cluster, labels=intent.labels, show=self._show
+        )
+        if trouble is None:
+            teller.ended(intent.job_id, intent.name, outcome, receipt)
+        else:
+            teller.not_ended(intent.job_id, trouble.what, left)
 
     def _stop(self) -> None:
         """End the replicas first, so that what they say when they are told to stop is sealed as well."""
@@ -238,6 +252,7 @@ class Ending:
             seconds=seconds,
             digests=image_digests(pods, self._intent.images),
             hourly=self._intent.hourly,
+            prices_of=self._intent.prices_of,
             logs=sealed,
             left=left,
             kept=kept,
@@ -252,7 +267,6 @@ class Ending:
         return receipt
 
     def _entries(self) -> tuple[Entry, ...]:
-            prices_of=self._intent.prices_of,
         record = self._records.record(self._lease.job_id)
         return record.entries if record is not None else ()
 

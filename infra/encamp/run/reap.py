@@ -24,6 +24,7 @@ from encamp.run.finding import Finding, Verdict, worst
 from encamp.run.reaper import Reaper
 from encamp.run.retention import delete_results, expired
 from encamp.run.target import find_target, open_cluster
+from encamp.run.telling import Teller
 from encamp.run.unsealed import store_logs, unsealed
 
 if TYPE_CHECKING:
@@ -51,12 +52,14 @@ class Wishes:
         wait: supervise what still trains to its end.
         watch: go on for ever, looking for more each so many seconds; supervises too.
         job: id or cloud name of the only job that is looked at.
+        tell: let the project's log know that the jobs were looked at, and of what could not be brought to its end.
     """
 
     dry_run: bool = False
     wait: bool = False
     watch: float | None = None
     job: str | None = None
+    tell: bool = False
 
 
 def reap(
@@ -117,7 +120,21 @@ class _Reaping:
                     self._round()
             for hand in list(self._hands.values()):
                 hand.thread.join()
-        return list(self._last.values())
+        findings = list(self._last.values())
+        if self.wishes.tell and not self._stopped:
+            troubles = sum(finding.verdict is Verdict.FAILED for finding in findings)
+            self._teller().reaped(len(findings), troubles)
+        return findings
+
+    def _teller(self) -> Teller:
+        place, labels = self.target.outputs, self.target.labels
+        return Teller(
+            self.context.client,
+            project=place.project,
+            cluster=place.cluster_path,
+            labels=labels,
+            show=self.context.show,
+        )
 
     def _round(self, *, first: bool = False) -> None:
         search = Search(self.context, self.records, self.target, self.wishes.job)
@@ -221,6 +238,9 @@ class _Reaping:
             self._last[finding.job] = finding
             if before is None or (before.verdict, before.why) != (finding.verdict, finding.why):
                 self.found(finding)
+                # An ending that was begun has told of itself.
+                if self.wishes.tell and finding.verdict is Verdict.FAILED and finding.result is None:
+                    self._teller().not_ended(finding.job, finding.why)
 
     def _busy(self) -> bool:
         return bool(self._hands)
