@@ -3,6 +3,7 @@
     EncampError
     ├── SpecError        what someone wrote is wrong: every problem of the file at once        exit 2
     ├── PlanError        the file is right, but no plan can be made of it                      exit 2
+    │   └── PreconditionError  Google Cloud would refuse its machines: every reason at once    exit 2
     ├── UsageError       the command cannot be done as asked                                   exit 2
     ├── EngineError      the infrastructure could not be brought up or watched                 exit 3
     │   └── SandboxError the sandbox, or a tool or process of it, is not as it must be         exit 3
@@ -107,6 +108,28 @@ class PlanError(EncampError):
     """The job is valid, but it cannot be planned for this environment."""
 
     exit_code = ExitCode.BAD_INPUT
+
+
+class PreconditionError(PlanError):
+    """The cloud would refuse what the job needs; holds every reason found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        first = self.problems[0]
+        if len(self.problems) == 1:
+            super().__init__(f"[{first.rule}] {first.message}", where=first.path, hint=first.hint)
+        else:
+            super().__init__(f"{len(self.problems)} things that Google Cloud would refuse")
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return super().__str__()
+        return redacted("\n".join([super().__str__(), *(_reason(problem) for problem in self.problems)]))
+
+
+def _reason(problem: Problem) -> str:
+    hint = f"\n      try: {problem.hint}" if problem.hint else ""
+    return f"  {problem.path}: [{problem.rule}] {problem.message}{hint}"
 
 
 class UsageError(EncampError):

@@ -107,4 +107,4 @@ def test_golden_manifests_read_back_in_the_order_of_their_creation(case: str) ->
     kinds = [each["kind"] for each in yaml.safe_load_all(text)]
     queued = kinds.count("ProvisioningRequest")
     between = ["PodTemplate"] * queued + ["ProvisioningRequest"] * queued
-    assert kinds == ["ServiceAccount", "ConfigMap", *between, "JobSet"]
+    assert kinds == ["ServiceAccount", "ConfigMap", "NetworkPolicy", *between, "JobSet"]

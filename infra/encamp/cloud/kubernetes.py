@@ -30,6 +30,7 @@ _PATHS = {
     "configmaps": "/api/v1",
     "serviceaccounts": "/api/v1",
     "podtemplates": "/api/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
     "provisioningrequests": "/apis/autoscaling.x-k8s.io/v1beta1",
 }
 _NOT_FOUND = 404

@@ -38,7 +38,8 @@ _NOT_FOUND = 404
 _LOCATION = 3
 #: In the order in which they are best deleted: what makes others first.
 _KINDS = (
-    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "configmaps", "serviceaccounts",
+    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "networkpolicies", "configmaps",
+    "serviceaccounts",
 )  # fmt: skip
 
 

@@ -54,7 +54,8 @@ class JobNodePools(pulumi.ComponentResource):
             name=pool.name,
             cluster=cluster,
             location=plan.cluster_region,
-            node_locations=[pool.zone] if pool.zone is not None else None,
+            node_locations=list(pool.zones) or None,
+            max_pods_per_node=pool.max_pods_per_node,
             project=plan.project,
             autoscaling=_autoscaling(pool),
             # The autoscaler owns the count: it is no difference between the program and the cloud.
@@ -72,6 +73,8 @@ class JobNodePools(pulumi.ComponentResource):
         self, child: str, plan: JobPlan, pool: NodePoolPlan, labels: Mapping[str, str]
     ) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
         """A TPU slice of several hosts is placed as one; a topology on a slice of one host is refused by GKE."""
+        if pool.compact:
+            return {"type": "COMPACT"}
         if pool.tpu_topology is None or not pool.multi_host:
             return None
         if pool.workload_policy is None:

@@ -23,7 +23,7 @@ _POD_LABELS = "template.spec.template.metadata.labels"
 
 
 class JobWorkload(pulumi.ComponentResource):
-    """Service account, config map and JobSet; and requests for machines that are queued for.
+    """Service account, config map, network policy and JobSet; and requests for machines that are queued for.
 
     Args:
         after: what must stand before a replica may start.
@@ -58,6 +58,12 @@ class JobWorkload(pulumi.ComponentResource):
             data=_concealed(manifests.config_map["data"], hidden),
             opts=self._options(provider, *(("data",) if hidden else ())),
         )
+        policy = k8s.networking.v1.NetworkPolicy(
+            "replicas",
+            metadata=_with_deadline(manifests.network_policy["metadata"], deadline),
+            spec=manifests.network_policy["spec"],
+            opts=self._options(provider),
+        )
         queued = [
             self._queued(template, request, provider, deadline)
             for template, request in zip(manifests.pod_templates, manifests.provisioning_requests, strict=True)
@@ -75,7 +81,7 @@ class JobWorkload(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(
                 self._options(provider, *(("spec",) if hidden else ())),
                 pulumi.ResourceOptions(
-                    depends_on=[account, scripts, *queued, *after],
+                    depends_on=[account, scripts, policy, *queued, *after],
                     ignore_changes=[
                         path
                         for index, _ in enumerate(manifests.job_set["spec"]["replicatedJobs"])

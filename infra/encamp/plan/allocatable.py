@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 GPU_RESOURCE = "nvidia.com/gpu"
 TPU_RESOURCE = "google.com/tpu"
 
+#: What GKE's sidecar of Cloud Storage FUSE asks for (its limits are lifted, so that large machines read fast).
+SIDECAR = ResourceAmounts(250, 256)
+
 _MIB = 1024
 #: Reserved share of CPU by core: the first, the second, the third and fourth, every further one.
 _CPU_STEPS = ((1, 0.06), (1, 0.01), (2, 0.005), (None, 0.0025))
@@ -59,12 +62,20 @@ def allocatable(machine_type: str, accelerator: Accelerator | None = None) -> Re
     return ResourceAmounts(cpu, memory, whole.devices)
 
 
-def replica_request(machine_type: str, accelerator: Accelerator | None = None) -> ResourceAmounts:
-    """What one replica asks for: so much that no second one fits, so little that GKE's own pods do."""
-    node = allocatable(machine_type, accelerator)
+def replica_request(
+    machine_type: str, accelerator: Accelerator | None = None, *, beside: ResourceAmounts | None = None
+) -> ResourceAmounts:
+    """What one replica asks for: so much that no second one fits, so little that GKE's own pods do.
+
+    Args:
+        machine_type: as in :func:`capacity`.
+        accelerator: as in :func:`capacity`.
+        beside: what else of the same pod asks for; a small machine has no room for it beyond GKE's own pods.
+    """
+    node, other = allocatable(machine_type, accelerator), beside or ResourceAmounts(0, 0)
     cpu = node.cpu_millis - _within(node.cpu_millis * _SYSTEM_PODS_CPU_SHARE, _SYSTEM_PODS_CPU_MILLIS)
     memory = node.memory_mib - _within(node.memory_mib * _SYSTEM_PODS_MEMORY_SHARE, _SYSTEM_PODS_MEMORY_MIB)
-    return ResourceAmounts(cpu, memory, node.devices)
+    return ResourceAmounts(cpu - other.cpu_millis, memory - other.memory_mib, node.devices)
 
 
 def devices(accelerator: Accelerator | None) -> dict[str, int]:

@@ -165,6 +165,18 @@ def tpu_zones(version: str) -> tuple[str, ...]:
     return (*places["zones"], *places["unverified"])
 
 
+def gpu_zones(machine_type: str) -> tuple[str, ...] | None:
+    """The zones that have a machine with GPUs; None where nothing is known of it."""
+    entry = data_file("regions")["gpuZones"].get(machine_type.rpartition("-")[0])
+    return None if entry is None else tuple(entry["zones"])
+
+
+def flex_start_zones(version: str) -> tuple[str, ...]:
+    """The zones that are known to give a TPU generation when there is room."""
+    entry = data_file("regions")["flexStartZones"].get(version)
+    return () if entry is None else tuple(entry["zones"])
+
+
 def workload_policy(version: str) -> str | None:
     """The workload policy that places a slice of several hosts of a TPU generation; None where a topology does."""
     policy: str | None = data_file("tpus")[version].get("workloadPolicy")

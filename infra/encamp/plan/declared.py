@@ -25,6 +25,7 @@ ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 PROVISIONING_REQUEST = "kubernetes:autoscaling.x-k8s.io/v1beta1:ProvisioningRequest"
 
 
@@ -49,8 +50,9 @@ def grant_name(plan: JobPlan, grant: Grant) -> str:
     short = grant.role.rpartition("/")[2]
     if grant.bucket is None:
         return short
-    use = {plan.storage.scratch_bucket: "scratch", plan.storage.results_bucket: "results"}
-    return f"{short}-{use.get(grant.bucket, grant.bucket)}"
+    own = {plan.storage.scratch_bucket: "scratch", plan.storage.results_bucket: "results"}
+    name = f"{short}-{own.get(grant.bucket, grant.bucket)}"
+    return f"{name}-{grant.use}" if grant.use else name
 
 
 def pool_child_name(plan: JobPlan, pool: NodePoolPlan) -> str:
@@ -102,6 +104,7 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
     account = plan.identity.kubernetes_service_account
     yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
     yield DeclaredResource("kubernetes:core/v1:ConfigMap", "scripts", f"{inside}{config_map_name(plan)}")
+    yield DeclaredResource(NETWORK_POLICY, "replicas", f"{inside}{plan.name}")
     queued = {pool.name for pool in plan.node_pools if asks_for_machines(plan, pool)}
     for group in plan.groups:
         if group.node_pool in queued:

@@ -73,7 +73,22 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
     readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
     uris = (*(job.training_input.package_uris or ()), *(local.uri for local in storage.packages))
     packages = {str(_bucket(uri)) for uri in uris} - readable
-    return [*grants, *(Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages))]
+    viewed = [Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages)]
+    return [*grants, *viewed, *_mount_grants(storage, {(each.role, each.bucket) for each in grants + viewed})]
+
+
+def _mount_grants(storage: StoragePlan, known: set[tuple[str, str | None]]) -> list[Grant]:
+    """What mounted buckets need, as far as nothing else grants it: to read them, or to write to them too.
+
+    On the whole bucket, also where a folder of it is mounted: a condition needs uniform access, which a bucket of
+    somebody else's may lack.
+    """
+    found: list[Grant] = []
+    for mount in storage.mounts:
+        role = OBJECT_VIEWER if mount.read_only else OBJECT_USER
+        if not mount.is_job_dir and (role, mount.bucket) not in known and (OBJECT_USER, mount.bucket) not in known:
+            found.append(Grant(role, mount.bucket, use="mount"))
+    return found
 
 
 def _below(storage: StoragePlan) -> str:

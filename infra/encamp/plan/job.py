@@ -34,6 +34,7 @@ from encamp.plan.model import (
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pools import node_pools
+from encamp.plan.pod_security import is_non_root
 from encamp.plan.queues import check_quotas, flavored, job_queue
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
@@ -205,9 +206,14 @@ def _groups(
             task_type=task_type(request.role, master),
             package_uris=uris if chosen.interpreter is not None else (),
             node_pool=pool,
-            resources=replica_request(request.shape.machine_type, request.shape.accelerator),
+            resources=replica_request(
+                request.shape.machine_type, request.shape.accelerator, beside=SIDECAR if job.encamp.mounts else None
+            ),
             custom_container=chosen.custom,
             interpreter=chosen.interpreter,
+            non_root=is_non_root(
+                job.encamp.run_as, custom_container=chosen.custom, has_tpu=request.shape.tpu_version is not None
+            ),
         )
         for request, chosen, pool, variables in zip(requests, containers, pools, env, strict=True)
     )

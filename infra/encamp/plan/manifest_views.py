@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.allocatable import GPU_RESOURCE, TPU_RESOURCE
+from encamp.plan.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
 from encamp.plan.cluster import cluster_spec, tf_config
 from encamp.plan.containers import compact_json
 from encamp.plan.failure_policy import job_set_rules, pod_failure_rules
+from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
+from encamp.plan.model import JOB_LABEL
 from encamp.plan.names import PORT
-from encamp.plan.queues import FLAVOR_LABEL, asks_for_machines, queue_annotations, queue_labels
+from encamp.plan.pod_security import NON_ROOT_ID, container_security, home_variables, pod_security
+from encamp.plan.queues import FLAVOR_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.plan.model import JobPlan, NodePoolPlan, ReplicaGroupPlan
+    from encamp.plan.mounts import MountPlan
 
 #: Label with the role of a job's pods.
 ROLE_LABEL = "encamp-role"
@@ -26,10 +30,15 @@ TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
 #: Says that the replica runs what its image holds, so that a runtime without images can refuse it.
 RUNS_IMAGE_ANNOTATION = "encamp.dev/runs-image"
 #: Labels and taints of GKE's nodes, by how they were got.
+_POOL_KEY = "cloud.google.com/gke-nodepool"
 SPOT_KEY = "cloud.google.com/gke-spot"
 FLEX_START_KEY = "cloud.google.com/gke-flex-start"
 QUEUED_KEY = "cloud.google.com/gke-queued"
 PROVISIONING_CLASS = "queued-provisioning.gke.io"
+#: Keeps other jobs off the nodes of a slice, and the hosts of one slice together.
+EXCLUSIVE_ANNOTATION = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+#: Asks for GKE's sidecar of Cloud Storage FUSE, with as much of its machine as it can use.
+_FUSE = "gke-gcsfuse"
 #: Between SIGTERM and SIGKILL. TensorFlow's workers swallow SIGTERM when their chief is gone.
 GRACE_SECONDS = 30
 
@@ -66,6 +75,26 @@ class FilesView:
 
 
 @dataclass(frozen=True)
+class PolicyView:
+    """Who may speak to the replicas: pods with these labels, which are the replicas themselves."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    pods: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class MountView:
+    """One bucket as a volume, and where replicas see it."""
+
+    name: str
+    path: str
+    read_only: bool
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class GroupView:
     """One role."""
 
@@ -73,6 +102,9 @@ class GroupView:
     count: int
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    job_annotations: Mapping[str, str]
+    pod_security: Mapping[str, Any]
+    container_security: Mapping[str, Any]
     replica_restarts: int
     pod_failure_rules: Sequence[Mapping[str, Any]]
     node_selector: Mapping[str, str]
@@ -96,6 +128,7 @@ class RequestView:
     provisioning_class: str
     count: int
     run_seconds: str
+    annotations: Mapping[str, str]
     pod: GroupView
 
 
@@ -117,6 +150,7 @@ class JobSetView:
     bootstrap_mount: str
     run_mount: str
     config_map: str
+    mounts: Sequence[MountView]
     groups: Sequence[GroupView]
 
 
@@ -172,6 +206,7 @@ def job_set_view(plan: JobPlan) -> JobSetView:
         bootstrap_mount=BOOTSTRAP_MOUNT,
         run_mount=RUN_MOUNT,
         config_map=config_map_name(plan),
+        mounts=_mounts(plan),
         groups=[_group(plan, group, whole_job=whole_job) for group in plan.groups],
     )
 
@@ -185,6 +220,9 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         count=group.count,
         labels={**plan.labels, ROLE_LABEL: group.role.value},
         annotations=_annotations(plan, group, pool),
+        job_annotations={EXCLUSIVE_ANNOTATION: _POOL_KEY} if pool.multi_host else {},
+        pod_security=pod_security(non_root=group.non_root),
+        container_security=container_security(non_root=group.non_root),
         replica_restarts=plan.limits.max_replica_restarts,
         pod_failure_rules=pod_failure_rules(custom_container=group.custom_container, whole_job=whole_job),
         node_selector=_node_selector(pool),
@@ -192,11 +230,18 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         image=group.image,
         command=_escaped(_with_set_up(group)),
         args=_escaped(group.args),
-        working_dir="/" if group.interpreter is not None else None,
+        working_dir=_working_dir(group),
         env=variables(plan, group),
         requests={**amounts, **devices},
         limits=devices,
     )
+
+
+def _working_dir(group: ReplicaGroupPlan) -> str | None:
+    """Where a trainer's own files lie: ``/`` as on AI Platform, or a folder that it may write to."""
+    if group.interpreter is None:
+        return None
+    return RUN_MOUNT if group.non_root else "/"
 
 
 def _with_set_up(group: ReplicaGroupPlan) -> Sequence[str] | None:
@@ -212,7 +257,8 @@ def _escaped(words: Sequence[str] | None) -> list[str] | None:
 
 def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
     """The variables of a group, TF_CONFIG last, with references to the index that Kubernetes resolves."""
-    found = [Variable(name, escaped(value)) for name, value in sorted(group.env.items())]
+    own = home_variables(RUN_MOUNT) if group.non_root else {}
+    found = [Variable(name, escaped(value)) for name, value in sorted({**own, **group.env}.items())]
     if group.custom_container:
         found.append(Variable("CLUSTER_SPEC", _indexed(cluster_spec(plan, group, _INDEX_MARK))))
     return [*found, Variable("TF_CONFIG", _indexed(tf_config(plan, group, _INDEX_MARK)))]
@@ -224,7 +270,7 @@ def _indexed(data: Mapping[str, Any]) -> str:
 
 
 def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
-    selector = {"cloud.google.com/gke-nodepool": pool.name}
+    selector = {_POOL_KEY: pool.name}
     if pool.tpu_topology is not None and pool.accelerator is not None:
         selector["cloud.google.com/gke-tpu-accelerator"] = pool.accelerator.type
         selector["cloud.google.com/gke-tpu-topology"] = pool.tpu_topology
@@ -263,10 +309,50 @@ def _annotations(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> 
     found: dict[str, str] = {}
     if group.interpreter is None:
         found[RUNS_IMAGE_ANNOTATION] = "true"
+    if plan.storage.mounts:
+        found |= _fuse_annotations()
     if asks_for_machines(plan, pool):
         found["autoscaling.x-k8s.io/consume-provisioning-request"] = request_name(plan, group)
         found["autoscaling.x-k8s.io/provisioning-class-name"] = PROVISIONING_CLASS
     return found
+
+
+def _fuse_annotations() -> dict[str, str]:
+    """What brings the sidecar that serves mounted buckets; the request for the replica leaves room for it.
+
+    Source: GKE's page of the Cloud Storage FUSE driver's sidecar; a limit of 0 is none.
+    """
+    return {
+        f"{_FUSE}/volumes": "true",
+        f"{_FUSE}/cpu-request": f"{SIDECAR.cpu_millis}m",
+        f"{_FUSE}/cpu-limit": "0",
+        f"{_FUSE}/memory-request": f"{SIDECAR.memory_mib}Mi",
+        f"{_FUSE}/memory-limit": "0",
+        f"{_FUSE}/ephemeral-storage-request": "1Gi",
+        f"{_FUSE}/ephemeral-storage-limit": "0",
+    }
+
+
+def _mounts(plan: JobPlan) -> list[MountView]:
+    non_root = any(group.non_root for group in plan.groups)
+    return [_mount(index, mount, non_root=non_root) for index, mount in enumerate(plan.storage.mounts)]
+
+
+def _mount(index: int, mount: MountPlan, *, non_root: bool) -> MountView:
+    options = list(mount.options)
+    if non_root and not any(option.startswith(("uid=", "gid=")) for option in options):
+        # Files belong to root else. Root of a container may use them whomever they belong to.
+        options += [f"uid={NON_ROOT_ID}", f"gid={NON_ROOT_ID}"]
+    attributes = {"bucketName": mount.bucket, "mountOptions": ",".join(options)}
+    if mount.folder:
+        # The driver looks whether the whole bucket can be listed, which who may use a folder of it need not be able to.
+        attributes["skipCSIBucketAccessCheck"] = "true"
+    return MountView(f"bucket-{index}", mount.path, mount.read_only, attributes)
+
+
+def policy_view(plan: JobPlan) -> PolicyView:
+    """The network policy of a job."""
+    return PolicyView(plan.name, plan.namespace, plan.labels, {JOB_LABEL: plan.labels[JOB_LABEL]})
 
 
 def request_name(plan: JobPlan, group: ReplicaGroupPlan) -> str:
@@ -285,6 +371,7 @@ def request_views(plan: JobPlan) -> list[RequestView]:
             provisioning_class=PROVISIONING_CLASS,
             count=group.count,
             run_seconds=str(queued[group.node_pool].max_run_duration_seconds),
+            annotations=_fuse_annotations() if plan.storage.mounts else {},
             pod=_group(plan, group, whole_job=False),
         )
         for group in plan.groups

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.errors import PlanError
-from encamp.plan.manifest_views import account_view, files_view, job_set_view, request_views
+from encamp.plan.manifest_views import account_view, files_view, job_set_view, policy_view, request_views
 from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
@@ -64,13 +64,14 @@ class Manifests:
 
     service_account: dict[str, Any]
     config_map: dict[str, Any]
+    network_policy: dict[str, Any]
     job_set: dict[str, Any]
     pod_templates: tuple[dict[str, Any], ...] = ()
     provisioning_requests: tuple[dict[str, Any], ...] = ()
 
     def __iter__(self) -> Any:
-        before = (self.service_account, self.config_map, *self.pod_templates, *self.provisioning_requests)
-        return iter((*before, self.job_set))
+        before = (self.service_account, self.config_map, self.network_policy)
+        return iter((*before, *self.pod_templates, *self.provisioning_requests, self.job_set))
 
     def to_yaml(self) -> str:
         """All objects as one YAML stream."""
@@ -89,6 +90,7 @@ def render_manifests(plan: JobPlan) -> Manifests:
     manifests = Manifests(
         service_account=_render("service-account.yaml.j2", account=account_view(plan)),
         config_map=_render("config-map.yaml.j2", files=files_view(plan, script)),
+        network_policy=_render("network-policy.yaml.j2", policy=policy_view(plan)),
         job_set=_render("job-set.yaml.j2", job=view),
         pod_templates=tuple(_render("pod-template.yaml.j2", request=each) for each in requests),
         provisioning_requests=tuple(_render("provisioning-request.yaml.j2", request=each) for each in requests),
@@ -119,6 +121,11 @@ def _check_sizes(view: JobSetView) -> None:
         raise PlanError(f"the job needs {total} bytes of the cluster's memory; at most {LARGEST_OBJECT}")
 
 
+def _buckets(container: dict[str, Any]) -> list[dict[str, Any]]:
+    """The mounts of a container that are buckets."""
+    return [mount for mount in container["volumeMounts"] if mount["name"].startswith("bucket-")]
+
+
 def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
     """The rendered JobSet says what the plan means; anything else is a bug of a template."""
     groups = rendered["spec"]["replicatedJobs"]
@@ -128,12 +135,14 @@ def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
         (container,) = pod["containers"]
         said = (
             (found["name"], job["completions"], job["parallelism"], pod["nodeSelector"], pod["tolerations"]),
+            (pod["securityContext"], container["securityContext"], [each["mountPath"] for each in _buckets(container)]),
             job["template"]["metadata"].get("annotations", {}),
             (container["image"], container.get("command"), container.get("args"), container["resources"]["requests"]),
             [(each["name"], each["value"]) for each in container["env"][_OWN_VARIABLES:]],
         )
         wanted = (
             (meant.role, meant.count, meant.count, meant.node_selector, meant.tolerations),
+            (meant.pod_security, meant.container_security, [mount.path for mount in view.mounts]),
             meant.annotations,
             (meant.image, meant.command, meant.args, meant.requests),
             [(each.name, each.value) for each in meant.env],

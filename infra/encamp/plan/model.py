@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
 
     from encamp.plan.access_model import AccessPlan
+    from encamp.plan.mounts import MountPlan
+    from encamp.plan.queues import QueuesPlan
+    from encamp.spec.environment.model import Adoptable
     from encamp.plan.monitoring import MonitoringPlan
 
 
@@ -65,6 +68,7 @@ class ReplicaGroupPlan:
         package_uris: what is installed before the module runs, in this order.
         node_pool: name of the pool that hosts the group.
         custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
+        non_root: whether it runs as a user without rights instead of the image's own.
         interpreter: Python that runs the module after the set-up, None where the container runs as it is.
     """
 
@@ -82,6 +86,7 @@ class ReplicaGroupPlan:
     node_pool: str
     resources: ResourceAmounts
     custom_container: bool = False
+    non_root: bool = False
     interpreter: str | None = None
 
 
@@ -108,7 +113,10 @@ class NodePoolPlan:
             one of the first two.
         reservation: name of the reservation, with RESERVATION only.
         image_streaming: whether containers start while their image is being read.
-        zone: the one zone of its nodes, None where any zone of the region will do.
+        zone: the one zone of its nodes, None where there may be several.
+        zones: the zones that its nodes may be in, empty for those of the cluster; with a zone that one alone.
+        compact: whether its nodes stand close together, without being a TPU slice.
+        max_pods_per_node: how many addresses for pods each node takes.
         workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
             placement does.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
@@ -129,6 +137,9 @@ class NodePoolPlan:
     provisioning: str = "ON_DEMAND"
     reservation: str | None = None
     image_streaming: bool = False
+    zones: tuple[str, ...] = ()
+    compact: bool = False
+    max_pods_per_node: int = 32
     zone: str | None = None
     workload_policy: str | None = None
     network_profile: str | None = None
@@ -151,10 +162,15 @@ class NodePoolPlan:
 
 @dataclass(frozen=True)
 class Grant:
-    """One role for the job's account: on the project, or on a bucket below a prefix (empty: the whole bucket)."""
+    """One role for the job's account: on the project, or on a bucket below a prefix (empty: the whole bucket).
+
+    Attributes:
+        use: what it is for, where a bucket may get the same role for several reasons.
+    """
 
     role: str
     bucket: str | None = None
+    use: str = ""
     prefix: str = ""
 
 
@@ -210,6 +226,7 @@ class StoragePlan:
         results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
         folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
+        mounts: buckets that replicas see as files.
             where it may, or where the folder is not encamp's to make.
     """
 
@@ -220,6 +237,7 @@ class StoragePlan:
     packages: tuple[LocalPackagePlan, ...] = ()
     results_bucket: str | None = None
     results_days: int | None = None
+    mounts: tuple[MountPlan, ...] = ()
     folder: tuple[str, str] | None = None
 
 

@@ -117,6 +117,11 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def longest_pod_name(name: str, role: Role, count: int) -> str:
+    """The longest name of a pod of a role: JobSet's, with the index and the five letters that a Job adds."""
+    return f"{name}-{role.value}-0-{count - 1}-xxxxx"
+
+
 def _checked(name: str, form: re.Pattern[str], longest: int) -> str:
     if len(name) > longest or form.fullmatch(name) is None:
         raise PlanError(f"no cloud name can be made: {name!r}", hint="choose another job id")

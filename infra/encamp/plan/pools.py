@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from encamp.errors import PlanError
 from encamp.plan import catalog
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
-from encamp.spec.encamp import Provisioning
+from encamp.plan.placing import Wish, place
+from encamp.plan.preconditions import PoolCase, Situation, check
+from encamp.spec.encamp import Placement, Provisioning
 from encamp.spec.machines_today import disk_types
 from encamp.spec.training import Strategy
 
@@ -49,18 +50,26 @@ def node_pools(
     """The pools of a job, the pool of each request by its position, and warnings about zones.
 
     Raises:
-        PlanError: the region has no such TPU.
+        PreconditionError: Google Cloud would refuse them.
     """
-    pools: dict[str, NodePoolPlan] = {}
+    cases: dict[str, PoolCase] = {}
     hosts: list[str] = []
     warnings: list[str] = []
     for request in requests:
         pool = _pool(name, request, job, environment=environment, limits=limits, warnings=warnings)
-        known = pools.get(pool.name)
-        already = known.max_nodes if known else 0
-        pools[pool.name] = replace(pool, max_nodes=pool.max_nodes + already, labels=labels)
+        known = cases.get(pool.name)
+        nodes = pool.max_nodes + (known.pool.max_nodes if known else 0)
+        together = _compact(job, request.shape, nodes)
+        whole = replace(pool, max_nodes=nodes, labels=labels, compact=together)
+        cases[pool.name] = PoolCase(whole, request.shape, known.where if known else request.where)
         hosts.append(pool.name)
-    return tuple(pools.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
+    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone))
+    return tuple(case.pool for case in cases.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
+
+
+def _compact(job: TrainingJobSpec, shape: Shape, nodes: int) -> bool:
+    """Whether a pool's machines are placed together: one alone cannot be, and a TPU slice is by its own nature."""
+    return job.encamp.placement is Placement.COMPACT and shape.tpu_version is None and nodes > 1
 
 
 def provisioning_of(job: TrainingJobSpec) -> Provisioning:
@@ -86,6 +95,9 @@ def _pool(
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
     disk = _disk(request)
     longest = node_run_duration_seconds(limits)
+    one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
+    placed = place(shape, Wish(job.encamp.zone, one, got in _WHEN_THERE_IS_ROOM), environment)
+    warnings.extend(placed.warnings)
     return NodePoolPlan(
         name=pool_name(name, _shape_text(shape, disk, got)),
         machine_type=shape.machine_type,
@@ -102,7 +114,8 @@ def _pool(
         provisioning=got.value,
         reservation=job.encamp.reservation if got is Provisioning.RESERVATION else None,
         image_streaming=job.encamp.image_streaming,
-        zone=_zone(shape, request.where, environment, warnings),
+        zone=placed.zone,
+        zones=placed.zones,
         workload_policy=_workload_policy(shape),
         network_profile=catalog.machine(shape.machine_type).network_profile,
     )
@@ -111,24 +124,6 @@ def _pool(
 def _workload_policy(shape: Shape) -> str | None:
     several = shape.tpu_version is not None and (shape.tpu_hosts or 1) > 1
     return catalog.workload_policy(shape.tpu_version) if several and shape.tpu_version else None
-
-
-def _zone(shape: Shape, where: str, environment: EnvironmentSpec, warnings: list[str]) -> str | None:
-    """The one zone of a TPU's nodes: one of the environment's where it can be, else one of the region's."""
-    if shape.tpu_version is None:
-        return None
-    everywhere = catalog.tpu_zones(shape.tpu_version)
-    here = [zone for zone in everywhere if zone.startswith(f"{environment.region}-")]
-    if here:
-        return next((zone for zone in here if zone in environment.zones), here[0])
-    regions = ", ".join(sorted({zone.rpartition("-")[0] for zone in everywhere}))
-    if not environment.stands_in:
-        raise PlanError(
-            f"{environment.region} has no TPU {shape.tpu_version}", where=where, hint=f"regions that have it: {regions}"
-        )
-    zone = environment.zones[0] if environment.zones else f"{environment.region}-a"
-    warnings.append(f"TPU {shape.tpu_version} is in {regions}; {zone} of the environment stands in for their zones")
-    return zone
 
 
 def _disk(request: RoleRequest) -> _Disk:

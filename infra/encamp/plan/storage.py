@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.plan.model import LocalPackagePlan, StoragePlan
+from encamp.plan.mounts import mounts
 from encamp.plan.names import results_bucket, scratch_bucket
 from encamp.spec.encamp import StorageKind
 
@@ -41,6 +42,7 @@ def storage(
         results_bucket=own,
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, environment.artifacts_bucket),
+        mounts=mounts(job.encamp.mounts or (), job_dir, environment.artifacts_bucket),
     )
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
     from encamp.run.target import Target
 
-_OBJECT_KINDS = ("jobsets", "provisioningrequests", "podtemplates", "configmaps", "serviceaccounts")
+_OBJECT_KINDS = (
+    "jobsets", "provisioningrequests", "podtemplates", "networkpolicies", "configmaps", "serviceaccounts",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

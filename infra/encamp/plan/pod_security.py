@@ -1,0 +1,53 @@
+"""What a replica's container may do: as little as its image allows.
+
+Kubernetes' profile "restricted" (kubernetes.io/docs/concepts/security/pod-security-standards) where a replica is nobody
+in particular; its profile "baseline" where the image's user, often root, is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.spec.encamp import RunAs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: User and group of replicas that run as nobody in particular; no image's own user has this number.
+NON_ROOT_ID = 65_532
+#: What root of a container may do by default and no trainer needs: Kubernetes' baseline allows all of these.
+_NEVER_NEEDED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT")
+
+
+def is_non_root(wanted: RunAs | None, *, custom_container: bool, has_tpu: bool) -> bool:
+    """Whether a replica runs as nobody in particular.
+
+    Without the job's word: where the image is a framework's own, which needs no rights. An image of the user's may need
+    its own user, and whether a TPU's device files may be opened by others than root is not documented.
+    """
+    if wanted is not None:
+        return wanted is RunAs.NON_ROOT
+    return not custom_container and not has_tpu
+
+
+def pod_security(*, non_root: bool) -> Mapping[str, Any]:
+    """The security context of a pod. Its volumes belong to the group, so that everything of it may write there."""
+    seccomp = {"type": "RuntimeDefault"}
+    if not non_root:
+        return {"seccompProfile": seccomp}
+    user = {"runAsNonRoot": True, "runAsUser": NON_ROOT_ID, "runAsGroup": NON_ROOT_ID, "fsGroup": NON_ROOT_ID}
+    return {**user, "seccompProfile": seccomp}
+
+
+def container_security(*, non_root: bool) -> Mapping[str, Any]:
+    """The security context of a container."""
+    dropped = ["ALL"] if non_root else list(_NEVER_NEEDED)
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": dropped}}
+
+
+def home_variables(folder: str) -> Mapping[str, str]:
+    """Variables of a user whom the image's ``/etc/passwd`` does not know: where it may write, and what it is called.
+
+    Libraries ask for a home to keep caches in, and for a name to call files after; without a name they fail.
+    """
+    return {"HOME": folder, "LOGNAME": "trainer", "USER": "trainer"}

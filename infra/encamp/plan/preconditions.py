@@ -1,0 +1,214 @@
+"""What Google Cloud would refuse of a job's machines only when it makes them, refused before anything exists.
+
+Each precondition is one row of :data:`PRECONDITIONS`: its id, what it says, who says so, and the test. All are tested,
+and everything that is wrong is said at once. What the job file alone shows is among the rules of ``spec/rules``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.errors import PreconditionError, Problem
+from encamp.plan.names import longest_pod_name
+from encamp.plan.placing import offered
+from encamp.spec.data_files import data_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from encamp.plan.machines import Shape
+    from encamp.plan.model import NodePoolPlan
+    from encamp.plan.replicas import RoleRequest
+    from encamp.spec.environment import EnvironmentSpec
+
+_TOOLKIT = "GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf, preconditions"
+_COMPACT = "GKE's page of compact placement"
+_FLEX = "GKE's page of Dynamic Workload Scheduler"
+_TPU = "GKE's pages of TPU slices"
+_RANGES = "GKE's page of flexible pod ranges"
+_NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
+
+#: Kubernetes' longest label, and so the longest name of a pod of a job.
+LONGEST_LABEL = 63
+
+
+@dataclass(frozen=True)
+class PoolCase:
+    """A pool under examination, and where in the job file its machine is asked for."""
+
+    pool: NodePoolPlan
+    shape: Shape
+    where: str
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All pools of a job, and where they are to be.
+
+    Attributes:
+        name: the job's short name.
+        requests: its roles.
+        zone: the zone that the job asks for by name.
+    """
+
+    name: str
+    environment: EnvironmentSpec
+    pools: Sequence[PoolCase]
+    requests: Sequence[RoleRequest]
+    zone: str | None = None
+
+
+#: Where, what is wrong, what to try.
+Finding = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """One rule of Google Cloud's or of Kubernetes' that a job file alone does not show."""
+
+    id: str
+    sentence: str
+    source: str
+    test: Callable[[Situation], Iterator[Finding]]
+
+
+def check(situation: Situation) -> None:
+    """Test every precondition.
+
+    Raises:
+        PreconditionError: everything that would be refused.
+    """
+    problems = [
+        Problem(where, None, rule.id, message, hint)
+        for rule in PRECONDITIONS
+        for where, message, hint in dict.fromkeys(rule.test(situation))
+    ]
+    if problems:
+        raise PreconditionError(problems)
+
+
+def _region(situation: Situation) -> Iterator[Finding]:
+    region = situation.environment.region
+    for case in situation.pools:
+        zones = offered(case.shape)
+        if zones is None or situation.environment.stands_in or any(zone.startswith(f"{region}-") for zone in zones):
+            continue
+        regions = ", ".join(sorted({zone.rpartition("-")[0] for zone in zones}))
+        yield case.where, f"{region} has no {_what(case)}", f"regions that have it: {regions}"
+
+
+def _zone(situation: Situation) -> Iterator[Finding]:
+    zone, region = situation.zone, situation.environment.region
+    if zone is None or not zone.startswith(f"{region}-"):
+        return
+    for case in situation.pools:
+        here = [each for each in offered(case.shape) or () if each.startswith(f"{region}-")]
+        if here and zone not in here:
+            yield "encamp.zone", f"{zone} has no {_what(case)}", f"zones of {region} that have it: {', '.join(here)}"
+
+
+def _one_zone(situation: Situation) -> Iterator[Finding]:
+    for case in situation.pools:
+        pool = case.pool
+        need = "COMPACT placement" if pool.compact else "a reservation" if pool.reservation is not None else None
+        if need is None or pool.zone is not None:
+            continue
+        among = f": one of {', '.join(pool.zones)}" if pool.zones else f", such as {situation.environment.region}-b"
+        yield (
+            "encamp.zone",
+            f"is missing: {need} is in one zone, and {_what(case)} may be in several",
+            f"name it{among}",
+        )
+
+
+def _compact_machine(situation: Situation) -> Iterator[Finding]:
+    families = data_file("placement")["compact"]["families"]
+    for case in situation.pools:
+        if case.pool.compact and case.pool.machine_type.partition("-")[0] not in families:
+            message = f"{case.pool.machine_type} cannot be placed COMPACT"
+            yield case.where, message, f"machines of {', '.join(families)} can; or leave placement out"
+
+
+def _compact_nodes(situation: Situation) -> Iterator[Finding]:
+    most = data_file("placement")["compact"]["mostNodes"]
+    for case in situation.pools:
+        if case.pool.compact and case.pool.max_nodes > most:
+            message = f"{case.pool.max_nodes} machines are more than the {most} of one COMPACT placement"
+            yield case.where, message, "ask for fewer replicas, or leave placement out"
+
+
+def _compact_flex(situation: Situation) -> Iterator[Finding]:
+    able = data_file("placement")["compact"]["flexStart"]
+    for case in situation.pools:
+        family = case.pool.machine_type.rpartition("-")[0]
+        if case.pool.compact and case.pool.waits_for_room and family not in able:
+            message = f"FLEX_START gives no {case.pool.machine_type} in COMPACT placement"
+            yield "encamp.placement", message, f"leave it out, or take machines of {', '.join(able)}"
+
+
+def _flex_tpu(situation: Situation) -> Iterator[Finding]:
+    never = data_file("placement")["noFlexStart"]["tpus"]
+    for case in situation.pools:
+        if case.pool.waits_for_room and case.shape.tpu_version in never:
+            message = f"{case.pool.provisioning} gives no TPU {case.shape.tpu_version}"
+            yield "encamp.provisioning", message, "use ON_DEMAND, SPOT or RESERVATION, or a TPU v5e, v5p or v6e"
+
+
+def _slice_size(situation: Situation) -> Iterator[Finding]:
+    for case in situation.pools:
+        hosts = case.pool.tpu_hosts or 1
+        if case.pool.multi_host and case.pool.max_nodes != hosts:
+            message = (
+                f"{case.pool.max_nodes} machines are no slice {case.pool.tpu_topology}: it has {hosts}, all or none"
+            )
+            yield case.where, message, f"ask for {hosts} replicas of this machine in all"
+
+
+def _pod_addresses(situation: Situation) -> Iterator[Finding]:
+    environment = situation.environment
+    room = ipaddress.IPv4Network(environment.pods_cidr).num_addresses
+    # A node's range has twice as many addresses as pods, so that an address rests before it is used again.
+    taken = sum(case.pool.max_nodes * 2 * case.pool.max_pods_per_node for case in situation.pools)
+    if taken > room:
+        nodes = sum(case.pool.max_nodes for case in situation.pools)
+        message = f"{nodes} machines take {taken} addresses of pods; podsCidr {environment.pods_cidr} has {room}"
+        yield "trainingInput", message, "ask for fewer replicas, or for a wider podsCidr of the environment"
+
+
+def _node_addresses(situation: Situation) -> Iterator[Finding]:
+    environment = situation.environment
+    # The first two and the last two addresses of a subnetwork are Google's.
+    room = ipaddress.IPv4Network(environment.subnetwork_cidr).num_addresses - 4
+    nodes = sum(case.pool.max_nodes for case in situation.pools)
+    if nodes > room:
+        message = f"{nodes} machines are more than subnetworkCidr {environment.subnetwork_cidr} has addresses: {room}"
+        yield "trainingInput", message, "ask for fewer replicas, or for a wider subnetworkCidr of the environment"
+
+
+def _names(situation: Situation) -> Iterator[Finding]:
+    for request in situation.requests:
+        name = longest_pod_name(situation.name, request.role, request.count)
+        if len(name) > LONGEST_LABEL:
+            message = f"a replica would be called {name}, {len(name)} characters; Kubernetes takes {LONGEST_LABEL}"
+            yield "jobId", message, "choose a shorter job id"
+
+
+def _what(case: PoolCase) -> str:
+    return f"TPU {case.shape.tpu_version}" if case.shape.tpu_version is not None else case.pool.machine_type
+
+
+PRECONDITIONS: tuple[Precondition, ...] = (
+    Precondition("G01", "The region has the TPU or the GPU machine.", "regions.json; each entry's source", _region),
+    Precondition("G02", "encamp.zone has the TPU or the GPU machine.", "regions.json; each entry's source", _zone),
+    Precondition("G03", "COMPACT placement and reservations are in exactly one zone.", _TOOLKIT, _one_zone),
+    Precondition("G04", "The machine can be placed COMPACT.", _COMPACT, _compact_machine),
+    Precondition("G05", "At most 1500 machines are placed COMPACT together.", _COMPACT, _compact_nodes),
+    Precondition("G06", "FLEX_START places a3-ultragpu and a4 machines COMPACT only.", _TOOLKIT, _compact_flex),
+    Precondition("G07", "FLEX_START and QUEUED give no TPU v3 and v4.", _FLEX, _flex_tpu),
+    Precondition("G08", "A pool of a slice of several hosts has all of them, and no more.", _TPU, _slice_size),
+    Precondition("G09", "The environment has addresses for the pods of every machine.", _RANGES, _pod_addresses),
+    Precondition("G10", "The environment has an address for every machine.", _RANGES, _node_addresses),
+    Precondition("G11", "The name of every replica has at most 63 characters.", _NAMES, _names),
+)
