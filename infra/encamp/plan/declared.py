@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from encamp.plan.job_queue import asks_for_machines
 from encamp.plan.manifest_views import config_map_name, request_name
-from encamp.plan.queues import asks_for_machines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

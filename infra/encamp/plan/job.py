@@ -22,6 +22,7 @@ from encamp.plan.containers import (
 from encamp.plan.cost import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.identity import identity
 from encamp.plan.images import python_warning
+from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.lasting import lasting
 from encamp.plan.limits import limits, node_run_duration_seconds
 from encamp.plan.model import (
@@ -35,7 +36,6 @@ from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pools import node_pools
 from encamp.plan.pod_security import is_non_root
-from encamp.plan.queues import check_quotas, flavored, job_queue
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 

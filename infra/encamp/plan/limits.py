@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from encamp.plan.model import LimitsPlan
 
 if TYPE_CHECKING:
-    from encamp.plan.queues import JobQueuePlan
+    from encamp.plan.job_queue import JobQueuePlan
     from encamp.spec.training import Scheduling
 
 #: Default of scheduling.maxRunningTime: 7 days.

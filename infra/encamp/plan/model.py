@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from encamp.plan.mounts import MountPlan
     from encamp.plan.queues import QueuesPlan
     from encamp.spec.environment.model import Adoptable
+    from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.monitoring import MonitoringPlan
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
-    from encamp.plan.queues import JobQueuePlan
 
 _WIDTH = 100
 
