@@ -65,6 +65,8 @@ def _environment(config: pulumi.Config) -> None:
         source=f"stack {pulumi.get_stack()}, encamp:environment",
     )
     plan = plan_environment(spec)
+    for warning in plan.warnings:
+        pulumi.log.warn(warning)
     for name, value in Environment(plan.name, plan).outputs.items():
         pulumi.export(name, value)
 

@@ -1,4 +1,4 @@
-"""The environment's regional GKE cluster. It comes without nodes: every job brings pools of its own."""
+"""The environment's regional GKE cluster. Jobs bring pools of their own; one small pool runs what runs always."""
 
 from __future__ import annotations
 
@@ -8,15 +8,26 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
-from encamp.components.network import PODS_RANGE, SERVICES_RANGE
+from encamp.plan.adoption import cluster_problems
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.components.network import Network
+    from encamp.plan.environment_model import GkePlan
     from encamp.plan.model import EnvironmentPlan
+
+_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
 
 class Cluster(pulumi.ComponentResource):
-    """A regional Standard cluster with Workload Identity, private nodes and GCS FUSE.
+    """A regional Standard cluster with Workload Identity, private nodes, Dataplane V2 and GCS FUSE.
+
+    One that is adopted is read and looked at; what jobs cannot do without is refused before anything else is made.
+
+    Args:
+        network: None where the cluster is adopted.
+        after: what must stand before: rights of its nodes and of its key.
 
     Attributes:
         cluster: the GKE cluster, its default pool removed.
@@ -25,34 +36,213 @@ class Cluster(pulumi.ComponentResource):
     """
 
     def __init__(
-        self, name: str, plan: EnvironmentPlan, network: Network, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        plan: EnvironmentPlan,
+        network: Network | None,
+        *,
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:Cluster", name, {}, opts)
-        self.cluster = gcp.container.Cluster(
-            name,
-            name=plan.cluster,
-            location=plan.region,
-            node_locations=list(plan.zones),
-            network=network.network.id,
-            subnetwork=network.subnetwork.id,
-            networking_mode="VPC_NATIVE",
-            ip_allocation_policy={
-                "cluster_secondary_range_name": PODS_RANGE,
-                "services_secondary_range_name": SERVICES_RANGE,
-            },
-            # GKE makes no cluster without a first pool; it is removed as soon as the cluster stands.
-            initial_node_count=1,
-            remove_default_node_pool=True,
-            private_cluster_config={"enable_private_nodes": True},
-            workload_identity_config={"workload_pool": f"{plan.project}.svc.id.goog"},
-            release_channel={"channel": "REGULAR"},
-            addons_config={"gcs_fuse_csi_driver_config": {"enabled": True}},
-            cost_management_config={"enabled": True},
-            resource_labels=dict(plan.labels),
-            deletion_protection=False,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        self._plan = plan
+        self.cluster = self._adopted(name) if network is None else self._made(name, network, after)
+        if plan.gke.system_pool is not None:
+            self._system_pool()
         self.kubeconfig: pulumi.Output[str] = pulumi.Output.all(
             self.cluster.endpoint, self.cluster.master_auth.cluster_ca_certificate
         ).apply(lambda given: gke_kubeconfig(plan.cluster, given[0], given[1]))
         self.register_outputs({})
+
+    def _adopted(self, name: str) -> gcp.container.Cluster:
+        plan = self._plan
+        cluster = gcp.container.Cluster.get(name, plan.gke.full_name, opts=pulumi.ResourceOptions(parent=self))
+
+        def look(found: dict[str, object]) -> None:
+            problems = cluster_problems(found, plan)
+            if problems:
+                raise pulumi.RunError(f"cluster {plan.cluster} cannot be adopted: {'; '.join(problems)}")
+
+        pulumi.Output.all(
+            workload_identity=cluster.workload_identity_config.workload_pool,
+            ranges=cluster.ip_allocation_policy.cluster_secondary_range_name,
+            gcs_fuse=cluster.addons_config.gcs_fuse_csi_driver_config,
+            autopilot=cluster.enable_autopilot,
+        ).apply(look)
+        return cluster
+
+    def _made(self, name: str, network: Network, after: Sequence[pulumi.Resource]) -> gcp.container.Cluster:
+        plan, gke = self._plan, self._plan.gke
+        groups = plan.access.security_group if plan.access is not None else None
+        return gcp.container.Cluster(
+            name,
+            name=plan.cluster,
+            location=plan.region,
+            node_locations=list(plan.zones),
+            network=network.network,
+            subnetwork=network.subnetwork,
+            networking_mode="VPC_NATIVE",
+            ip_allocation_policy={
+                "cluster_secondary_range_name": plan.vpc.pods_range,
+                "services_secondary_range_name": plan.vpc.services_range,
+            },
+            # Network policies between the replicas of jobs are enforced by it.
+            datapath_provider="ADVANCED_DATAPATH",
+            # GKE makes no cluster without a first pool; it is removed as soon as the cluster stands.
+            initial_node_count=1,
+            remove_default_node_pool=True,
+            node_config=_first_pool(plan),
+            private_cluster_config=_endpoint(gke),
+            master_authorized_networks_config=_authorized(gke),
+            workload_identity_config={"workload_pool": gke.workload_pool},
+            enable_shielded_nodes=True,
+            release_channel={"channel": gke.release_channel},
+            maintenance_policy=_maintenance(gke),
+            addons_config={
+                "gcs_fuse_csi_driver_config": {"enabled": True},
+                "gce_persistent_disk_csi_driver_config": {"enabled": True},
+            },
+            node_pool_defaults={
+                "node_config_defaults": {
+                    "gcfs_config": {"enabled": gke.image_streaming},
+                    "insecure_kubelet_readonly_port_enabled": "FALSE",
+                }
+            },
+            logging_config={"enable_components": list(gke.logs)},
+            monitoring_config={
+                "enable_components": list(gke.metrics),
+                "managed_prometheus": {"enabled": True},
+            },
+            security_posture_config={"mode": "BASIC", "vulnerability_mode": "VULNERABILITY_DISABLED"},
+            cost_management_config={"enabled": True},
+            authenticator_groups_config={"security_group": groups} if groups is not None else None,
+            cluster_autoscaling=_auto_provisioning(plan),
+            database_encryption=_secrets(plan),
+            resource_labels=dict(plan.labels),
+            deletion_protection=plan.protect,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(after),
+                protect=plan.protect,
+                # The first pool is gone, and with it what its nodes were like.
+                ignore_changes=["nodeConfig"],
+            ),
+        )
+
+    def _system_pool(self) -> None:
+        plan, pool = self._plan, self._plan.gke.system_pool
+        if pool is None:
+            return
+        config: gcp.container.NodePoolNodeConfigArgsDict = {
+            "machine_type": pool.machine_type,
+            "oauth_scopes": _SCOPES,
+            "workload_metadata_config": {"mode": "GKE_METADATA"},
+            "shielded_instance_config": {"enable_integrity_monitoring": True, "enable_secure_boot": True},
+            "gcfs_config": {"enabled": plan.gke.image_streaming},
+            "resource_labels": dict(plan.labels),
+        }
+        if plan.gke.nodes is not None:
+            config["service_account"] = plan.gke.nodes.email
+        if plan.key is not None:
+            config["boot_disk_kms_key"] = plan.key.full_name
+        gcp.container.NodePool(
+            "system",
+            name=pool.name,
+            cluster=self.cluster.name,
+            location=plan.region,
+            project=plan.project,
+            autoscaling={
+                "total_min_node_count": pool.min_nodes,
+                "total_max_node_count": pool.max_nodes,
+                "location_policy": "BALANCED",
+            },
+            ignore_node_count_changes=True,
+            management={"auto_repair": True, "auto_upgrade": True},
+            node_config=config,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def _first_pool(plan: EnvironmentPlan) -> gcp.container.ClusterNodeConfigArgsDict | None:
+    """Nodes of the first pool live for minutes, and still need an account that may be one, and the key."""
+    config: gcp.container.ClusterNodeConfigArgsDict = {}
+    if plan.gke.nodes is not None:
+        config["service_account"] = plan.gke.nodes.email
+        config["oauth_scopes"] = _SCOPES
+    if plan.key is not None:
+        config["boot_disk_kms_key"] = plan.key.full_name
+    return config or None
+
+
+def _endpoint(gke: GkePlan) -> gcp.container.ClusterPrivateClusterConfigArgsDict:
+    config: gcp.container.ClusterPrivateClusterConfigArgsDict = {
+        "enable_private_nodes": True,
+        "enable_private_endpoint": gke.private_endpoint,
+    }
+    if gke.control_plane_cidr is not None:
+        config["master_ipv4_cidr_block"] = gke.control_plane_cidr
+    return config
+
+
+def _authorized(gke: GkePlan) -> gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
+    """Google takes a cluster without a public endpoint only with a list of who may reach it, if an empty one."""
+    if gke.authorized_networks is None and not gke.private_endpoint:
+        return None
+    listed = gke.authorized_networks or ()
+    return {
+        "cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in listed],
+        # Addresses of other customers' machines on Google Cloud.
+        "gcp_public_cidrs_access_enabled": False,
+    }
+
+
+def _secrets(plan: EnvironmentPlan) -> gcp.container.ClusterDatabaseEncryptionArgsDict | None:
+    """Secrets of the cluster under the environment's key; GKE's own, when there is none."""
+    return None if plan.key is None else {"state": "ENCRYPTED", "key_name": plan.key.full_name}
+
+
+def _maintenance(gke: GkePlan) -> gcp.container.ClusterMaintenancePolicyArgsDict:
+    window = gke.maintenance
+    policy: gcp.container.ClusterMaintenancePolicyArgsDict = {
+        "recurring_window": {
+            "start_time": window.start,
+            "end_time": window.end,
+            "recurrence": window.recurrence,
+        }
+    }
+    if window.exclusions:
+        policy["maintenance_exclusions"] = [
+            {
+                "exclusion_name": one.name,
+                "start_time": one.start,
+                "end_time": one.end,
+                "exclusion_options": {"scope": one.scope},
+            }
+            for one in window.exclusions
+        ]
+    return policy
+
+
+def _auto_provisioning(plan: EnvironmentPlan) -> gcp.container.ClusterClusterAutoscalingArgsDict:
+    """Pools that nobody asked for are off unless somebody asked for them; idle nodes go soon either way."""
+    limits = plan.gke.auto_provisioning
+    if limits is None:
+        return {"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"}
+    defaults: gcp.container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict = {
+        "oauth_scopes": _SCOPES,
+        "management": {"auto_repair": True, "auto_upgrade": True},
+        "shielded_instance_config": {"enable_integrity_monitoring": True, "enable_secure_boot": True},
+    }
+    if plan.gke.nodes is not None:
+        defaults["service_account"] = plan.gke.nodes.email
+    if plan.key is not None:
+        defaults["boot_disk_kms_key"] = plan.key.full_name
+    return {
+        "enabled": True,
+        "autoscaling_profile": "OPTIMIZE_UTILIZATION",
+        "resource_limits": [
+            {"resource_type": "cpu", "minimum": 0, "maximum": limits.cpu},
+            {"resource_type": "memory", "minimum": 0, "maximum": limits.memory_gib},
+        ],
+        "auto_provisioning_defaults": defaults,
+    }

@@ -8,24 +8,17 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.budget import Budget
 from encamp.components.cluster import Cluster
+from encamp.components.environment_key import EnvironmentKey
+from encamp.components.environment_storage import EnvironmentStorage
 from encamp.components.monitoring import Monitoring
 from encamp.components.network import Network
+from encamp.components.node_account import NodeAccount
 from encamp.components.reaper import Reaper
 
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
-
-#: The services that an environment and its jobs ask; enabling an enabled one changes nothing.
-SERVICES = (
-    "artifactregistry.googleapis.com",
-    "compute.googleapis.com",
-    "container.googleapis.com",
-    "iam.googleapis.com",
-    "logging.googleapis.com",
-    "monitoring.googleapis.com",
-    "storage.googleapis.com",
-)
 
 
 class Environment(pulumi.ComponentResource):
@@ -46,21 +39,20 @@ class Environment(pulumi.ComponentResource):
                 disable_on_destroy=False,
                 opts=pulumi.ResourceOptions(parent=self),
             )
-            for service in SERVICES
+            for service in plan.services
         ]
         child = pulumi.ResourceOptions(parent=self, depends_on=services)
-        network = Network(name, plan, opts=child)
-        cluster = Cluster(name, plan, network, opts=child)
-        registry = gcp.artifactregistry.Repository(
-            name,
-            repository_id=plan.registry,
-            location=plan.region,
-            format="DOCKER",
-            description="Images of training jobs",
-            labels=dict(plan.labels),
-            opts=child,
-        )
-        artifacts = _artifacts(name, plan, child)
+        key = EnvironmentKey(name, plan, plan.key, opts=child) if plan.key is not None else None
+        encrypted = key.grants if key is not None else []
+        network = Network(name, plan, opts=child) if "cluster" not in plan.adopted else None
+        registry = _registry(name, plan, pulumi.ResourceOptions(parent=self, depends_on=[*services, *encrypted]))
+        ready: list[pulumi.Resource] = []
+        if plan.gke.nodes is not None and plan.gke.nodes.account_id is not None:
+            ready = NodeAccount("nodes", plan, plan.gke.nodes, registry=registry, opts=child).ready
+        cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=child)
+        storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=child)
+        if plan.budget is not None:
+            Budget(name, plan, plan.budget, opts=child)
         provider = k8s.Provider(name, kubeconfig=cluster.kubeconfig, opts=pulumi.ResourceOptions(parent=self))
         namespace = k8s.core.v1.Namespace(
             name,
@@ -77,29 +69,28 @@ class Environment(pulumi.ComponentResource):
             "location": plan.region,
             "region": plan.region,
             "project": plan.project,
-            "artifactsBucket": artifacts.name,
+            "artifactsBucket": storage.artifacts,
             "namespace": namespace.metadata.name,
             "registry": pulumi.Output.concat(
                 plan.region, "-docker.pkg.dev/", plan.project, "/", registry.repository_id
             ),
         }
+        if storage.logs is not None:
+            self.outputs["logsBucket"] = storage.logs
         self.register_outputs({})
 
 
-def _artifacts(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.storage.Bucket:
-    """The bucket where results, sealed logs and receipts outlive their jobs."""
-    expiry: list[gcp.storage.BucketLifecycleRuleArgsDict] = []
-    if plan.artifacts_retention_days is not None:
-        expiry.append({"action": {"type": "Delete"}, "condition": {"age": plan.artifacts_retention_days}})
-    return gcp.storage.Bucket(
-        f"{name}-artifacts",
-        name=plan.artifacts_bucket,
-        location=plan.region.upper(),
-        uniform_bucket_level_access=True,
-        public_access_prevention="enforced",
-        lifecycle_rules=expiry,
-        # People's results: a destroy of the environment must fail rather than lose them.
-        force_destroy=False,
+def _registry(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.artifactregistry.Repository:
+    if "registry" in plan.adopted:
+        full_name = f"projects/{plan.project}/locations/{plan.region}/repositories/{plan.registry}"
+        return gcp.artifactregistry.Repository.get(name, full_name, opts=opts)
+    return gcp.artifactregistry.Repository(
+        name,
+        repository_id=plan.registry,
+        location=plan.region,
+        format="DOCKER",
+        description="Images of training jobs",
+        kms_key_name=plan.key.full_name if plan.key is not None else None,
         labels=dict(plan.labels),
-        opts=opts,
+        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=plan.protect)),
     )

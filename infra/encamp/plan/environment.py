@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.plan import environment_parts as parts
 from encamp.plan.access import plan_access
+from encamp.plan.gke import plan_gke
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
 from encamp.plan.monitoring import plan_monitoring
 from encamp.plan.names import short_name
 from encamp.plan.queues import plan_queues
+from encamp.spec.environment.gke import GkeSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from encamp.spec.environment import EnvironmentSpec
 
 
@@ -29,15 +34,35 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         services_cidr=spec.services_cidr,
         cluster=spec.cluster,
         artifacts_bucket=spec.artifacts_bucket,
-        artifacts_retention_days=spec.artifacts_retention_days,
         registry=spec.registry,
         namespace=spec.namespace,
         labels=environment_labels(spec),
+        services=parts.plan_services(spec),
+        vpc=parts.plan_vpc(spec),
+        gke=plan_gke(spec),
+        artifacts=parts.plan_artifacts(spec),
+        adopted=frozenset(spec.adopt),
+        protect=not spec.is_sandbox if spec.protect is None else spec.protect,
+        logs=parts.plan_logs(spec),
+        key=parts.plan_key(spec),
+        budget=parts.plan_budget(spec),
+        warnings=tuple(_warnings(spec)),
         reaper=_reaper(spec),
         queues=plan_queues(spec),
         access=plan_access(spec),
         monitoring=plan_monitoring(spec, environment_labels(spec)),
     )
+
+
+def _warnings(spec: EnvironmentSpec) -> Iterator[str]:
+    gke = spec.gke or GkeSpec()
+    if spec.is_sandbox or "cluster" in spec.adopt:
+        return
+    if gke.authorized_networks is None and not gke.private_endpoint:
+        yield (
+            "every address may reach the cluster's API server, and only Google's sign-in stands before it;"
+            " list who may in gke.authorizedNetworks"
+        )
 
 
 def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:

@@ -347,7 +347,14 @@ class ReaperPlan:
 
 @dataclass(frozen=True)
 class EnvironmentPlan:
-    """An environment, decided: what lives long around jobs."""
+    """An environment, decided: what lives long around jobs.
+
+    Attributes:
+        services: Google's APIs that it and its jobs ask.
+        adopted: what exists already; it is read and never changed.
+        protect: whether engine and GKE refuse to delete what must not be lost.
+        warnings: what somebody should know before it is made.
+    """
 
     name: str
     project: str
@@ -360,10 +367,19 @@ class EnvironmentPlan:
     services_cidr: str
     cluster: str
     artifacts_bucket: str
-    artifacts_retention_days: int | None
     registry: str
     namespace: str
     labels: Mapping[str, str]
+    services: tuple[str, ...]
+    vpc: VpcPlan
+    gke: GkePlan
+    artifacts: BucketPlan
+    adopted: frozenset[Adoptable] = frozenset()
+    protect: bool = False
+    logs: BucketPlan | None = None
+    key: KeyPlan | None = None
+    budget: BudgetPlan | None = None
+    warnings: tuple[str, ...] = ()
     reaper: ReaperPlan | None = None
     queues: QueuesPlan | None = None
     access: AccessPlan | None = None

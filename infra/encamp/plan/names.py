@@ -26,6 +26,10 @@ SCRATCH = "scratch"
 RESULTS = "results"
 #: Longest value of a label, and so of what is named in one.
 LONGEST_LABEL = 63
+#: The node pool of what an environment runs always.
+SYSTEM_POOL = "encamp-system"
+#: The key of what an environment stores, in a ring of its own.
+KEY = "encamp"
 #: Port of every replica's server.
 PORT = 2222
 

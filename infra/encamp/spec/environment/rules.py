@@ -21,7 +21,7 @@ from encamp.spec.environment.vpc import vpc_problems
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from encamp.spec.environment.model import EnvironmentSpec
+    from encamp.spec.environment.model import Adoptable, EnvironmentSpec
     from encamp.spec.environment.problems import Found
     from encamp.spec.loading import DataPath
 
@@ -96,11 +96,12 @@ def _adopted(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]
         yield ("adopt",), "names something twice", None
     if {"network", "cluster"} <= set(spec.adopt):
         yield ("adopt",), "an adopted cluster has its network already", "write adopt: [cluster]"
-    of = {
-        "network": ("subnetwork_cidr", "pods_cidr", "services_cidr"),
+    ranges = ("subnetwork_cidr", "pods_cidr", "services_cidr")
+    of: Mapping[Adoptable, tuple[str, ...]] = {
         "artifactsBucket": ("artifacts_retention_days",),
+        "cluster": ("network", "subnetwork", "zones", *ranges),
+        "network": ranges,
     }
-    of["cluster"] = ("network", "subnetwork", "zones", *of["network"])
     for what, names in of.items():
         if what in spec.adopt:
             for name in sorted(set(names) & spec.model_fields_set):

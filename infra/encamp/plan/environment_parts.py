@@ -1,0 +1,122 @@
+"""From what is written of network, buckets, key and budget to what is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from encamp.plan.environment_model import AgentPlan, BucketPlan, BudgetPlan, KeyPlan, LifecyclePlan, VpcPlan
+from encamp.plan.model import ENVIRONMENT_LABEL
+from encamp.plan.names import KEY
+from encamp.spec.environment.storage import StorageSpec
+from encamp.spec.environment.vpc import MOST_PORTS, VpcSpec
+
+if TYPE_CHECKING:
+    from encamp.spec.environment import EnvironmentSpec
+
+#: What every environment and its jobs ask. Image streaming asks Container File System, and grants ask Resource Manager.
+SERVICES = (
+    "artifactregistry.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "compute.googleapis.com",
+    "container.googleapis.com",
+    "containerfilesystem.googleapis.com",
+    "iam.googleapis.com",
+    "logging.googleapis.com",
+    "monitoring.googleapis.com",
+    "storage.googleapis.com",
+)
+#: Who encrypts and decrypts: buckets, disks of nodes, secrets of the cluster, images.
+#: Source: cloud.google.com/kms/docs/compatible-services, and there the page of each.
+AGENTS = (
+    AgentPlan("storage", "service-{number}@gs-project-accounts.iam.gserviceaccount.com"),
+    AgentPlan("compute", "service-{number}@compute-system.iam.gserviceaccount.com"),
+    AgentPlan("container", "service-{number}@container-engine-robot.iam.gserviceaccount.com"),
+    AgentPlan(
+        "artifactregistry",
+        "service-{number}@gcp-sa-artifactregistry.iam.gserviceaccount.com",
+        identity="artifactregistry.googleapis.com",
+    ),
+)
+#: Parts of an upload that nobody finished are deleted after so many days.
+UNFINISHED_DAYS = 7
+_SECONDS_A_DAY = 86400
+
+
+def plan_services(spec: EnvironmentSpec) -> tuple[str, ...]:
+    """The services that are enabled."""
+    more = {"cloudkms.googleapis.com": spec.encryption, "billingbudgets.googleapis.com": spec.budget}
+    return tuple(sorted({*SERVICES, *(service for service, block in more.items() if block is not None)}))
+
+
+def plan_vpc(spec: EnvironmentSpec) -> VpcPlan:
+    """Decide everything about the network."""
+    vpc = spec.vpc or VpcSpec()
+    host = vpc.host_project or spec.project
+    return VpcPlan(
+        network=f"projects/{host}/global/networks/{spec.network}",
+        subnetwork=f"projects/{host}/regions/{spec.region}/subnetworks/{spec.subnetwork}",
+        pods_range=vpc.pods_range,
+        services_range=vpc.services_range,
+        mtu=vpc.mtu,
+        router=f"{spec.network}-router",
+        nat=f"{spec.network}-nat",
+        nat_ports=(vpc.nat_ports_per_machine, MOST_PORTS),
+        flow_logs=vpc.flow_logs,
+    )
+
+
+def plan_artifacts(spec: EnvironmentSpec) -> BucketPlan:
+    """The bucket of results, sealed logs and receipts."""
+    storage = spec.storage or StorageSpec()
+    versioning = not spec.is_sandbox if storage.versioning is None else storage.versioning
+    rules = []
+    if spec.artifacts_retention_days is not None:
+        rules.append(LifecyclePlan("Delete", age_days=spec.artifacts_retention_days, live=versioning))
+    if storage.colder_after_days is not None:
+        rules.append(LifecyclePlan("SetStorageClass", age_days=storage.colder_after_days, storage_class="NEARLINE"))
+    if versioning:
+        rules.append(LifecyclePlan("Delete", old_days=storage.keep_old_versions_days))
+    rules.append(LifecyclePlan("AbortIncompleteMultipartUpload", age_days=UNFINISHED_DAYS))
+    return BucketPlan(spec.artifacts_bucket, versioning, tuple(rules))
+
+
+def plan_logs(spec: EnvironmentSpec) -> BucketPlan | None:
+    """The bucket of logs; None where none is asked for."""
+    storage = spec.storage
+    if storage is None or storage.logs_bucket is None:
+        return None
+    return BucketPlan(storage.logs_bucket, False, (LifecyclePlan("Delete", age_days=storage.logs_retention_days),))
+
+
+def plan_key(spec: EnvironmentSpec) -> KeyPlan | None:
+    """The key of what is stored; None for Google's own."""
+    encryption = spec.encryption
+    if encryption is None:
+        return None
+    ring = encryption.key_ring or spec.name
+    made = f"projects/{spec.project}/locations/{spec.region}/keyRings/{ring}/cryptoKeys/{KEY}"
+    return KeyPlan(
+        full_name=encryption.key or made,
+        ring=None if encryption.key else ring,
+        rotation=f"{encryption.rotation_days * _SECONDS_A_DAY}s",
+        agents=AGENTS if encryption.grant else (),
+    )
+
+
+def plan_budget(spec: EnvironmentSpec) -> BudgetPlan | None:
+    """The budget alert; None where none is asked for."""
+    budget = spec.budget
+    if budget is None:
+        return None
+    spent = tuple((share, "CURRENT_SPEND") for share in sorted(budget.at))
+    foreseen = tuple((share, "FORECASTED_SPEND") for share in sorted(budget.at_forecast))
+    return BudgetPlan(
+        display_name=f"encamp {spec.name}",
+        billing_account=budget.billing_account,
+        units=budget.amount,
+        currency=budget.currency,
+        labels={} if budget.whole_project else {ENVIRONMENT_LABEL: spec.name},
+        thresholds=(*spent, *foreseen),
+        channels=tuple(budget.channels),
+        topic=budget.topic,
+    )

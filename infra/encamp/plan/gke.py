@@ -1,0 +1,89 @@
+"""From what is written of a cluster to what GKE is asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from encamp.plan.environment_model import (
+    AutoProvisioningPlan,
+    ExclusionPlan,
+    GkePlan,
+    MaintenancePlan,
+    NodeAccountPlan,
+    SystemPoolPlan,
+)
+from encamp.plan.names import SYSTEM_POOL, service_account_email, short_name
+from encamp.spec.environment.gke import GkeSpec, SystemPoolSpec
+
+if TYPE_CHECKING:
+    from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.environment.gke import MaintenanceSpec
+
+#: What a node has to do on the project: cloud.google.com/kubernetes-engine/docs/how-to/service-accounts.
+NODE_ROLES = ("roles/container.defaultNodeServiceAccount",)
+LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
+CONTROL_PLANE = ("APISERVER", "CONTROLLER_MANAGER", "SCHEDULER")
+#: JobSets, GPUs and the pods of jobs, beside what GKE itself is made of.
+METRICS = ("SYSTEM_COMPONENTS", "DCGM", "JOBSET", "POD")
+#: Any day before the first cluster: only the time of the day and the length of the window count.
+_FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def plan_gke(spec: EnvironmentSpec) -> GkePlan:
+    """Decide everything about the cluster."""
+    gke = spec.gke or GkeSpec()
+    networks = gke.authorized_networks
+    limits = gke.node_auto_provisioning
+    return GkePlan(
+        full_name=f"projects/{spec.project}/locations/{spec.region}/clusters/{spec.cluster}",
+        workload_pool=f"{spec.project}.svc.id.goog",
+        release_channel=gke.release_channel,
+        authorized_networks=None if networks is None else tuple((one.name or one.cidr, one.cidr) for one in networks),
+        private_endpoint=gke.private_endpoint,
+        control_plane_cidr=gke.control_plane_cidr,
+        maintenance=_maintenance(gke.maintenance),
+        image_streaming=gke.image_streaming,
+        logs=(*LOGS, *(CONTROL_PLANE if gke.control_plane_logs else ())),
+        metrics=METRICS,
+        nodes=node_account(spec),
+        system_pool=_system_pool(spec, gke),
+        auto_provisioning=AutoProvisioningPlan(limits.cpu, limits.memory_gib) if limits else None,
+    )
+
+
+def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:
+    """The account of every node that encamp brings; None in the sandbox, whose nodes need none."""
+    gke = spec.gke or GkeSpec()
+    if gke.node_service_account is not None:
+        return NodeAccountPlan(gke.node_service_account, None)
+    if spec.is_sandbox:
+        return None
+    account_id = short_name(spec.project, spec.name, "encamp-nodes")
+    email = service_account_email(account_id, spec.project)
+    return NodeAccountPlan(email, account_id, NODE_ROLES, tuple(gke.image_repositories))
+
+
+def _system_pool(spec: EnvironmentSpec, gke: GkeSpec) -> SystemPoolPlan | None:
+    """An adopted cluster has machines of its own, and the sandbox runs what runs always beside its nodes."""
+    written = gke.system_pool
+    if "cluster" in spec.adopt or (spec.is_sandbox and written is None):
+        return None
+    pool = written or SystemPoolSpec()
+    return SystemPoolPlan(SYSTEM_POOL, pool.machine_type, pool.min_nodes, pool.max_nodes)
+
+
+def _maintenance(maintenance: MaintenanceSpec) -> MaintenancePlan:
+    hour, minute = maintenance.start.split(":")
+    start = _FIRST_DAY.replace(hour=int(hour), minute=int(minute))
+    end = start + timedelta(hours=maintenance.hours)
+    return MaintenancePlan(
+        start=_written(start),
+        end=_written(end),
+        recurrence=f"FREQ=WEEKLY;BYDAY={','.join(maintenance.days)}",
+        exclusions=tuple(ExclusionPlan(one.name, one.start, one.end, one.scope) for one in maintenance.freezes),
+    )
+
+
+def _written(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
