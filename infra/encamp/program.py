@@ -57,7 +57,7 @@ def _declare(config: pulumi.Config) -> None:
 def _environment(config: pulumi.Config) -> None:
     from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
     from encamp.plan.environment import plan_environment  # noqa: PLC0415
-    from encamp.spec.environment import parse_environment  # noqa: PLC0415
+    from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
     spec = parse_environment(
         config.require_object("environment"),
@@ -66,6 +66,8 @@ def _environment(config: pulumi.Config) -> None:
     )
     plan = plan_environment(spec)
     for warning in plan.warnings:
+    if (checkout := repository()) is not None:
+        spec = with_files(spec, checkout)
         pulumi.log.warn(warning)
     for name, value in Environment(plan.name, plan).outputs.items():
         pulumi.export(name, value)

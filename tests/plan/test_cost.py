@@ -13,6 +13,7 @@ from encamp.plan.lasting import Lasting
 from encamp.plan.limits import limits
 from encamp.plan.model import Accelerator, NodePoolPlan
 from encamp.plan.prices import disk_price, machine_price
+from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.job_file import parse_job
 from encamp.spec.prices import HourPriceSpec, PriceTableSpec, built_in_prices
 
@@ -45,7 +46,8 @@ def plan(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
         data: dict[str, Any] = {"jobId": "j", "trainingInput": given | fields}
         if budget is not None:
             data["encamp"] = {"budget": {"usd": budget}}
-        return plan_job(parse_job(data, source="test").job, environment, prices=table)
+        priced = environment.model_copy(update={"prices": PricesSpec(**dict(table)) if table else None})
+        return plan_job(parse_job(data, source="test").job, priced)
 
     return build
 
@@ -168,7 +170,7 @@ def test_restarts_of_the_whole_job_count_until_the_last_kill_switch(
 
 
 def test_what_nothing_in_the_cluster_ends_is_said(plan: Callable[..., JobPlan]) -> None:
-    endless = {"packageUris": None, "pythonModule": None, "runtimeVersion": None, "pythonVersion": None}
+    endless: dict[str, Any] = {"packageUris": None, "pythonModule": None, "runtimeVersion": None, "pythonVersion": None}
     resilient = {"scheduling": {"resilientToWorkerRestart": True}, "masterConfig": {"imageUri": "gcr.io/p/i"}}
     found = plan(**endless, **resilient)
     assert found.cost is not None

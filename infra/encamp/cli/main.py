@@ -17,6 +17,7 @@ VERBS = {
     "new": "Write a commented job file.",
     "schema": "Print the JSON Schema of job files, for editors.",
     "plan": "Show what a job file becomes, without touching any cloud.",
+    "prices": "Print the prices that costs are counted by.",
     "manifests": "Print the Kubernetes manifests of a job file.",
     "containerfile": "Print how to build the image of a runtime version.",
     "local": "Train on this machine, before paying for anything.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cluster import cluster_spec, replicas
@@ -72,6 +73,8 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
         document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class}
     if plan.cost is not None:
         document["cost"] = cost_document(plan.cost)
+    if plan.findings:
+        document["policy"] = [asdict(finding) for finding in plan.findings]
     if not written_out:
         document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
     return document

@@ -35,11 +35,13 @@ from encamp.plan.model import (
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pools import node_pools
+from encamp.plan.policy import kept
+from encamp.plan.pools import node_pools
+from encamp.plan.prices import price_table
 from encamp.plan.pod_security import is_non_root
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 
-from encamp.spec.prices import built_in_prices
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -53,13 +55,7 @@ if TYPE_CHECKING:
     from encamp.spec.prices import PriceTableSpec
 
 
-def plan_job(
-    job: TrainingJobSpec,
-    environment: EnvironmentSpec,
-    *,
-    packages: Sequence[LocalPackage] = (),
-    prices: PriceTableSpec | None = None,
-) -> JobPlan:
+def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
     """Decide everything about a job.
 
     Args:
@@ -67,8 +63,8 @@ def plan_job(
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
 
-        prices: what its cost is counted by; the catalog's list prices when absent.
     Raises:
+        PolicyError: it breaks rules of the environment.
         PlanError: the job is valid, but cannot run here.
     """
     job_id = _check(job, environment, packages)
@@ -82,7 +78,7 @@ def plan_job(
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
-    table = prices or built_in_prices()
+    table = price_table(environment)
     pools, bounds, costs, cut = _paid(
         job, pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
     )
@@ -94,7 +90,7 @@ def plan_job(
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
     groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
     check_quotas(queue, groups, pools, environment)
-    return JobPlan(
+    plan = JobPlan(
         job_id=job_id,
         name=name,
         region=training_input.region or environment.region,
@@ -123,6 +119,7 @@ def plan_job(
             *cut,
         ),
             *cost_warnings(costs, environment.region),
+    return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})
     )
 
 

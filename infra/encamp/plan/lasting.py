@@ -42,10 +42,11 @@ class Lasting:
         """From the first machine to the last one's end; where nothing bounds the attempts, as many as are counted."""
         attempt = limits.active_deadline_seconds
         last_start = limits.max_restarts * attempt
-        if self.keeps_deadline:
-            last_start = (
-                limits.deadline_seconds if self.restarts_for_machines else min(last_start, limits.deadline_seconds)
-            )
+        if self.keeps_deadline and self.restarts_for_machines:
+            last_start = limits.expiry_seconds
+        elif self.keeps_deadline:
+            # A job that waits for nothing in its queue has this time left for restarts.
+            last_start = min(last_start, limits.expiry_seconds)
         return last_start + attempt + TEARDOWN_ALLOWANCE_SECONDS
 
 

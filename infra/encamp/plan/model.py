@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.access_model import AccessPlan
     from encamp.plan.mounts import MountPlan
+    from encamp.plan.policy import PolicyFinding
     from encamp.plan.queues import QueuesPlan
     from encamp.spec.environment.model import Adoptable
     from encamp.plan.job_queue import JobQueuePlan
@@ -295,7 +296,8 @@ class JobPlan:
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
         requirements: what pip installs before the trainer where the image lacks it.
-        cost: what it costs at most.
+        cost: what it costs.
+        findings: rules of the environment that it breaks and may break; they are among the warnings too.
         queue: where it waits for its machines, None where it does not.
     """
 
@@ -317,6 +319,7 @@ class JobPlan:
     python_version: str | None = None
     stand_in_region: str | None = None
     warnings: tuple[str, ...] = ()
+    findings: tuple[PolicyFinding, ...] = ()
     requirements: tuple[str, ...] = ()
     cost: CostPlan | None = None
     queue: JobQueuePlan | None = None

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.errors import PlanError
 from encamp.spec.data_files import data_file
+from encamp.spec.prices import built_in_prices
 
 if TYPE_CHECKING:
     from encamp.plan.model import Accelerator, NodePoolPlan
+    from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.prices import HourPriceSpec, PriceTableSpec
 
 #: Google bills disks by the month, and counts it as so many hours.
 HOURS_OF_MONTH = 730.0
 _WHEN_THERE_IS_ROOM = frozenset({"FLEX_START", "QUEUED"})
+
+
+def price_table(environment: EnvironmentSpec) -> PriceTableSpec:
+    """The prices that the jobs of an environment are counted by: its own, else the catalog's list prices.
+
+    Raises:
+        PlanError: its own lie in a file that was not read.
+    """
+    own = environment.prices
+    if own is not None and own.file:
+        raise PlanError("its prices were not read", where="encamp:environment.prices.file", hint="load the environment")
+    return own or built_in_prices()
 
 
 def machine_price(

@@ -84,7 +84,7 @@ def read_prices(document: Document) -> PriceTableSpec:
     """A table of prices that is a document by itself; see :func:`load_prices`."""
     reading = Reading(document)
     table = read_model(PriceTableSpec, document.data, reading)
-    for path, message, hint in _problems(table):
+    for path, message, hint in price_problems(table):
         if not reading.is_broken(path):
             reading.report(reading.spelled(path, PriceTableSpec), message, hint=hint)
     if reading.problems:
@@ -92,7 +92,8 @@ def read_prices(document: Document) -> PriceTableSpec:
     return table
 
 
-def _problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+def price_problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str | None]]:
+    """Everything that is wrong with a table: the path in field names, what is wrong, and what to try."""
     try:
         date.fromisoformat(table.date)
     except ValueError:

@@ -295,12 +295,17 @@ def _aliases(root: type[BaseModel], path: DataPath, start: int) -> DataPath:
     """The part of a path from ``start`` on in camelCase."""
     spelled: list[str | int] = []
     model: Any = root
+    is_key = False
     for position, part in enumerate(path):
         name: str | int = part
-        if isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
+        if is_key:
+            # A key of a mapping of models is spelled as it is.
+            is_key = False
+        elif isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
             info = model.model_fields.get(part)
             name = (info.alias if info else None) or part
             model = _inner(info.annotation) if info else None
+            is_key = info is not None and any(get_origin(choice) is dict for choice in _choices(info.annotation))
         if position >= start:
             spelled.append(name)
     return tuple(spelled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import Problem, SpecError, UsageError
+from encamp.spec.environment.files import with_files
 from encamp.spec.environment.model import EnvironmentSpec
 from encamp.spec.environment.rules import environment_problems
 from encamp.spec.loading import DataPath, Document, load_document
@@ -33,11 +34,12 @@ def load_environment(name: str, repository: Path) -> EnvironmentSpec:
         message = "holds no `encamp:environment`: it is not the stack of an environment"
         raise SpecError(relative, [Problem("config", document.line(("config",)), None, message)])
     at = ("config", "encamp:environment")
-    return read_environment(document, config["encamp:environment"], prefix=at, project=config.get("gcp:project"))
+    spec = read_environment(document, config["encamp:environment"], prefix=at, project=config.get("gcp:project"))
+    return with_files(spec, repository)
 
 
 def parse_environment(data: Mapping[str, Any], *, project: str | None, source: str) -> EnvironmentSpec:
-    """An environment of plain data; see :func:`load_environment`."""
+    """An environment of plain data; see :func:`load_environment`. Files that it names are not read."""
     return read_environment(Document(source, dict(data)), data, prefix=(), project=project)
 
 

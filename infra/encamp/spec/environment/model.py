@@ -9,6 +9,8 @@ from encamp.spec.environment.budget import BudgetSpec
 from encamp.spec.environment.encryption import EncryptionSpec
 from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.environment.monitoring import MonitoringSpec
+from encamp.spec.environment.policy import PolicySpec
+from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.environment.queues import QueuesSpec
 from encamp.spec.environment.reaper import ReaperSpec
 from encamp.spec.environment.storage import StorageSpec
@@ -81,6 +83,10 @@ class EnvironmentSpec(Written):
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     monitoring: MonitoringSpec | None = None
     """A dashboard of the jobs and alerts; none when absent."""
+    prices: PricesSpec | None = None
+    """What costs and budgets are counted by; list prices of us-central1 when absent."""
+    policy: PolicySpec | None = None
+    """What jobs may be here; everything that there is when absent."""
     other_regions: Literal["refuse", "stand-in"] | None = None
     """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from encamp.spec.loading import DataPath
 
 
@@ -20,3 +23,12 @@ class Found(NamedTuple):
     path: DataPath
     message: str
     hint: str | None = None
+
+
+def file_problem(file: str) -> Iterator[Found]:
+    """What is wrong with the name of a file that lies in the checkout, in the block's field ``file``."""
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts:
+        yield Found(
+            ("file",), f"{file!r} must lie in the checkout", "name it relative to it, such as stacks/prices.yaml"
+        )

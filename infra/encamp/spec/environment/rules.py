@@ -13,6 +13,8 @@ from encamp.spec.environment.budget import budget_problems
 from encamp.spec.environment.encryption import encryption_problems
 from encamp.spec.environment.gke import gke_problems
 from encamp.spec.environment.monitoring import monitoring_problems
+from encamp.spec.environment.policy import policy_problems
+from encamp.spec.environment.prices import prices_problems
 from encamp.spec.environment.queues import queues_problems
 from encamp.spec.environment.reaper import reaper_problems
 from encamp.spec.environment.storage import storage_problems
@@ -32,6 +34,8 @@ BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "encryption": encryption_problems,
     "gke": gke_problems,
     "monitoring": monitoring_problems,
+    "policy": policy_problems,
+    "prices": prices_problems,
     "queues": queues_problems,
     "reaper": reaper_problems,
     "storage": storage_problems,
