@@ -64,10 +64,10 @@ def _environment(config: pulumi.Config) -> None:
         project=pulumi.Config("gcp").get("project"),
         source=f"stack {pulumi.get_stack()}, encamp:environment",
     )
-    plan = plan_environment(spec)
-    for warning in plan.warnings:
     if (checkout := repository()) is not None:
         spec = with_files(spec, checkout)
+    plan = plan_environment(spec)
+    for warning in plan.warnings:
         pulumi.log.warn(warning)
     for name, value in Environment(plan.name, plan).outputs.items():
         pulumi.export(name, value)

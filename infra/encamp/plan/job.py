@@ -34,11 +34,10 @@ from encamp.plan.model import (
 )
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
-from encamp.plan.pools import node_pools
+from encamp.plan.pod_security import is_non_root
 from encamp.plan.policy import kept
 from encamp.plan.pools import node_pools
 from encamp.plan.prices import price_table
-from encamp.plan.pod_security import is_non_root
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
-    from encamp.spec.training import TrainingInputSpec
     from encamp.spec.prices import PriceTableSpec
+    from encamp.spec.training import TrainingInputSpec
 
 
 def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
@@ -64,8 +63,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         packages: its archives on this machine, in the order of installation.
 
     Raises:
-        PolicyError: it breaks rules of the environment.
         PlanError: the job is valid, but cannot run here.
+        PolicyError: it breaks rules of the environment.
     """
     job_id = _check(job, environment, packages)
     training_input = job.training_input
@@ -117,10 +116,10 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
-        ),
             *cost_warnings(costs, environment.region),
-    return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})
+        ),
     )
+    return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})
 
 
 def _paid(

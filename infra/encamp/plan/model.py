@@ -16,17 +16,15 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from encamp.plan.queues import JobQueuePlan, QueuesPlan
+    from encamp.plan.access_model import AccessPlan
     from encamp.plan.cost_plan import CostPlan
     from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
-
-    from encamp.plan.access_model import AccessPlan
+    from encamp.plan.job_queue import JobQueuePlan
+    from encamp.plan.monitoring import MonitoringPlan
     from encamp.plan.mounts import MountPlan
     from encamp.plan.policy import PolicyFinding
     from encamp.plan.queues import QueuesPlan
     from encamp.spec.environment.model import Adoptable
-    from encamp.plan.job_queue import JobQueuePlan
-    from encamp.plan.monitoring import MonitoringPlan
 
 
 #: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
@@ -70,8 +68,8 @@ class ReplicaGroupPlan:
         package_uris: what is installed before the module runs, in this order.
         node_pool: name of the pool that hosts the group.
         custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
-        non_root: whether it runs as a user without rights instead of the image's own.
         interpreter: Python that runs the module after the set-up, None where the container runs as it is.
+        non_root: whether it runs as a user without rights instead of the image's own.
     """
 
     role: Role
@@ -88,8 +86,8 @@ class ReplicaGroupPlan:
     node_pool: str
     resources: ResourceAmounts
     custom_container: bool = False
-    non_root: bool = False
     interpreter: str | None = None
+    non_root: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,10 +137,10 @@ class NodePoolPlan:
     provisioning: str = "ON_DEMAND"
     reservation: str | None = None
     image_streaming: bool = False
+    zone: str | None = None
     zones: tuple[str, ...] = ()
     compact: bool = False
     max_pods_per_node: int = 32
-    zone: str | None = None
     workload_policy: str | None = None
     network_profile: str | None = None
 
@@ -172,8 +170,8 @@ class Grant:
 
     role: str
     bucket: str | None = None
-    use: str = ""
     prefix: str = ""
+    use: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,8 +226,8 @@ class StoragePlan:
         results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
         folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
-        mounts: buckets that replicas see as files.
             where it may, or where the folder is not encamp's to make.
+        mounts: buckets that replicas see as files.
     """
 
     bucket: str
@@ -239,8 +237,8 @@ class StoragePlan:
     packages: tuple[LocalPackagePlan, ...] = ()
     results_bucket: str | None = None
     results_days: int | None = None
-    mounts: tuple[MountPlan, ...] = ()
     folder: tuple[str, str] | None = None
+    mounts: tuple[MountPlan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -319,9 +317,9 @@ class JobPlan:
     python_version: str | None = None
     stand_in_region: str | None = None
     warnings: tuple[str, ...] = ()
-    findings: tuple[PolicyFinding, ...] = ()
     requirements: tuple[str, ...] = ()
     cost: CostPlan | None = None
+    findings: tuple[PolicyFinding, ...] = ()
     queue: JobQueuePlan | None = None
 
     @property
@@ -384,8 +382,8 @@ class EnvironmentPlan:
     budget: BudgetPlan | None = None
     warnings: tuple[str, ...] = ()
     reaper: ReaperPlan | None = None
-    queues: QueuesPlan | None = None
     access: AccessPlan | None = None
+    queues: QueuesPlan | None = None
     monitoring: MonitoringPlan | None = None
 
 
