@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -80,11 +81,13 @@ class Camp:
     environment: dict[str, str]
     outputs: Path
     started: list[Command] = field(default_factory=list)
+    #: Several threads start commands, and each needs a file of its own.
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _evaluator: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> Command:
         """Start ``encamp``."""
-        command = Command(arguments, self.environment, self.outputs / f"{len(self.started)}.log")
+        command = Command(arguments, self.environment, self.outputs / f"{next(self._numbers)}.log")
         self.started.append(command)
         return command
 
@@ -217,6 +220,7 @@ def opened_camp(root: Path, outputs: Path) -> Iterator[Camp]:
         **os.environ,
         "ENCAMP_SANDBOX_DIR": str(root),
         "ENCAMP_SANDBOX_IDLE_SECONDS": "2",
+        "ENCAMP_SANDBOX_WITH": str(os.getpid()),
         "PYTHONPATH": str(REPOSITORY / "infra"),
     }
     for name in ("PULUMI_BACKEND_URL", "ENCAMP_RECORD_URL", "ENCAMP_STATE_DIR"):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # The tests' own gRPC servers run in threads while other tests start processes; what is started execs at once.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+# A sandbox that a test starts ends with this process, also where that is killed before its fixtures can end anything.
+os.environ["ENCAMP_SANDBOX_WITH"] = str(os.getpid())
+
 # A shell starts what it puts into the background with signals ignored, and what tests start would inherit that.
 for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_signal) is signal.SIG_IGN:
@@ -38,7 +41,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 #: What takes longest begins first, so that two workers end together.
-_ORDER = ("strategies", "sandbox/kubelet", "main_job", "sandbox/kubernetes", "sandbox/test_lifecycle.py", "sandbox")
+_ORDER = (
+    "faults",
+    "strategies",
+    "sandbox/kubelet",
+    "main_job",
+    "sandbox/kubernetes",
+    "sandbox/test_lifecycle.py",
+    "sandbox",
+)
 #: Rooms whose files share a control plane; elsewhere a worker takes a file.
 _WHOLE_ROOMS = ("sandbox/kubelet", "sandbox/kubernetes")
 

@@ -1,4 +1,8 @@
-"""The supervisor's main program; started by ``encamp sandbox up``, ended by SIGTERM."""
+"""The supervisor's main program; started by ``encamp sandbox up``, ended by SIGTERM.
+
+It ends by itself when the sandbox's folder is gone, and when the process has ended whose id ``ENCAMP_SANDBOX_WITH``
+names: what is started for the time of a test, or of a runner's step, does not outlive it, however that was ended.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,17 @@ import signal
 import sys
 from pathlib import Path
 
-from encamp.errors import EncampError, SandboxError
+from encamp.errors import EncampError, SandboxError, UsageError
 from encamp.sandbox.layout import ROOT_VARIABLE, Layout
 from encamp.sandbox.services import services
-from encamp.sandbox.state import lock
+from encamp.sandbox.state import creation_time, is_alive, lock
 from encamp.sandbox.supervisor.supervisor import Supervisor
 from encamp.sandbox.tools import installed, manifest_files
 
 _log = logging.getLogger("encamp.sandbox.supervisor")
+#: Process id of whoever the sandbox lives with.
+WITH_VARIABLE = "ENCAMP_SANDBOX_WITH"
+_LOOK_SECONDS = 1.0
 
 
 async def _main(layout: Layout) -> None:
@@ -25,7 +32,41 @@ async def _main(layout: Layout) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     tools = installed()
+    needed = asyncio.create_task(stop_unneeded(layout, stop, lives_with()))
     await Supervisor(layout, services(layout, tools), *manifest_files()).run(stop)
+    needed.cancel()
+
+
+def lives_with() -> tuple[int, float] | None:
+    """Process id and creation time of whoever the sandbox lives with, None where it lives by itself.
+
+    Raises:
+        UsageError: no such process lives.
+    """
+    asked = os.environ.get(WITH_VARIABLE)
+    if not asked:
+        return None
+    created = creation_time(int(asked)) if asked.isascii() and asked.isdecimal() else 0.0
+    if not created:
+        raise UsageError(f"no process has the id {asked!r}", where=WITH_VARIABLE, hint="name a living one, or unset it")
+    return int(asked), created
+
+
+async def stop_unneeded(
+    layout: Layout, stop: asyncio.Event, companion: tuple[int, float] | None, *, look_seconds: float = _LOOK_SECONDS
+) -> None:
+    """Set ``stop`` when the sandbox's folder or its companion, if it has one, is gone."""
+    while True:
+        if not layout.run.is_dir():
+            reason = f"{layout.root} is gone"
+        elif companion is not None and not is_alive(*companion):
+            reason = f"process {companion[0]} has ended"
+        else:
+            await asyncio.sleep(look_seconds)
+            continue
+        _log.info("%s, so the sandbox ends", reason)
+        stop.set()
+        return
 
 
 def main() -> int:
