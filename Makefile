@@ -5,10 +5,11 @@ BIN := .venv/bin
 # Compiled modules are kept beside their sources, whatever the shell says: each test process would compile all tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+TWO_WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 SEEDS ?= 0-19
 JOBS ?= 4
 
-.PHONY: help setup tools demo test test-faults test-system check bench soak lock clean
+.PHONY: help setup tools demo test test-jobs test-system check bench soak lock clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -22,11 +23,11 @@ tools: setup ## build the sandbox's tools, once per version
 demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo
 
-test: tools ## every test that needs neither root nor Debian's packages
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system and not faults"
+test: tools ## every room, the main job, and jobs killed and refused at seeded steps
+	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not jobs and not system"
 
-test-faults: tools ## ten jobs, killed and refused at seeded steps, beside nothing else
-	$(BIN)/python -m pytest -m faults
+test-jobs: tools ## every example, and every end that a job can come to, as whole jobs in the sandbox
+	$(BIN)/python -m pytest $(TWO_WORKERS) -m jobs
 
 test-system: tools ## the tests that need root or Debian's packages
 	$(BIN)/python -m pytest -m system
@@ -36,7 +37,7 @@ check: setup ## style, types, import contracts, and the quick tests that need no
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not sandbox and not slow and not system"
+	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not sandbox and not slow and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 REPLICAS = ["master-replica-0", "worker-replica-0", "worker-replica-1"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 #: Of the machines' run duration and of the cluster's deadline: the replicas have to run before.
 SECONDS = 20

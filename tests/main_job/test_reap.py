@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp, Command
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 

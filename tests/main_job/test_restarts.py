@@ -18,7 +18,7 @@ import yaml
 if TYPE_CHECKING:
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 WORKER = "jobset.sigs.k8s.io/replicatedjob-name=worker"
 

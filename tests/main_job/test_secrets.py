@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 PROJECT = "sandbox-encamp"
 SIGNATURE, PASSWORD = "canary0signature0a1b2c3d", "canary0password"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 BUCKET = "sandbox-encamp-artifacts"
 TRAINER = """

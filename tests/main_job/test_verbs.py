@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 
 def test_a_submitted_job_is_followed_and_cancelled_by_others(camp: Camp, job: Callable[..., str]) -> None:

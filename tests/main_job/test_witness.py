@@ -13,7 +13,7 @@ import yaml
 if TYPE_CHECKING:
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 ARGUMENTS = [
     *("", " ", "-", "--", "-x", "--job=1", "\ttab\t", "line one\nline two\n", "\r\n", "ends with space "),

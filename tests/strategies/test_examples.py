@@ -16,7 +16,7 @@ import yaml
 if TYPE_CHECKING:
     from tests.camp import Camp, Command
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BUCKET = "sandbox-encamp-artifacts"
