@@ -6,7 +6,7 @@ import pytest
 
 from encamp.errors import SandboxError
 from encamp.sandbox.tools import TOOLS, catalog, ensure, installed, missing
-from encamp.sandbox.tools.catalog import build_folder
+from encamp.sandbox.tools.catalog import HELM, build_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +27,11 @@ def _fill() -> None:
 
 
 def test_every_tool_is_pinned_and_hashed() -> None:
-    for tool in TOOLS.values():
+    for tool in (*TOOLS.values(), HELM):
         assert tool.version.startswith("v")
         assert (tool.folder / "go.sum").is_file()
         assert f"{tool.module} {tool.version}" in (tool.folder / "go.sum").read_text()
-    assert {path.parent.name for path in TOOLS["etcd"].folder.parent.glob("*/go.mod")} == set(TOOLS)
+    assert {path.parent.name for path in TOOLS["etcd"].folder.parent.glob("*/go.mod")} == {*TOOLS, HELM.name}
 
 
 def test_the_command_line_tool_of_the_engine_knows_its_version() -> None:

@@ -114,6 +114,13 @@ TOOLS: dict[str, Tool] = {
             stamps=("sigs.k8s.io/jobset/pkg/version.GitVersion",),
             manifests=("config/components/crd/bases", "config/components/webhook"),
         ),
+        Tool(
+            "kueue",
+            "sigs.k8s.io/kueue",
+            {"cmd/kueue": "kueue"},
+            stamps=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
+            on_demand=True,
+        ),
         # Nothing of it runs: the kubelet's autoscaler answers requests of its type for machines.
         Tool("autoscaler", "k8s.io/autoscaler/cluster-autoscaler/apis", {}, manifests=("config/crd",)),
         # The Automation API refuses a command line that does not know its version.
@@ -132,6 +139,10 @@ TOOLS: dict[str, Tool] = {
         ),
     )
 }
+
+
+#: Renders charts when one of them is upgraded (``tools/charts.py``); nothing that runs needs it.
+HELM = Tool("helm", "helm.sh/helm/v3", {"cmd/helm": "helm"})
 
 
 def target() -> str:
