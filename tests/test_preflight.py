@@ -77,6 +77,24 @@ def test_a_given_bucket_is_looked_for_too(furnished: Any, client: GoogleClient) 
     assert check_job(planned(given), client) == ()
 
 
+def test_mounted_buckets_are_looked_for_but_for_the_job_dir(furnished: Any, client: GoogleClient) -> None:
+    block = {"storage": {"kind": "ENVIRONMENT"}, "mounts": [{"jobDir": True}, {"bucket": "census-data"}]}
+    assert "there is no bucket gs://census-data for the mount /gcs/census-data" in problems(planned(block), client)
+    furnished.add_bucket("census-data")
+    furnished.buckets["census-data"]["location"] = "EUROPE-WEST4"
+    (warning,) = check_job(planned(block), client)
+    assert warning.startswith("the mounted bucket gs://census-data is in europe-west4, the job in us-central1")
+
+
+@pytest.mark.usefixtures("furnished")
+def test_a_given_account_must_be_able_to_use_what_is_mounted(client: GoogleClient) -> None:
+    mounts = [{"bucket": "results", "write": True}]
+    said = problems(planned({"mounts": mounts}, serviceAccount=ACCOUNT), client)
+    assert f"{ACCOUNT} has no storage.objects.get, storage.objects.list, storage.objects.create" in said
+    assert "on the mount /gcs/results" in said
+    assert "--role=roles/storage.objectUser" in said
+
+
 def test_a_bucket_of_the_jobs_own_is_not_looked_for(furnished: Any, client: GoogleClient) -> None:
     assert check_job(planned({"storage": {"kind": "OWN_BUCKET"}}), client) == ()
     assert not [request for request in furnished.requests if "-results-" in request.path]

@@ -29,6 +29,7 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     check = _Check(plan, Buckets(client))
     check.job_dir()
     check.packages()
+    check.mounts()
     check.grants()
     if check.problems:
         count = len(check.problems)
@@ -59,13 +60,7 @@ class _Check:
         bucket = _bucket(where)
         if bucket in self._made or not self._there(bucket, f"the job dir {where}"):
             return
-        found = self._buckets.find(bucket) or {}
-        location = str(found.get("location", "")).lower()
-        if location and not is_near(found, self._plan.region):
-            self.warnings.append(
-                f"the job dir's bucket gs://{bucket} is in {location}, the job in {self._plan.region}: reading and "
-                "writing is slower and may be billed"
-            )
+        self._near(bucket, f"job dir's bucket gs://{bucket}")
         if not self._granted(bucket):
             self._rights(bucket, f"the job dir {where}", (CREATE,), (READ, LIST, DELETE))
 
@@ -85,6 +80,17 @@ class _Check:
             if not self._granted(bucket):
                 self._rights(bucket, f"the package {uri}", (READ,), ())
 
+    def mounts(self) -> None:
+        """Every bucket that replicas see as files is there, near, and open to who has to use it."""
+        for mount in self._plan.storage.mounts:
+            what = f"the mount {mount.path}"
+            if mount.is_job_dir or mount.bucket in self._made or not self._there(mount.bucket, what):
+                continue
+            self._near(mount.bucket, f"mounted bucket gs://{mount.bucket}")
+            if not self._granted(mount.bucket):
+                needed = (READ, LIST) if mount.read_only else (READ, LIST, CREATE)
+                self._rights(mount.bucket, what, needed, () if mount.read_only else (DELETE,))
+
     def grants(self) -> None:
         """Who starts the job may grant what it gets."""
         buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
@@ -97,6 +103,16 @@ class _Check:
                     f"ask its owner for {SET_POLICY}, or name an account that has its rights already in "
                     "trainingInput.serviceAccount",
                 )
+
+    def _near(self, bucket: str, what: str) -> None:
+        """Say so where a bucket is far from the job."""
+        found = self._buckets.find(bucket) or {}
+        location = str(found.get("location", "")).lower()
+        if location and not is_near(found, self._plan.region):
+            self.warnings.append(
+                f"the {what} is in {location}, the job in {self._plan.region}: reading and "
+                "writing is slower and may be billed"
+            )
 
     def _granted(self, bucket: str) -> bool:
         return any(grant.bucket == bucket for grant in self._plan.identity.grants)

@@ -30,6 +30,7 @@ STACKS = sorted((REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
 CASES = (
     "basic-bare",
     "identity-direct",
+    "mounts",
     "queued",
     "seventy-workers",
     "storage-environment",
@@ -125,7 +126,7 @@ def test_what_the_intent_names_is_what_the_components_declare() -> None:
         for one in declared:
             inputs = resources[f"{one.type} {one.name}"]
             assert _cloud_name(inputs, one.type, plan) == one.cloud
-    assert len(kinds) == 13
+    assert len(kinds) == 14
 
 
 def _cloud_name(inputs: dict[str, Any], kind: str, plan: JobPlan) -> str:
@@ -199,6 +200,8 @@ def test_grants_end_with_the_deadline_wherever_a_condition_can_stand() -> None:
         "storage.legacyBucketReader-team-results",
         "storage.objectUser-census-output",
         "storage.objectUser-team-results",
+        "storage.objectUser-team-results-mount",
+        "storage.objectViewer-census-data-mount",
         "storage.objectViewer-census-packages",
         "storage.objectViewer-packages",
     }

@@ -1,0 +1,208 @@
+"""What Google Cloud would refuse of a job's machines, each rule by its id: a job that breaks it, and what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from encamp.errors import PlanError, PreconditionError, Problem
+from encamp.plan.job import plan_job
+from encamp.plan.machines import Shape
+from encamp.plan.model import Accelerator, JobPlan, NodePoolPlan, RequestedMachine, Role
+from encamp.plan.preconditions import PRECONDITIONS, PoolCase, Situation, check
+from encamp.plan.replicas import RoleRequest
+from encamp.spec.environment import EnvironmentSpec, parse_environment
+from encamp.spec.job_file import parse_job
+from encamp.spec.training import ReplicaConfig
+
+IMAGE = {"masterConfig": {"imageUri": "gcr.io/p/i"}, "scaleTier": "CUSTOM"}
+
+
+def environment(region: str = "us-central1", **more: Any) -> EnvironmentSpec:
+    data = {"name": "e", "region": region, "artifactsBucket": "my-results", "otherRegions": "refuse"}
+    return parse_environment(data | more, project="my-project", source="test")
+
+
+def planned(place: EnvironmentSpec, training_input: dict[str, Any] | None = None, **block: Any) -> JobPlan:
+    asked = IMAGE | {"region": place.region} | (training_input or {})
+    return plan_job(parse_job({"jobId": "job", "trainingInput": asked, "encamp": block}, source="test").job, place)
+
+
+def refused(place: EnvironmentSpec, training_input: dict[str, Any] | None = None, **block: Any) -> list[Problem]:
+    with pytest.raises(PreconditionError) as caught:
+        planned(place, training_input, **block)
+    return list(caught.value.problems)
+
+
+def gpu(kind: str, count: int = 8) -> dict[str, Any]:
+    return {"gpu": {"type": kind, "count": count}}
+
+
+def tpu(version: str, topology: str) -> dict[str, Any]:
+    return {"tpu": {"version": version, "topology": topology}}
+
+
+def alone(machine: dict[str, Any]) -> dict[str, Any]:
+    return {"machines": {"master": machine}}
+
+
+H200, A100 = gpu("NVIDIA_H200_141GB"), gpu("NVIDIA_TESLA_A100")
+FOUR = {"masterType": "n1-standard-4", "workerCount": 4}
+TOGETHER: dict[str, Any] = {"placement": "COMPACT", "zone": "us-central1-b"}
+WIDE: dict[str, Any] = {"podsCidr": "10.128.0.0/9", "subnetworkCidr": "10.64.0.0/12"}
+
+#: By id: environment, training input, encamp's block, where it is said, a part of what, a part of what to try.
+BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, str, str]] = {
+    "G01": (
+        environment("us-west2"), {}, alone(gpu("NVIDIA_A100_80GB", 1)), "encamp.machines.master",
+        "us-west2 has no a2-ultragpu-1g", "us-central1, us-east4, us-east5",
+    ),
+    "G02": (
+        environment(), {}, alone(H200) | {"zone": "us-central1-f"}, "encamp.zone",
+        "us-central1-f has no a3-ultragpu-8g", "us-central1-b",
+    ),
+    "G03": (
+        environment(), {}, alone(A100) | {"provisioning": "RESERVATION", "reservation": "mine"}, "encamp.zone",
+        "a reservation is in one zone", "us-central1-a, us-central1-b",
+    ),
+    "G04": (
+        environment(), FOUR, {**TOGETHER, "machines": {"worker": {"machineType": "e2-standard-8"}}},
+        "encamp.machines.worker", "e2-standard-8 cannot be placed COMPACT", "c2, g2, n2",
+    ),
+    "G05": (
+        environment(**WIDE), FOUR | {"workerCount": 1501},
+        {**TOGETHER, "machines": {"worker": {"machineType": "c2-standard-4"}}},
+        "encamp.machines.worker", "1501 machines are more than the 1500", "leave placement out",
+    ),
+    "G06": (
+        environment(), FOUR, {**TOGETHER, "provisioning": "FLEX_START", "machines": {"worker": A100}},
+        "encamp.placement", "FLEX_START gives no a2-highgpu-8g", "a3-ultragpu, a4-highgpu",
+    ),
+    "G07": (
+        environment("us-central2"), {}, alone(tpu("v4", "2x2x1")) | {"provisioning": "QUEUED"},
+        "encamp.provisioning", "QUEUED gives no TPU v4", "v5e",
+    ),
+    "G09": (
+        environment(podsCidr="10.20.0.0/24"), FOUR | {"workerType": "n1-standard-4"}, {}, "trainingInput",
+        "5 machines take 320 addresses of pods; podsCidr 10.20.0.0/24 has 256", "wider podsCidr",
+    ),
+    "G10": (
+        environment(subnetworkCidr="10.10.0.0/29"), FOUR | {"workerType": "n1-standard-4"}, {}, "trainingInput",
+        "5 machines are more than subnetworkCidr 10.10.0.0/29 has addresses: 4", "wider subnetworkCidr",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_what_would_be_refused_is_refused_when_the_job_is_planned(rule: str) -> None:
+    place, training_input, block, where, message, hint = BROKEN[rule]
+    (problem,) = refused(place, training_input, **block)
+    assert (problem.rule, problem.path) == (rule, where)
+    assert message in problem.message
+    assert hint in str(problem.hint)
+
+
+def test_a_slice_is_whole() -> None:
+    """No job file leads there; two roles whose machines came to be one pool would."""
+    shape = Shape("ct6e-standard-4t", Accelerator("tpu-v6e-slice", 4), "v6e", "4x4", 4)
+    whole = next(
+        pool
+        for pool in planned(environment(), FOUR, machines={"worker": tpu("v6e", "4x4")}).node_pools
+        if pool.multi_host
+    )
+    assert _checked(whole, shape) == []
+    (problem,) = _checked(replace(whole, max_nodes=5), shape)
+    assert (problem.rule, problem.message) == ("G08", "5 machines are no slice 4x4: it has 4, all or none")
+
+
+def test_no_replica_has_a_name_that_kubernetes_refuses() -> None:
+    pool = planned(environment(), {"masterType": "n1-standard-4"}).node_pools[0]
+    request = RoleRequest(
+        Role.PARAMETER_SERVER,
+        5000,
+        RequestedMachine("n1-standard-4", None),
+        Shape("n1-standard-4", None),
+        ReplicaConfig(),
+    )
+    assert _checked(pool, request.shape, name="a" * 28, requests=(request,)) == []
+    (problem,) = _checked(pool, request.shape, name="a" * 50, requests=(request,))
+    assert (problem.rule, problem.path) == ("G11", "jobId")
+    assert "66 characters; Kubernetes takes 63" in problem.message
+
+
+def _checked(
+    pool: NodePoolPlan, shape: Shape, *, name: str = "job", requests: tuple[RoleRequest, ...] = ()
+) -> list[Problem]:
+    try:
+        check(Situation(name, environment(), (PoolCase(pool, shape, "here"),), requests))
+    except PreconditionError as error:
+        return list(error.problems)
+    return []
+
+
+def test_every_precondition_has_a_job_that_breaks_it_and_says_who_says_so() -> None:
+    ids = [rule.id for rule in PRECONDITIONS]
+    assert ids == sorted(set(ids))
+    assert set(ids) == {*BROKEN, "G08", "G11"}
+    assert all(rule.sentence.endswith(".") and rule.source for rule in PRECONDITIONS)
+
+
+def test_all_that_is_refused_is_said_at_once() -> None:
+    found = refused(
+        environment(),
+        FOUR,
+        **{**TOGETHER, "zone": "us-central1-a"},
+        machines={"worker": H200, "master": tpu("v3", "2x2")},
+        provisioning="FLEX_START",
+    )
+    assert [problem.rule for problem in found] == ["G02", "G07"]
+    with pytest.raises(PlanError) as caught:
+        planned(environment("europe-west4"), FOUR, **{**TOGETHER, "zone": "europe-west4-c"}, machines={"worker": H200})
+    assert str(caught.value).startswith("encamp.zone: [G02] europe-west4-c has no a3-ultragpu-8g\n  try: zones of")
+
+
+def test_one_zone_of_the_environment_is_the_zone_of_a_reservation() -> None:
+    mine = {"provisioning": "RESERVATION", "reservation": "mine"}
+    (pool,) = planned(environment(zones=["us-central1-c"]), {}, **alone(A100), **mine).node_pools
+    assert (pool.zone, pool.zones) == ("us-central1-c", ("us-central1-c",))
+    (pool,) = planned(environment(zones=["us-central1-c"]), {}, **alone(gpu("NVIDIA_L4", 1)), **mine).node_pools
+    assert pool.zone == "us-central1-c"
+    # Only one zone of the region has the machine, so there is nothing to choose.
+    (pool,) = planned(environment(), {}, **alone(H200), **mine).node_pools
+    assert pool.zone == "us-central1-b"
+
+
+def test_machines_are_asked_for_where_google_has_them() -> None:
+    (pool,) = planned(environment(), {}, **alone(A100)).node_pools
+    assert pool.zones == ("us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f")
+    (pool,) = planned(environment(zones=["us-central1-b", "us-central1-d"]), {}, **alone(A100)).node_pools
+    assert pool.zones == ("us-central1-b",)
+    (pool,) = planned(environment(zones=["us-central1-d"]), {}, **alone(A100)).node_pools
+    assert pool.zones == ("us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f")
+    (pool,) = planned(environment(), {"masterType": "n1-standard-4"}).node_pools
+    assert pool.zones == ()
+
+
+def test_flex_start_of_a_tpu_is_where_it_is_known_to_be() -> None:
+    flex = alone(tpu("v6e", "2x4")) | {"provisioning": "FLEX_START"}
+    plan = planned(environment("us-east5", zones=["us-east5-b"]), {}, **flex)
+    assert (plan.node_pools[0].zone, [one for one in plan.warnings if "flex-start" in one]) == ("us-east5-b", [])
+    plan = planned(environment(), {}, **flex)
+    assert plan.node_pools[0].zone == "us-central1-b"
+    (said,) = [one for one in plan.warnings if "flex-start" in one]
+    assert said == (
+        "whether us-central1-b gives TPU v6e by flex-start is not known; it is said to be in asia-northeast1-b, "
+        "us-east5-a, us-east5-b"
+    )
+
+
+def test_only_several_machines_are_placed_together() -> None:
+    plan = planned(environment(), FOUR, **TOGETHER, machines={"worker": A100})
+    assert {pool.machine_type: pool.compact for pool in plan.node_pools} == {
+        "n1-standard-4": False,
+        "a2-highgpu-8g": True,
+    }
+    sliced = planned(environment(), FOUR, **TOGETHER, machines={"worker": tpu("v6e", "4x4")})
+    assert not any(pool.compact for pool in sliced.node_pools)
