@@ -9,12 +9,14 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.budget import Budget
+from encamp.components.chart import Chart
 from encamp.components.cluster import Cluster
 from encamp.components.environment_key import EnvironmentKey
 from encamp.components.environment_storage import EnvironmentStorage
 from encamp.components.monitoring import Monitoring
 from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
+from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ class Environment(pulumi.ComponentResource):
             metadata={"name": plan.namespace, "labels": dict(plan.labels)},
             opts=pulumi.ResourceOptions(parent=self, provider=provider),
         )
+        charts = [Chart(chart.name, chart, provider=provider, opts=child) for chart in plan.charts]
+        if plan.queues is not None:
+            Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
         if plan.reaper is not None:
             Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
         if plan.monitoring is not None:

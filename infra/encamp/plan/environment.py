@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan import environment_parts as parts
 from encamp.plan.access import plan_access
+from encamp.plan.charts import plan_charts
 from encamp.plan.gke import plan_gke
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
@@ -48,6 +49,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         budget=parts.plan_budget(spec),
         warnings=tuple(_warnings(spec)),
         reaper=_reaper(spec),
+        charts=plan_charts(spec, environment_labels(spec)),
         queues=plan_queues(spec),
         access=plan_access(spec),
         monitoring=plan_monitoring(spec, environment_labels(spec)),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.access_model import AccessPlan
+    from encamp.plan.charts import ChartPlan
     from encamp.plan.cost_plan import CostPlan
     from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
     from encamp.plan.job_queue import JobQueuePlan
@@ -383,6 +384,7 @@ class EnvironmentPlan:
     warnings: tuple[str, ...] = ()
     reaper: ReaperPlan | None = None
     access: AccessPlan | None = None
+    charts: tuple[ChartPlan, ...] = ()
     queues: QueuesPlan | None = None
     monitoring: MonitoringPlan | None = None
 

@@ -75,6 +75,9 @@ class EnvironmentSpec(Written):
     """An alert on what the environment costs in a month; none when absent."""
     runtime_images: dict[Text, Text] | None = None
     """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
+    controllers: Literal["install", "given"] | None = None
+    """Whether JobSet, and Kueue where there are queues, are installed by the environment, or its cluster has them
+    already. The sandbox's has them; elsewhere they are installed when absent."""
     queues: QueuesSpec | None = None
     """Queues and quotas of teams; jobs get their machines at once when absent."""
     reaper: ReaperSpec | None = None
@@ -95,6 +98,11 @@ class EnvironmentSpec(Written):
     def is_sandbox(self) -> bool:
         """Whether this is an environment of this machine's own cloud."""
         return self.project.startswith(SANDBOX_PREFIX)
+
+    @property
+    def installs_controllers(self) -> bool:
+        """Whether the environment installs JobSet and Kueue itself."""
+        return not self.is_sandbox if self.controllers is None else self.controllers == "install"
 
     @property
     def stands_in(self) -> bool:

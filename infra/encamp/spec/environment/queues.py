@@ -127,3 +127,10 @@ def _quota(at: DataPath, quota: QuotaSpec) -> Iterator[Found]:
         yield Found((*at, "accelerator"), message, f"write {close}" if close else "such as NVIDIA_L4 or v5e")
     if quota.count is None:
         yield Found((*at, "count"), "is missing: how many accelerators is not said", "such as 8")
+
+
+def controllers_problems(choice: str, environment: EnvironmentSpec) -> Iterator[Found]:
+    """What is wrong with who installs JobSet and Kueue."""
+    if choice == "install" and environment.is_sandbox:
+        message = "the sandbox's cluster has them already, and starts Kueue where there are queues"
+        yield Found((), message, "leave it out")

@@ -15,7 +15,7 @@ from encamp.spec.environment.gke import gke_problems
 from encamp.spec.environment.monitoring import monitoring_problems
 from encamp.spec.environment.policy import policy_problems
 from encamp.spec.environment.prices import prices_problems
-from encamp.spec.environment.queues import queues_problems
+from encamp.spec.environment.queues import controllers_problems, queues_problems
 from encamp.spec.environment.reaper import reaper_problems
 from encamp.spec.environment.storage import storage_problems
 from encamp.spec.environment.vpc import vpc_problems
@@ -36,6 +36,7 @@ BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "monitoring": monitoring_problems,
     "policy": policy_problems,
     "prices": prices_problems,
+    "controllers": controllers_problems,
     "queues": queues_problems,
     "reaper": reaper_problems,
     "storage": storage_problems,

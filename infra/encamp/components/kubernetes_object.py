@@ -1,0 +1,24 @@
+"""A Kubernetes object as its manifest says it, of whatever kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class KubernetesObject(pulumi.CustomResource):
+    """An object under the engine's type token of its kind, so that the provider treats it as one of its own.
+
+    Args:
+        name: the logical name.
+        manifest: the whole object, ``apiVersion`` and ``kind`` included, in Kubernetes' own spelling.
+    """
+
+    def __init__(self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        group = manifest["apiVersion"]
+        token = f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest['kind']}"
+        super().__init__(token, name, dict(manifest), opts)
