@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError, permission_denied
 from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
+from encamp.sandbox.cloud.refusals import MALFORMED_MEMBER, UNKNOWN_ACCOUNT, UNKNOWN_POOL
 from encamp.sandbox.cloud.roles import ROLES, role_problem
 from encamp.sandbox.project import project_number
 
@@ -123,7 +124,7 @@ class Access:
 
     def _member_problem(self, member: str) -> str | None:
         if not _MEMBER.fullmatch(member):
-            return f"Invalid value for member: {member}."
+            return MALFORMED_MEMBER.text.format(member=member)
         pool = _WORKLOAD.match(member) or _POOL.match(member)
         if pool:
             known = {
@@ -132,12 +133,12 @@ class Access:
             }
             number = pool.groupdict().get("number")
             exists = pool["pool"] in known and number in (None, project_number(self.project))
-            return None if exists else f"Identity Pool does not exist ({pool['pool']})."
+            return None if exists else UNKNOWN_POOL.text.format(pool=pool["pool"])
         email = member.removeprefix("serviceAccount:")
         ours = email.endswith(f"@{self.project}.iam.gserviceaccount.com")
         if member.startswith("serviceAccount:") and ours:
             known_account = self.store.find(f"projects/{self.project}/serviceAccounts/{email}")
-            return None if known_account else f"Service account {email} does not exist."
+            return None if known_account else UNKNOWN_ACCOUNT.text.format(email=email)
         return None
 
 

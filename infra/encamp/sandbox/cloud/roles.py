@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from encamp.sandbox.cloud.refusals import ODD_ROLE
+
 _OBJECT_READ = frozenset({"storage.objects.get", "storage.objects.list"})
 _OBJECT_ALL = _OBJECT_READ | {
     "storage.objects.create", "storage.objects.delete", "storage.objects.update", "storage.objects.move",
@@ -80,14 +82,14 @@ def role_problem(role: str, resource: str) -> str | None:
     cloud.google.com/storage/docs/access-control/iam-roles (which roles a bucket takes).
     """
     if not _ROLE_NAME.fullmatch(role):
-        return f"Role {role} is not supported for this resource."
+        return ODD_ROLE.text.format(role=role)
     if not role.startswith("roles/"):
         return None
     if "/buckets/" in resource and not role.startswith("roles/storage."):
-        return f"Role {role} is not supported for this resource."
+        return ODD_ROLE.text.format(role=role)
     if "/serviceAccounts/" in resource and role not in _BASIC and not role.startswith("roles/iam."):
-        return f"Role {role} is not supported for this resource."
+        return ODD_ROLE.text.format(role=role)
     legacy = role.startswith(("roles/storage.legacy",))
     if legacy and "/buckets/" not in resource:
-        return f"Role {role} is not supported for this resource."
+        return ODD_ROLE.text.format(role=role)
     return None

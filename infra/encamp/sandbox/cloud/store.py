@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.cloud.errors import GoogleError, not_found
+from encamp.sandbox.cloud.refusals import DUPLICATE
 
 if TYPE_CHECKING:
     import sqlite3
@@ -70,7 +71,7 @@ class CloudStore:
         values = (name, kind, json.dumps(dict(body)), json.dumps(dict(labels or {})), now, now, secrets.token_hex(8))
         with self._database.transaction() as change:
             if change.execute("SELECT 1 FROM resources WHERE name = ?", (name,)).fetchone():
-                raise GoogleError(409, f"Already exists: {name}.")
+                raise DUPLICATE.error(name=name)
             change.execute("INSERT INTO resources VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(name)
 

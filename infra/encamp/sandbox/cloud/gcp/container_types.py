@@ -12,6 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud import container_shapes as shapes
+from encamp.sandbox.cloud.gcp.cluster_rules import CLUSTER_RULES
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, labels_rule
 from encamp.sandbox.cloud.gcp.machine_rules import MACHINE_RULES, placed_topology
 from encamp.sandbox.cloud.gcp.model import ResourceType, Rule, pattern_rule, short
@@ -204,6 +205,7 @@ CLUSTER: Final = ResourceType(
             api=True, code=403,
             reason="quotaExceeded",
         ),
+        *CLUSTER_RULES,
     ),
     autoname="name",
     labels="resourceLabels",

@@ -13,6 +13,7 @@ from encamp.sandbox.cloud.gcp.common import given
 from encamp.sandbox.cloud.gcp.functions import FUNCTIONS
 from encamp.sandbox.cloud.gcp.model import DEFAULTS_KEY, has_unknown
 from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.cloud.refusals import PREVENTED, PROTECTED
 from encamp.sandbox.cloud.striking import perform
 from encamp.sandbox.provider import (
     UNKNOWN,
@@ -143,10 +144,10 @@ class GcpSession(Session):
         if policy == "ABANDON":
             return
         if policy == "PREVENT":
-            raise ProviderError("the resource has deletion_policy PREVENT and cannot be deleted", where=resource.name)
+            raise ProviderError(PREVENTED.text, where=resource.name)
         if "deletionProtection" in state.outputs and state.inputs.get("deletionProtection") is not False:
-            message = "Cannot destroy the resource because deletion_protection is set to true."
-            raise ProviderError(message, where=resource.name, hint="set it to false and update before you delete")
+            hint = "set it to false and update before you delete"
+            raise ProviderError(PROTECTED.text, where=resource.name, hint=hint)
 
         async def work() -> None:
             await type_.backend.delete(state.resource_id, state.inputs, self._context)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.gcp.bucket_rules import BUCKET_RULES
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, given, label_outputs, labels_rule
 from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
 from encamp.sandbox.cloud.policies import bucket_policy_name
@@ -143,6 +144,7 @@ BUCKET: Final = ResourceType(
             ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "MULTI_REGIONAL", "REGIONAL"), _BUCKETS,
         ),
         choice_rule("public access", "publicAccessPrevention", ("inherited", "enforced"), _BUCKETS),
+        *BUCKET_RULES,
     ),
     autoname="name",
     labels="labels",

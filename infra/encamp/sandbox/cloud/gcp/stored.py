@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.cloud.errors import GoogleError, not_found
 from encamp.sandbox.cloud.gcp.common import given, label_outputs
 from encamp.sandbox.cloud.gcp.model import Made
+from encamp.sandbox.cloud.refusals import IN_USE, MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,13 +92,12 @@ class StoredBackend:
     def _check_unused(self, resource: CloudResource, context: Context) -> None:
         users = self.users(resource, context)
         if users:
-            message = f"The {self.kind} resource '{resource.name}' is already being used by '{users[0]}'"
-            raise GoogleError(400, message, reason="resourceInUseByAnotherResource")
+            raise IN_USE.error(kind=self.kind, name=resource.name, user=users[0])
 
     def _check_parents(self, inputs: Properties, context: Context) -> None:
         for parent in self.parents(inputs, context):
             if context.cloud.store.find(parent) is None:
-                raise not_found(parent)
+                raise MISSING.error(name=parent)
 
     def _labels(self, inputs: Properties, context: Context) -> dict[str, str]:
         return label_outputs(inputs, self.labels, context)["effectiveLabels"] if self.labels else {}
