@@ -45,7 +45,10 @@ class Recorder(pulumi.runtime.Mocks):
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         self.resources[f"{args.typ} {args.name}"] = dict(args.inputs)
-        return f"{args.name}-id", {**args.inputs, **COMPUTED.get(args.typ, {})}
+        made = {**args.inputs, **COMPUTED.get(args.typ, {})}
+        if args.typ == "gcp:projects/iAMCustomRole:IAMCustomRole":
+            made["name"] = "projects/{project}/roles/{roleId}".format(**args.inputs)
+        return f"{args.name}-id", made
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         if not args.token.endswith(":getProject"):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import UsageError
-from encamp.plan.access import NODE_ROLES, node_account
 from encamp.plan.access_check import Answer, check_access
 from encamp.plan.environment import plan_environment
 from encamp.plan.identity import PROJECT_ROLES
@@ -45,7 +44,6 @@ def test_an_environment_without_teams_decides_nothing_about_access() -> None:
         {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}, project="lab-project", source="x"
     )
     assert plan_environment(spec).access is None
-    assert node_account(spec) is None
 
 
 def test_each_role_that_a_team_has_is_made_once_where_its_rights_count() -> None:
@@ -128,11 +126,12 @@ def test_who_gives_roles_in_the_cluster_holds_what_they_hold() -> None:
     assert allowed("encamp-ml-viewer") < allowed("encamp-ml-developer") < allowed("encamp-ml-admin")
 
 
-def test_machines_of_jobs_run_as_an_account_with_the_least_that_gke_needs() -> None:
+def test_who_starts_jobs_may_use_the_account_of_their_machines_and_no_other() -> None:
     plan = planned()
-    assert plan.node_roles == NODE_ROLES
-    assert node_account(lab()) == f"{plan.node_account}@lab-project.iam.gserviceaccount.com"
-    assert 6 <= len(plan.node_account) <= 30
+    assert plan.node_account is not None
+    acting = [role for role in plan.roles if any(right.endswith(".actAs") for right in role.permissions)]
+    assert [role.key for role in acting] == ["ml.admin-nodes", "ml.developer-nodes"]
+    assert {each.reach for each in plan.members if each.role in {role.key for role in acting}} == {Reach.NODES}
 
 
 def test_audit_logs_of_what_jobs_touch_are_kept_and_exported_when_asked() -> None:

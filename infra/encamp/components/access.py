@@ -77,28 +77,33 @@ class Access(pulumi.ComponentResource):
 
     def _give(self, held: MemberRolePlan, role: gcp.projects.IAMCustomRole) -> None:
         name = f"{held.role} {held.member}"
-        title = held.condition.title if held.condition is not None else ""
-        expression = held.condition.expression if held.condition is not None else ""
+        condition = held.condition
         if held.reach is Reach.NODES:
             gcp.serviceaccount.IAMMember(
                 name, service_account_id=self._nodes, role=role.name, member=held.member, opts=self._after_nodes
             )
         elif held.reach in {Reach.ARTIFACTS, Reach.ARTIFACTS_GRANTS, Reach.MODELS}:
+            on_bucket: gcp.storage.BucketIAMMemberConditionArgsDict | None = None
+            if condition is not None:
+                on_bucket = {"title": condition.title, "expression": condition.expression}
             gcp.storage.BucketIAMMember(
                 name,
                 bucket=self._artifacts,
                 role=role.name,
                 member=held.member,
-                condition={"title": title, "expression": expression} if title else None,
+                condition=on_bucket,
                 opts=self._child,
             )
         else:
+            on_project: gcp.projects.IAMMemberConditionArgsDict | None = None
+            if condition is not None:
+                on_project = {"title": condition.title, "expression": condition.expression}
             gcp.projects.IAMMember(
                 name,
                 project=self._project,
                 role=role.name,
                 member=held.member,
-                condition={"title": title, "expression": expression} if title else None,
+                condition=on_project,
                 opts=self._child,
             )
 

@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.access import Access
 from encamp.components.budget import Budget
 from encamp.components.chart import Chart
 from encamp.components.cluster import Cluster
@@ -66,6 +67,13 @@ class Environment(pulumi.ComponentResource):
             Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
         if plan.reaper is not None:
             Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
+        access: Access | None = None
+        if plan.access is not None:
+            jobs = namespace.metadata.name
+            bucket = storage.artifacts
+            access = Access(
+                "access", plan, plan.access, provider=provider, jobs=jobs, artifacts=bucket, nodes=ready, opts=child
+            )
         if plan.monitoring is not None:
             Monitoring("monitoring", plan, plan.monitoring, opts=child)
         self.outputs: dict[str, pulumi.Input[object]] = {
@@ -80,6 +88,8 @@ class Environment(pulumi.ComponentResource):
                 plan.region, "-docker.pkg.dev/", plan.project, "/", registry.repository_id
             ),
         }
+        if access is not None and access.audit_writer is not None:
+            self.outputs["auditWriter"] = access.audit_writer
         if storage.logs is not None:
             self.outputs["logsBucket"] = storage.logs
         self.register_outputs({})

@@ -20,8 +20,9 @@ from encamp.plan.access_model import (
     MemberRolePlan,
     SubjectPlan,
 )
+from encamp.plan.gke import node_account
 from encamp.plan.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
-from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, service_account_email, short_name
+from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, short_name
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment import AccessSpec, AuditSpec, EnvironmentSpec
 
-#: What machines of GKE need themselves, and to pull images.
-#: Source: cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa
-NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 #: Folder of the artifacts bucket where models are kept.
 MODELS_FOLDER = "models/"
 #: What Data Access logs are kept of: the services that a job, or who looks at it, asks.
@@ -52,8 +50,10 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
     access = spec.access
     if access is None:
         return None
+    nodes = node_account(spec)
     holders = _holders(access)
-    reaches = [reach for reach in Reach if reach is not Reach.ACCOUNTS or access.own_accounts]
+    left_out = {Reach.ACCOUNTS: not access.own_accounts, Reach.NODES: nodes is None}
+    reaches = [reach for reach in Reach if not left_out.get(reach)]
     roles = {
         (role, reach): made
         for role in holders
@@ -62,8 +62,7 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
     }
     conditions = _conditions(spec, [each.role_id for each in roles.values()])
     return AccessPlan(
-        node_account=node_account_id(spec),
-        node_roles=NODE_ROLES,
+        node_account=nodes.email if nodes is not None else None,
         roles=tuple(roles.values()),
         members=tuple(
             MemberRolePlan(made.key, member, reach, conditions.get(reach))
@@ -79,16 +78,6 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
         cloud_tpu=access.cloud_tpu,
         audit=_audit(spec, access.audit) if access.audit is not None else None,
     )
-
-
-def node_account_id(spec: EnvironmentSpec) -> str:
-    """Id of the service account that the machines of an environment's jobs run as."""
-    return short_name(spec.project, spec.name, "encamp-nodes")
-
-
-def node_account(spec: EnvironmentSpec) -> str | None:
-    """Its e-mail; None where nobody decides about access, and machines run as the project's default account."""
-    return service_account_email(node_account_id(spec), spec.project) if spec.access is not None else None
 
 
 def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
@@ -188,5 +177,6 @@ def _audit(spec: EnvironmentSpec, audit: AuditSpec) -> AuditPlan:
         bucket=bucket,
         destination=audit.sink.destination or f"storage.googleapis.com/{bucket}",
         retention_days=days,
+        protect=spec.protect if spec.protect is not None else not spec.is_sandbox,
     )
     return AuditPlan(services, exempted, sink)

@@ -76,6 +76,7 @@ class AuditSinkPlan:
         bucket: a bucket that is made for them, None where the destination is somebody else's.
         destination: as Cloud Logging names it.
         retention_days: how long the bucket keeps them, None without one.
+        protect: whether the engine refuses to delete the bucket.
     """
 
     name: str
@@ -83,6 +84,7 @@ class AuditSinkPlan:
     bucket: str | None
     destination: str
     retention_days: int | None
+    protect: bool = True
 
 
 @dataclass(frozen=True)
@@ -104,15 +106,13 @@ class AccessPlan:
     """Access to an environment.
 
     Attributes:
-        node_account: id of the service account of the jobs' machines.
-        node_roles: what that has on the project.
-        members: who may reach the cluster's machines, jobs and results, each with one custom role.
+        node_account: e-mail of the account that the jobs' machines run as, None where they have none.
+        members: who has which custom role, one by one.
         security_group: the group whose groups the cluster knows.
         cloud_tpu: whether Cloud TPU's service agent gets its role.
     """
 
-    node_account: str
-    node_roles: tuple[str, ...]
+    node_account: str | None
     roles: tuple[CustomRolePlan, ...]
     members: tuple[MemberRolePlan, ...]
     cluster_roles: tuple[ClusterRolePlan, ...]
