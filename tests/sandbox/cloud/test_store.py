@@ -104,6 +104,18 @@ LISTING = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "").start
         (f'!({PREFIX}) && resource.type == "t"', "other", "", True),
         ('request.time < timestamp("2000-01-01T00:00:00Z")', "", "", False),
         ("resource.name.endsWith('/x')", "a/x", "", True),
+        ('resource.name.extract("-scratch-{id}") == "7"', "projects/_/buckets/j-scratch-7", "", True),
+        ('resource.name.extract("-scratch-{id}/objects/") == "7"', "b/j-scratch-7/objects/x", "", True),
+        ('resource.name.extract("-scratch-{id}/objects/") != ""', "b/other/objects/j-scratch-7", "", False),
+        ('resource.name.extract("{all}") == "a"', "a", "", True),
+        (
+            'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", []).hasOnly(["roles/a", "roles/b"])',
+            "",
+            "",
+            True,
+        ),
+        ('["a"].hasOnly(["b", "a"])', "", "", True),
+        ('["a", "c"].hasOnly(["b", "a"])', "", "", False),
     ],
 )
 def test_conditions(expression: str, name: str, prefix: str, expected: bool) -> None:
@@ -111,7 +123,17 @@ def test_conditions(expression: str, name: str, prefix: str, expected: bool) -> 
 
 
 @pytest.mark.parametrize(
-    "expression", ["", "resource.name", "resource.name.matches('x')", "(" * 99, "1 == 1", "true &&", '"a" < true']
+    "expression",
+    [
+        "",
+        "resource.name",
+        "resource.name.matches('x')",
+        "(" * 99,
+        "1 == 1",
+        "true &&",
+        '"a" < true',
+        '["a"].hasOnly("a")',
+    ],
 )
 def test_unreadable_conditions_are_refused(expression: str) -> None:
     with pytest.raises(ConditionError):

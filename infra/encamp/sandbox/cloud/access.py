@@ -20,7 +20,7 @@ from encamp.sandbox.cloud.roles import ROLES, role_problem
 from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from encamp.sandbox.cloud.policies import Policies
     from encamp.sandbox.cloud.store import CloudStore
@@ -50,22 +50,37 @@ class Access:
     store: CloudStore
     policies: Policies
 
-    def allows(self, principal: Principal, permission: str, *, resource: str = "") -> bool:
-        """Whether a principal has a permission on the project or on one resource of it."""
+    def allows(
+        self, principal: Principal, permission: str, *, resource: str = "", modified_roles: tuple[str, ...] = ()
+    ) -> bool:
+        """Whether a principal has a permission on the project or on one resource of it.
+
+        ``modified_roles`` are those whose members a change of a policy would change.
+        """
         if principal.admin:
             return True
         bindings = self.policies.bindings(f"projects/{self.project}")
         bindings += self.policies.bindings(resource) if resource else []
-        attributes = Attributes(resource or f"//cloudresourcemanager.googleapis.com/projects/{self.project}", "")
+        name = resource or f"//cloudresourcemanager.googleapis.com/projects/{self.project}"
+        attributes = Attributes(name, "", modified_roles=modified_roles)
         return self._given(principal, permission, bindings, attributes)
 
-    def require(self, principal: Principal, permission: str, *, resource: str = "") -> None:
+    def require(
+        self, principal: Principal, permission: str, *, resource: str = "", modified_roles: tuple[str, ...] = ()
+    ) -> None:
         """The same, or a 403."""
-        if not self.allows(principal, permission, resource=resource):
+        if not self.allows(principal, permission, resource=resource, modified_roles=modified_roles):
             raise permission_denied(permission, resource or f"projects/{self.project}")
 
     def allows_storage(
-        self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = ""
+        self,
+        principal: Principal,
+        permission: str,
+        bucket: str,
+        name: str = "",
+        prefix: str = "",
+        *,
+        modified_roles: tuple[str, ...] = (),
     ) -> bool:
         """Whether a principal has a permission on a bucket or an object; ``prefix`` is that of a listing."""
         if principal.admin:
@@ -75,15 +90,23 @@ class Access:
             f"{policy}/objects/{name}" if name else policy,
             "storage.googleapis.com/Object" if name else "storage.googleapis.com/Bucket",
             prefix,
+            modified_roles,
         )
         bindings = [*self.policies.bindings(f"projects/{self.project}"), *self.policies.bindings(policy)]
         return self._given(principal, permission, bindings, attributes)
 
     def require_storage(
-        self, principal: Principal, permission: str, bucket: str, name: str = "", prefix: str = ""
+        self,
+        principal: Principal,
+        permission: str,
+        bucket: str,
+        name: str = "",
+        prefix: str = "",
+        *,
+        modified_roles: tuple[str, ...] = (),
     ) -> None:
         """The same, or a 403 as the storage API words it."""
-        if not self.allows_storage(principal, permission, bucket, name, prefix):
+        if not self.allows_storage(principal, permission, bucket, name, prefix, modified_roles=modified_roles):
             kind, what = ("object", f"{bucket}/{name}") if name else ("bucket", bucket)
             message = (
                 f"{principal.email} does not have {permission} access to the Google Cloud Storage {kind}."
@@ -96,7 +119,7 @@ class Access:
     ) -> bool:
         members = {principal.member, "allUsers", "allAuthenticatedUsers"}
         for binding in bindings:
-            if permission not in ROLES.get(binding.role, ()) or members.isdisjoint(binding.members):
+            if members.isdisjoint(binding.members) or permission not in self._permissions(binding.role):
                 continue
             if not binding.condition:
                 return True
@@ -107,6 +130,13 @@ class Access:
                 logger.warning("a condition gives nothing: %s", error)
         return False
 
+    def _permissions(self, role: str) -> Collection[str]:
+        """What a role allows: one of Google's, or one of the project's own."""
+        if role.startswith("roles/"):
+            return ROLES.get(role, frozenset())
+        custom = self.store.find(role)
+        return custom.body["inputs"]["permissions"] if custom is not None and custom.kind == "role" else ()
+
     def check_binding(self, resource: str, binding: Binding) -> None:
         """Refuse what Google refuses in a policy: odd roles, members that do not exist, unreadable conditions.
 
@@ -115,6 +145,9 @@ class Access:
                 cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts/setIamPolicy.
         """
         problem = role_problem(binding.role, resource)
+        if problem is None and binding.role.startswith(f"projects/{self.project}/"):
+            known = self.store.find(binding.role)
+            problem = None if known else f"The role named {binding.role} was not found."
         for member in binding.members:
             problem = problem or self._member_problem(member)
         if binding.condition and not problem:

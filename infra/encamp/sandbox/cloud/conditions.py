@@ -1,8 +1,10 @@
-"""IAM conditions: the part of the Common Expression Language that bindings on storage use.
+"""IAM conditions: the part of the Common Expression Language that bindings of environments and jobs use.
 
 Known: ``resource.name``, ``resource.type``, ``resource.service``, ``request.time``,
-``api.getAttribute("storage.googleapis.com/objectListPrefix", "")``, ``timestamp("…")``, strings, ``startsWith``,
-``endsWith``, comparisons, ``&&``, ``||``, ``!`` and parentheses. Anything else is refused when a policy is set.
+``api.getAttribute("storage.googleapis.com/objectListPrefix", "")``,
+``api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", [])``, ``timestamp("…")``, strings, ``startsWith``,
+``endsWith``, ``extract``, lists of strings, ``hasOnly``, comparisons, ``&&``, ``||``, ``!`` and parentheses. Anything
+else is refused when a policy is set.
 Source: cloud.google.com/iam/docs/conditions-attribute-reference.
 """
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"""
-    r"""|(?P<sign>&&|\|\||[!=<>]=|[()!<>,.]))"""
+    r"""|(?P<sign>&&|\|\||[!=<>]=|[()!<>,.\[\]]))"""
 )
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -30,7 +32,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_MODIFIED_GRANTS = "iam.googleapis.com/modifiedGrantsByRole"
 _OBJECT_LIST_PREFIX = "storage.googleapis.com/objectListPrefix"
+_PLACEHOLDER = re.compile(r"\{[A-Za-z0-9_]+\}")
 _DEEPEST = 50
 
 
@@ -40,11 +44,12 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True)
 class Attributes:
-    """What a condition can ask about a request."""
+    """What a condition can ask about a request; ``modified_roles`` are those whose members it would change."""
 
     resource_name: str
     resource_type: str
     list_prefix: str = ""
+    modified_roles: tuple[str, ...] = ()
 
 
 def holds(expression: str, attributes: Attributes) -> bool:
@@ -130,6 +135,8 @@ class _Parser:
         elif text == "(":
             value = self.either()
             self._take(")")
+        elif text == "[":
+            value = self._methods(self._list())
         elif kind == "string":
             value = self._methods(_text(text))
         elif kind == "name":
@@ -142,15 +149,19 @@ class _Parser:
     def _name(self, text: str) -> Any:
         if text == "api.getAttribute":
             name, default = self._arguments(2)
-            return self._methods(self._attributes.list_prefix if name == _OBJECT_LIST_PREFIX else default)
+            known = {
+                _OBJECT_LIST_PREFIX: self._attributes.list_prefix,
+                _MODIFIED_GRANTS: list(self._attributes.modified_roles),
+            }
+            return self._methods(known.get(name, default))
         if text == "timestamp":
             return _time(self._arguments(1)[0])
-        known = {
+        asked = {
             "resource.name": self._attributes.resource_name,
             "resource.type": self._attributes.resource_type,
             "resource.service": "storage.googleapis.com",
         }
-        for name, value in known.items():
+        for name, value in asked.items():
             if text == name:
                 return value
             if text.startswith(f"{name}."):
@@ -161,30 +172,72 @@ class _Parser:
             return text == "true"
         raise ConditionError(f"unknown attribute {text}")
 
-    def _methods(self, value: str) -> Any:
+    def _methods(self, value: Any) -> Any:
         if self._peek() != ".":
             return value
         self._take(".")
         return self._method(value, self._take()[1])
 
-    def _method(self, value: str, method: str) -> bool:
-        if method not in ("startsWith", "endsWith"):
-            raise ConditionError(f"unknown function {method}")
+    def _method(self, value: Any, method: str) -> bool | str:
         (argument,) = self._arguments(1)
-        return value.startswith(argument) if method == "startsWith" else value.endswith(argument)
+        match method, value, argument:
+            case "startsWith", str(), str():
+                return value.startswith(argument)
+            case "endsWith", str(), str():
+                return value.endswith(argument)
+            case "extract", str(), str():
+                return _extracted(value, argument)
+            case "hasOnly", list(), list():
+                return set(value) <= set(argument)
+        raise ConditionError(f"unknown function {method}")
 
-    def _arguments(self, count: int) -> list[str]:
+    def _arguments(self, count: int) -> list[Any]:
+        """Strings, and lists of strings."""
         self._take("(")
-        values: list[str] = []
+        values: list[Any] = []
         while len(values) < count:
             if values:
                 self._take(",")
             kind, text = self._take()
-            if kind != "string":
+            if text == "[":
+                values.append(self._list())
+            elif kind == "string":
+                values.append(_text(text))
+            else:
                 raise ConditionError(f"expected a string, found {text}")
-            values.append(_text(text))
         self._take(")")
         return values
+
+    def _list(self) -> list[str]:
+        """The strings of a list after its bracket."""
+        found: list[str] = []
+        while self._peek() != "]":
+            if found:
+                self._take(",")
+            kind, text = self._take()
+            if kind != "string":
+                raise ConditionError(f"expected a string, found {text}")
+            found.append(_text(text))
+        self._take("]")
+        return found
+
+
+def _extracted(value: str, template: str) -> str:
+    """What stands in a text where the template's one placeholder does; empty where the template does not fit.
+
+    Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract.
+    """
+    placeholder = _PLACEHOLDER.search(template)
+    if placeholder is None:
+        raise ConditionError(f"a template without a placeholder: {template}")
+    before, after = template[: placeholder.start()], template[placeholder.end() :]
+    _, found, rest = value.partition(before) if before else ("", value, value)
+    if not found:
+        return ""
+    if not after:
+        return rest
+    inner, end, _ = rest.partition(after)
+    return inner if end else ""
 
 
 def _text(token: str) -> str:

@@ -18,6 +18,8 @@ from encamp.sandbox.cloud.tokens import LIFETIME_SECONDS
 from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.responses import Response
 
     from encamp.sandbox.cloud.access import Access
@@ -116,21 +118,44 @@ class IdentityApi:
                 return found.name
         raise GoogleError(404, f"Unknown service account: {email}.")
 
+    def _audit_configs(self, resource: str) -> dict[str, Any]:
+        """What of a project is put on record, as its policy shows it."""
+        if resource != f"projects/{self._access.project}":
+            return {}
+        configs = [
+            {"service": each.body["inputs"]["service"], "auditLogConfigs": each.body["inputs"]["auditLogConfigs"]}
+            for each in self._store.all_of("auditConfig")
+        ]
+        return {"auditConfigs": configs} if configs else {}
+
     async def _policy(self, call: Call, resource: str, service: str) -> Response:
         if resource.rpartition("/")[0].endswith("serviceAccounts"):
             self._store.get(resource)
         if call.verb == "getIamPolicy":
             self._access.require(call.principal, f"{service}.getIamPolicy", resource=resource)
-            return JSONResponse(self._policies.show(resource))
+            return JSONResponse({**self._policies.show(resource), **self._audit_configs(resource)})
         if call.verb == "setIamPolicy" and call.method == "POST":
-            self._access.require(call.principal, f"{service}.setIamPolicy", resource=resource)
             policy = (await call.json()).get("policy") or {}
+            changed = modified_roles(self._policies.bindings(resource), policy)
+            self._access.require(call.principal, f"{service}.setIamPolicy", resource=resource, modified_roles=changed)
             return JSONResponse(set_policy(self._access, resource, policy))
         if call.verb == "testIamPermissions" and call.method == "POST":
             asked = (await call.json()).get("permissions") or []
             given = [name for name in asked if self._access.allows(call.principal, name, resource=resource)]
             return JSONResponse({"permissions": given} if given else {})
         raise no_such_method(call)
+
+
+def modified_roles(present: Iterable[Binding], policy: dict[str, Any]) -> tuple[str, ...]:
+    """The roles whose members, or whose conditions, a new policy changes.
+
+    Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles.
+    """
+    news = [Binding.of(data) for data in policy.get("bindings") or ()]
+    before, after = (
+        {(each.role, str(each.condition), who) for each in some for who in each.members} for some in (present, news)
+    )
+    return tuple(sorted({role for role, _, _ in before ^ after}))
 
 
 def set_policy(access: Access, resource: str, policy: dict[str, Any]) -> dict[str, Any]:

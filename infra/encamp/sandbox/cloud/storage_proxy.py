@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from encamp.sandbox.cloud.calls import no_such_method
 from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.identity_api import set_policy
+from encamp.sandbox.cloud.identity_api import modified_roles, set_policy
 from encamp.sandbox.cloud.policies import bucket_policy_name
 from encamp.sandbox.cloud.storage_rules import Need, Needs, json_path, needs_of
 from encamp.sandbox.storage.errors import StorageError
@@ -146,8 +146,10 @@ class StorageProxy:
             self._access.require_storage(call.principal, "storage.buckets.getIamPolicy", bucket)
             return JSONResponse({**self._access.policies.show(resource), **extra})
         if call.method == "PUT":
-            self._access.require_storage(call.principal, "storage.buckets.setIamPolicy", bucket)
-            return JSONResponse({**set_policy(self._access, resource, await call.json()), **extra})
+            policy = await call.json()
+            changed = modified_roles(self._access.policies.bindings(resource), policy)
+            self._access.require_storage(call.principal, "storage.buckets.setIamPolicy", bucket, modified_roles=changed)
+            return JSONResponse({**set_policy(self._access, resource, policy), **extra})
         raise no_such_method(call)
 
     def _agent(self, call: Call, path: tuple[str, ...]) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from encamp.sandbox.cloud.gcp.access_types import ACCESS_TYPES
 from encamp.sandbox.cloud.gcp.container_types import CLUSTER, NODE_POOL
 from encamp.sandbox.cloud.gcp.member_types import ACCOUNT_MEMBER, BUCKET_MEMBER, PROJECT_MEMBER
 from encamp.sandbox.cloud.gcp.monitoring_types import MONITORING_TYPES
@@ -30,6 +31,7 @@ TYPES: Final = {
         ACCOUNT,
         ACCOUNT_MEMBER,
         PROJECT_MEMBER,
+        *ACCESS_TYPES,
         *MONITORING_TYPES,
     )
 }
