@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi.runtime.config import is_config_secret
 
+from encamp.components.renamed import keep_renamed
 from encamp.errors import EncampError, PlanError, UsageError
 from encamp.redaction import redacted, texts
 from encamp.resources import repository
@@ -35,6 +36,7 @@ def main() -> None:
         pulumi.RunError: what someone wrote is wrong; the engine prints the message without a traceback.
     """
     config = pulumi.Config("encamp")
+    keep_renamed()
     try:
         _declare(config)
     except EncampError as error:

@@ -53,6 +53,20 @@ def _lifecycle(rule: dict[str, Any]) -> dict[str, Any]:
     return {"action": rule.get("action"), "condition": rule.get("condition")}
 
 
+def _found(inputs: Properties, shown: dict[str, Any]) -> dict[str, Any]:
+    """What the bucket has now of what was written, where the two differ; labels of others are nobody's change."""
+    access, labels = shown["iamConfiguration"], shown.get("labels") or {}
+    now = {
+        "labels": {key: labels[key] for key in inputs.get("labels") or {} if key in labels},
+        "lifecycleRules": (shown.get("lifecycle") or {}).get("rule", []),
+        "publicAccessPrevention": access.get("publicAccessPrevention", "inherited"),
+        "storageClass": shown["storageClass"],
+        "uniformBucketLevelAccess": access["uniformBucketLevelAccess"]["enabled"],
+        "versioning": shown.get("versioning") or {"enabled": False},
+    }
+    return {key: value for key, value in now.items() if inputs.get(key) not in (None, value)}
+
+
 class _BucketBackend:
     """Buckets."""
 
@@ -72,7 +86,8 @@ class _BucketBackend:
         shown = await context.storage.bucket(resource_id)
         if shown is None:
             return None
-        kept = inputs or {"name": resource_id, "location": shown["location"], "labels": shown.get("labels") or {}}
+        imported = {"name": resource_id, "location": shown["location"], "labels": shown.get("labels") or {}}
+        kept = {**inputs, **_found(inputs, shown)} if inputs else imported
         return self._made(kept, shown, context)
 
     async def update(self, resource_id: str, olds: Properties, news: Properties, context: Context) -> Made:
