@@ -6,20 +6,18 @@ the cluster gives the logs. Changes nothing, but starts an adopter for a job tha
 
 from __future__ import annotations
 
-import tempfile
 import time
-from contextlib import suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from encamp.errors import EncampError, EngineError
 from encamp.run.detached import let_go, start_adopter
-from encamp.run.replicas import JOBSET_LABEL, read_replica
-from encamp.run.stream import LogStreams
+from encamp.run.live import LiveJob
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.run.intent import Intent
@@ -157,23 +155,20 @@ class PodLogs:
     """The logs of a job's pods as the cluster gives them; nothing of them is kept here."""
 
     def __init__(self, cluster: Cluster, intent: Intent, show: Callable[[str, str], None]) -> None:
-        self._cluster = cluster
-        self._intent = intent
-        self._folder = tempfile.TemporaryDirectory(prefix="encamp-")
-        self._streams = LogStreams(cluster, intent.namespace, Path(self._folder.name), show)
+        self._live = LiveJob(cluster, intent.namespace, intent.name)
+        self._opened = ExitStack()
+        self._opened.callback(cluster.close)
+        self._streams = self._opened.enter_context(self._live.streams(follow=True, show=show))
 
     def look(self) -> None:
         """Begin the log of every replica that has started since."""
         with suppress(EncampError):
-            pods = self._cluster.list("pods", self._intent.namespace, f"{JOBSET_LABEL}={self._intent.name}")
-            self._streams.follow([one for one in map(read_replica, pods) if one is not None])
+            self._streams.follow(self._live.replicas())
 
     def end(self) -> None:
         """Wait for what is on its way."""
         self._streams.drain(_DRAIN_SECONDS)
-        self._streams.close()
-        self._cluster.close()
-        self._folder.cleanup()
+        self._opened.close()
 
 
 def _results(record: RunRecord) -> int:

@@ -6,12 +6,13 @@ from the bucket, where the sealed log is the same bytes.
 
 from __future__ import annotations
 
-import os
+import functools
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from encamp.errors import EncampError
+from encamp.run.tails import Tails
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,18 +27,12 @@ _LONGEST_SHOWN = 4096
 
 @dataclass
 class _Text:
-    """The lines of a text that comes in pieces.
-
-    Attributes:
-        position: bytes taken so far.
-    """
+    """The lines of a text that comes in pieces."""
 
     show: Callable[[str], None]
-    position: int = 0
     _held: bytes = b""
 
     def feed(self, piece: bytes) -> None:
-        self.position += len(piece)
         *lines, self._held = (self._held + piece).split(b"\n")
         for line in lines:
             self._line(line)
@@ -90,62 +85,42 @@ class SealedLogs:
         """Size of each object in bytes."""
         return {one.name: one.size for one in self.storage.objects(self.bucket, f"{self.prefix}logs/")}
 
-    def rest(self, replica: str, position: int) -> Iterable[bytes]:
-        """What comes after the first ``position`` bytes, in pieces."""
-        for piece in self.storage.download(self.bucket, self.name(replica)):
-            yield piece[position:]
-            position = max(0, position - len(piece))
+    def read(self, replica: str) -> Iterable[bytes]:
+        """A replica's whole log, in pieces."""
+        return self.storage.download(self.bucket, self.name(replica))
 
     def name(self, replica: str) -> str:
         """Name of a replica's object."""
         return f"{self.prefix}logs/{replica}.log"
 
 
-@dataclass
 class GrowingSpool:
     """The logs of a job's replicas: files of the spool while it lives, then objects.
 
-    Attributes:
+    Args:
         show: gets a replica's name and a line of its log.
     """
 
-    folder: Path
-    replicas: Sequence[str]
-    sealed: SealedLogs
-    show: Callable[[str, str], None]
-    _texts: dict[str, _Text] = field(default_factory=dict)
+    def __init__(
+        self, folder: Path, replicas: Sequence[str], sealed: SealedLogs, show: Callable[[str, str], None]
+    ) -> None:
+        self._folder = folder
+        self._sealed = sealed
+        self._texts = {replica: _Text(functools.partial(show, replica)) for replica in replicas}
+        self._tails = Tails(lambda replica, lines: self._texts[replica].feed(lines))
 
     def look(self) -> None:
         """Show what has come since."""
-        with suppress(FileNotFoundError), os.scandir(self.folder) as found:
-            there = {entry.name for entry in found}
-            for replica in self.replicas:
-                if f"{replica}.log" in there:
-                    self._read(replica)
+        self._tails.look(self._folder, self._texts)
 
     def end(self) -> None:
         """Show what there is left."""
-        self.look()
+        self._tails.look(self._folder, self._texts, partial=True)
         sizes: dict[str, int] = {}
         with suppress(EncampError):
             # What the bucket does not give now, `encamp logs` will.
-            sizes = self.sealed.sizes()
-        for replica in self.replicas:
-            text = self._text(replica)
-            if sizes.get(self.sealed.name(replica), 0) > text.position:
-                for piece in self.sealed.rest(replica, text.position):
-                    text.feed(piece)
+            sizes = self._sealed.sizes()
+        for replica, text in self._texts.items():
+            if sizes.get(self._sealed.name(replica), 0) > self._tails.position(replica):
+                self._tails.rest(replica, self._sealed.read(replica))
             text.end()
-
-    def _read(self, replica: str) -> None:
-        text = self._text(replica)
-        # A log that is read anew after a broken connection is shorter for a while, and says the same again.
-        with suppress(FileNotFoundError), (self.folder / f"{replica}.log").open("rb") as stream:
-            stream.seek(text.position)
-            while piece := stream.read(_PIECE):
-                text.feed(piece)
-
-    def _text(self, replica: str) -> _Text:
-        if replica not in self._texts:
-            self._texts[replica] = _Text(lambda line: self.show(replica, line))
-        return self._texts[replica]

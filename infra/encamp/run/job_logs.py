@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError, UsageError
 from encamp.plan.names import short_name
-from encamp.run.live import LiveJob, Tails
+from encamp.run.live import LiveJob
 from encamp.run.seal import MANIFEST
 from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, spooled_logs
+from encamp.run.tails import Tails
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
 from encamp.run.stream import LogStreams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from encamp.cloud.kubernetes import Cluster
 
-_READ_BYTES = 1024 * 1024
 _SNAPSHOT_SECONDS, _SILENT_SECONDS = 3600.0, 60.0
 
 
@@ -29,10 +28,10 @@ class LiveJob:
 
     Args:
         job_set: name of the JobSet.
-        spool: what a driver left on this machine, which need not be there.
+        spool: what a driver left on this machine, which need not be there; None for what the cluster has alone.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, job_set: str, spool: Path) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, job_set: str, spool: Path | None = None) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._job_set = job_set
@@ -49,13 +48,14 @@ class LiveJob:
         return [replica for replica in map(read_replica, pods) if replica is not None]
 
     @contextmanager
-    def streams(self, *, follow: bool) -> Iterator[LogStreams]:
-        """Streams into a folder of their own, which goes with them."""
+    def streams(self, *, follow: bool, show: Callable[[str, str], None] = lambda *_: None) -> Iterator[LogStreams]:
+        """Streams into a folder of their own, which goes with them; ``show`` gets a replica's name and each line."""
         with TemporaryDirectory(prefix="encamp-logs-") as name:
             folder = Path(name) / "logs"
-            with suppress(FileNotFoundError):
-                shutil.copytree(self._spool, folder)
-            streams = LogStreams(self._cluster, self._namespace, folder, lambda *_: None, follow=follow)
+            if self._spool is not None:
+                with suppress(FileNotFoundError):
+                    shutil.copytree(self._spool, folder)
+            streams = LogStreams(self._cluster, self._namespace, folder, show, follow=follow)
             try:
                 yield streams
             finally:
@@ -70,43 +70,6 @@ class LiveJob:
             streams.drain(_SILENT_SECONDS, _SNAPSHOT_SECONDS)
             names = dict.fromkeys(replica.name for replica in sorted(replicas, key=_place))
             yield streams.folder, list(names)
-
-
-class Tails:
-    """Logs that grow, given away as whole lines once each; every reader takes its own time.
-
-    Args:
-        write: gets a replica's name and whole lines.
-    """
-
-    def __init__(self, write: Callable[[str, bytes], None]) -> None:
-        self._write = write
-        self._positions: dict[str, int] = {}
-
-    def look(self, folder: Path, replicas: Sequence[str]) -> None:
-        """Give away what has come since."""
-        for replica in replicas:
-            with suppress(FileNotFoundError), (folder / f"{replica}.log").open("rb") as stream:
-                # A log that is read anew after a broken connection is shorter for a while, and says the same again.
-                stream.seek(self._positions.get(replica, 0))
-                while piece := stream.read(_READ_BYTES):
-                    whole = piece.rfind(b"\n") + 1
-                    if not whole and len(piece) < _READ_BYTES:
-                        break
-                    self._give(replica, piece[: whole or None])
-                    stream.seek(self._positions[replica])
-
-    def rest(self, replica: str, pieces: Iterator[bytes]) -> None:
-        """Give away what of a whole log has not been given."""
-        skip = self._positions.get(replica, 0)
-        for piece in pieces:
-            if len(piece) > skip:
-                self._give(replica, piece[skip:])
-            skip = max(0, skip - len(piece))
-
-    def _give(self, replica: str, lines: bytes) -> None:
-        self._positions[replica] = self._positions.get(replica, 0) + len(lines)
-        self._write(replica, lines)
 
 
 def _place(replica: Replica) -> tuple[bool, str, int]:
