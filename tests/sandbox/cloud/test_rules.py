@@ -25,6 +25,7 @@ EXAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("e
 of_every_type = pytest.mark.parametrize("type_", TYPES.values(), ids=list(TYPES))
 _SHOWN = [type_ for token, type_ in TYPES.items() if token in EXAMPLES]
 by_example = pytest.mark.parametrize("type_", _SHOWN, ids=[type_.token for type_ in _SHOWN])
+_UNKNOWN_ROLE = "The role named projects/sandbox-encamp/roles/absent was not found"
 _MEMBERS = (
     (
         refusals.UNKNOWN_ACCOUNT,
@@ -38,6 +39,7 @@ _MEMBERS = (
     ),
     (refusals.MALFORMED_MEMBER, {"member": "trainer"}, "Invalid value for member: trainer"),
     (refusals.ODD_ROLE, {"role": "roles/a b"}, "Role roles/a b is not supported"),
+    (refusals.UNKNOWN_ROLE, {"role": "projects/sandbox-encamp/roles/absent"}, _UNKNOWN_ROLE),
 )
 
 

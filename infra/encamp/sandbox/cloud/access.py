@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError, permission_denied
 from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
-from encamp.sandbox.cloud.refusals import MALFORMED_MEMBER, UNKNOWN_ACCOUNT, UNKNOWN_POOL
+from encamp.sandbox.cloud.refusals import MALFORMED_MEMBER, UNKNOWN_ACCOUNT, UNKNOWN_POOL, UNKNOWN_ROLE
 from encamp.sandbox.cloud.roles import ROLES, role_problem
 from encamp.sandbox.project import project_number
 
@@ -147,7 +147,7 @@ class Access:
         problem = role_problem(binding.role, resource)
         if problem is None and binding.role.startswith(f"projects/{self.project}/"):
             known = self.store.find(binding.role)
-            problem = None if known else f"The role named {binding.role} was not found."
+            problem = None if known else UNKNOWN_ROLE.text.format(role=binding.role)
         for member in binding.members:
             problem = problem or self._member_problem(member)
         if binding.condition and not problem:

@@ -85,7 +85,14 @@ ODD_ROLE: Final = Refusal(
     "Role {role} is not supported for this resource.",
     400,
 )
+UNKNOWN_ROLE: Final = Refusal(
+    "unknown role",
+    "cloud.google.com/iam/docs/troubleshoot-policies",
+    "The role named {role} was not found.",
+    400,
+)
 
 REFUSALS: Final = (
     DUPLICATE, MISSING, IN_USE, PROTECTED, PREVENTED, UNKNOWN_ACCOUNT, UNKNOWN_POOL, MALFORMED_MEMBER, ODD_ROLE,
+    UNKNOWN_ROLE,
 )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT
-from encamp.sandbox.cloud.gcp.model import ResourceType, Rule, choice_rule, pattern_rule
+from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
 from encamp.sandbox.cloud.gcp.stored import StoredBackend
 from encamp.sandbox.project import project_number
 
@@ -164,10 +164,23 @@ def _agent(resource: CloudResource, context: Context) -> dict[str, Any]:
     return {"email": email, "member": f"serviceAccount:{email}"}
 
 
+class _IdentityBackend(StoredBackend):
+    """An agent that exists is the same agent, and none can be deleted."""
+
+    async def create(self, inputs: Properties, context: Context) -> Made:
+        """Make it, or find it."""
+        if context.cloud.store.find(self.full_name(inputs, context)):
+            return await self.update("", inputs, inputs, context)
+        return await super().create(inputs, context)
+
+    async def delete(self, resource_id: str, inputs: Properties, context: Context) -> None:
+        """Leave it: Google has no such call."""
+
+
 SERVICE_IDENTITY: Final = ResourceType(
     "gcp:projects/serviceIdentity:ServiceIdentity",
     wheel=("pulumi_gcp.projects", "ServiceIdentity"),
-    backend=StoredBackend(
+    backend=_IdentityBackend(
         kind="serviceIdentity",
         full_name=lambda inputs, context: f"projects/{context.project}/services/{inputs['service']}/identity",
         outputs=_agent,
