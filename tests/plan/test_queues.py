@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import PlanError
+from encamp.plan.charts import plan_charts
 from encamp.plan.declared import declared_resources
 from encamp.plan.document import job_document
 from encamp.plan.job import plan_job
@@ -191,3 +192,19 @@ def test_a_jobs_pool_is_of_the_kind_that_a_quota_names(accelerator: str) -> None
         rest: tuple[Any, ...] = (0, 1, "pd-ssd", 100, 1, {}, ("key", "value", "NoSchedule"))
         pool = NodePoolPlan("p", "m", Accelerator(gke, 1), None, *rest, provisioning="SPOT")
         assert pool_flavor(pool) == flavor_label("SPOT", accelerator)
+
+
+@pytest.mark.parametrize(
+    ("project", "change", "names"),
+    [
+        ("my-project", {}, ["jobset", "kueue"]),
+        ("my-project", {"queues": None}, ["jobset"]),
+        ("my-project", {"controllers": "given"}, []),
+        ("sandbox-x", {}, []),
+    ],
+)
+def test_controllers_that_an_environment_installs(project: str, change: dict[str, Any], names: list[str]) -> None:
+    data = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts", "queues": {"teams": TEAMS}}
+    written = {key: value for key, value in (data | change).items() if value is not None}
+    spec = parse_environment(written, project=project, source="test")
+    assert [chart.name for chart in plan_charts(spec, {"encamp-owner": "encamp"})] == names
