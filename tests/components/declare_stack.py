@@ -33,7 +33,21 @@ COMPUTED = {
         "name": "projects/my-lab-project/notificationChannels/1"
     },
     "gcp:container/cluster:Cluster": {"endpoint": "10.0.0.2", "masterAuth": {"clusterCaCertificate": "Q0E="}},
-    "gcp:serviceaccount/account:Account": {"email": "job@sandbox-encamp.iam.gserviceaccount.com"},
+    "gcp:serviceaccount/account:Account": {
+        "email": "job@sandbox-encamp.iam.gserviceaccount.com",
+        "member": "serviceAccount:job@sandbox-encamp.iam.gserviceaccount.com",
+    },
+}
+#: What a cloud shows of what is read instead of made.
+FOUND = {
+    "gcp:container/cluster:Cluster": {
+        "name": "platform",
+        "workloadIdentityConfig": {"workloadPool": "my-lab-project.svc.id.goog"},
+        "ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"},
+        "addonsConfig": {"gcsFuseCsiDriverConfig": {"enabled": True}},
+    },
+    "gcp:storage/bucket:Bucket": {"name": "team-results"},
+    "gcp:artifactregistry/repository:Repository": {"repositoryId": "team"},
 }
 
 
@@ -44,15 +58,21 @@ class Recorder(pulumi.runtime.Mocks):
         self.resources: dict[str, dict[str, Any]] = {}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        self.resources[f"{args.typ} {args.name}"] = dict(args.inputs)
+        key = f"{args.typ} {args.name}"
+        if args.resource_id:
+            self.resources[key] = {"found": args.resource_id}
+            return args.resource_id, {**FOUND.get(args.typ, {}), **COMPUTED.get(args.typ, {})}
+        self.resources[key] = dict(args.inputs)
         made = {**args.inputs, **COMPUTED.get(args.typ, {})}
         if args.typ == "gcp:projects/iAMCustomRole:IAMCustomRole":
             made["name"] = "projects/{project}/roles/{roleId}".format(**args.inputs)
         return f"{args.name}-id", made
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        if args.token.endswith(":getProjectServiceAccount"):
+            return {"emailAddress": "service-42@gs-project-accounts.iam.gserviceaccount.com"}, []
         if not args.token.endswith(":getProject"):
-            raise AssertionError(f"components ask for the project only, but {args.token} was called")
+            raise AssertionError(f"components ask for the project and its agent only, but {args.token} was called")
         return {"projectId": args.args["projectId"], "number": "42"}, []
 
 
@@ -90,8 +110,18 @@ def main(stacks: list[str]) -> None:
 def registered(stack: str) -> dict[str, dict[str, Any]]:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
-    _sync_await(runtime_stack.run_pulumi_func(lambda: declare(stack)))
-    return recorder.resources
+    protected: list[str] = []
+
+    def note(args: pulumi.ResourceTransformationArgs) -> None:
+        if args.opts.protect:
+            protected.append(f"{args.type_} {args.name}")
+
+    def declared() -> None:
+        pulumi.runtime.register_stack_transformation(note)
+        declare(stack)
+
+    _sync_await(runtime_stack.run_pulumi_func(declared))
+    return recorder.resources | ({"pulumi:protected": {"resources": sorted(protected)}} if protected else {})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.components.network import Network
-    from encamp.plan.environment_model import GkePlan
+    from encamp.plan.environment_model import GkePlan, SystemPoolPlan
     from encamp.plan.model import EnvironmentPlan
 
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
@@ -33,6 +33,7 @@ class Cluster(pulumi.ComponentResource):
         cluster: the GKE cluster, its default pool removed.
         kubeconfig: a kubeconfig that asks ``gke-gcloud-auth-plugin`` for tokens, so it holds no secret and
             never changes between two previews.
+        ready: what must stand before controllers can run in it.
     """
 
     def __init__(
@@ -47,8 +48,9 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("encamp:components:Cluster", name, {}, opts)
         self._plan = plan
         self.cluster = self._adopted(name) if network is None else self._made(name, network, after)
+        self.ready: list[pulumi.Resource] = [self.cluster]
         if plan.gke.system_pool is not None:
-            self._system_pool()
+            self.ready.append(self._system_pool(plan.gke.system_pool))
         self.kubeconfig: pulumi.Output[str] = pulumi.Output.all(
             self.cluster.endpoint, self.cluster.master_auth.cluster_ca_certificate
         ).apply(lambda given: gke_kubeconfig(plan.cluster, given[0], given[1]))
@@ -129,10 +131,8 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
 
-    def _system_pool(self) -> None:
-        plan, pool = self._plan, self._plan.gke.system_pool
-        if pool is None:
-            return
+    def _system_pool(self, pool: SystemPoolPlan) -> gcp.container.NodePool:
+        plan = self._plan
         config: gcp.container.NodePoolNodeConfigArgsDict = {
             "machine_type": pool.machine_type,
             "oauth_scopes": _SCOPES,
@@ -145,7 +145,7 @@ class Cluster(pulumi.ComponentResource):
             config["service_account"] = plan.gke.nodes.email
         if plan.key is not None:
             config["boot_disk_kms_key"] = plan.key.full_name
-        gcp.container.NodePool(
+        return gcp.container.NodePool(
             "system",
             name=pool.name,
             cluster=self.cluster.name,

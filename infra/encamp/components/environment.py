@@ -56,7 +56,8 @@ class Environment(pulumi.ComponentResource):
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=child)
         if plan.budget is not None:
             Budget(name, plan, plan.budget, opts=child)
-        provider = k8s.Provider(name, kubeconfig=cluster.kubeconfig, opts=pulumi.ResourceOptions(parent=self))
+        inside = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
+        provider = k8s.Provider(name, kubeconfig=cluster.kubeconfig, opts=inside)
         namespace = k8s.core.v1.Namespace(
             name,
             metadata={"name": plan.namespace, "labels": dict(plan.labels)},

@@ -30,13 +30,7 @@ class EnvironmentKey(pulumi.ComponentResource):
         super().__init__("encamp:components:EnvironmentKey", name, {}, opts)
         self._plan = plan
         key_id = pulumi.Output.from_input(key.full_name) if key.ring is None else self._made(name, key, key.ring)
-        child = pulumi.InvokeOutputOptions(parent=self)
-        number = (
-            gcp.organizations.get_project_output(project_id=plan.project, opts=child).number if key.agents else None
-        )
-        self.grants: list[pulumi.Resource] = [
-            self._grant(name, agent, key_id, number) for agent in key.agents if number is not None
-        ]
+        self.grants: list[pulumi.Resource] = [self._grant(name, agent, key_id) for agent in key.agents]
         self.register_outputs({})
 
     def _made(self, name: str, key: KeyPlan, ring: str) -> pulumi.Output[str]:
@@ -53,9 +47,7 @@ class EnvironmentKey(pulumi.ComponentResource):
             opts=kept,
         ).id
 
-    def _grant(
-        self, name: str, agent: AgentPlan, key_id: pulumi.Output[str], number: pulumi.Output[str]
-    ) -> gcp.kms.CryptoKeyIAMMember:
+    def _grant(self, name: str, agent: AgentPlan, key_id: pulumi.Output[str]) -> gcp.kms.CryptoKeyIAMMember:
         child = pulumi.ResourceOptions(parent=self)
         if agent.identity is not None:
             identity = gcp.projects.ServiceIdentity(
@@ -66,6 +58,14 @@ class EnvironmentKey(pulumi.ComponentResource):
             f"{name}-{agent.name}",
             crypto_key_id=key_id,
             role=ROLE,
-            member=number.apply(lambda number: f"serviceAccount:{agent.email.format(number=number)}"),
+            member=pulumi.Output.concat("serviceAccount:", self._email(agent)),
             opts=child,
         )
+
+    def _email(self, agent: AgentPlan) -> pulumi.Output[str]:
+        asked = pulumi.InvokeOutputOptions(parent=self)
+        form = agent.email
+        if form is None:
+            return gcp.storage.get_project_service_account_output(project=self._plan.project, opts=asked).email_address
+        found = gcp.organizations.get_project_output(project_id=self._plan.project, opts=asked)
+        return found.number.apply(lambda number: form.format(number=number))

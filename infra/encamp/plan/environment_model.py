@@ -143,12 +143,13 @@ class AgentPlan:
 
     Attributes:
         name: short, for logical names.
-        email: with ``{number}`` for the project's number.
-        identity: the service whose agent has to be asked for; None where enabling the service makes it.
+        email: with ``{number}`` for the project's number; None for Cloud Storage's, which says it itself when asked,
+            and comes to be by that.
+        identity: the service whose agent has to be made; None where enabling the service makes it.
     """
 
     name: str
-    email: str
+    email: str | None
     identity: str | None = None
 
 

@@ -28,7 +28,7 @@ SERVICES = (
 #: Who encrypts and decrypts: buckets, disks of nodes, secrets of the cluster, images.
 #: Source: cloud.google.com/kms/docs/compatible-services, and there the page of each.
 AGENTS = (
-    AgentPlan("storage", "service-{number}@gs-project-accounts.iam.gserviceaccount.com"),
+    AgentPlan("storage", None),
     AgentPlan("compute", "service-{number}@compute-system.iam.gserviceaccount.com"),
     AgentPlan("container", "service-{number}@container-engine-robot.iam.gserviceaccount.com"),
     AgentPlan(

@@ -23,6 +23,8 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 #: A cluster takes at most as many exclusions, three of them without any upgrade, and those last 30 days at most.
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
+#: What also holds for the nodes that jobs bring into a cluster that is adopted.
+_OF_NODES = {"node_service_account", "image_repositories"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
@@ -120,7 +122,8 @@ class GkeSpec(Written):
 def gke_problems(gke: GkeSpec, environment: EnvironmentSpec) -> Iterator[Found]:
     """Everything that is wrong with it."""
     if "cluster" in environment.adopt:
-        yield Found((), "is of a cluster that is made, and this one is adopted", "leave it out, or do not adopt it")
+        for name in sorted(gke.model_fields_set - _OF_NODES):
+            yield Found((name,), "is of a cluster that is made, and this one is adopted", "leave it out")
     yield from _endpoint(gke)
     yield from _maintenance(gke.maintenance)
     yield from _freezes(gke.maintenance.freezes)

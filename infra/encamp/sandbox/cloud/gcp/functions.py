@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.errors import GoogleError, not_found
+from encamp.sandbox.cloud.gcp.kms_types import service_agent
 from encamp.sandbox.cloud.policies import bucket_policy_name
 from encamp.sandbox.project import project_number
 
@@ -55,7 +56,17 @@ async def _project(args: Properties, context: Context) -> dict[str, Any]:
     }
 
 
+async def _storage_agent(args: Properties, context: Context) -> dict[str, Any]:
+    """The agent of Cloud Storage, which asking for it makes."""
+    project = args.get("project") or context.project
+    if project != context.project:
+        raise GoogleError(403, f"the sandbox serves the project {context.project} only, not {project}")
+    email = service_agent("storage", context.project)
+    return {"id": email, "emailAddress": email, "member": f"serviceAccount:{email}", "project": project}
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
     "gcp:storage/getBucketObjects:getBucketObjects": _bucket_objects,
     "gcp:organizations/getProject:getProject": _project,
+    "gcp:storage/getProjectServiceAccount:getProjectServiceAccount": _storage_agent,
 }

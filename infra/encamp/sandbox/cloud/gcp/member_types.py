@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _MemberBackend:
+class MemberBackend:
     """Members of one kind of resource.
 
     Attributes:
@@ -117,7 +117,8 @@ def _condition_title(inputs: Properties, _: Context) -> Problem:
     return "a condition has a title and an expression"
 
 
-_RULES = (
+#: What Google refuses of every binding.
+MEMBER_RULES: Final = (
     Rule("role", "cloud.google.com/iam/docs/roles-overview", ("role",), _role_given),
     Rule("condition", "cloud.google.com/iam/docs/conditions-overview", ("condition",), _condition_title),
 )
@@ -125,7 +126,7 @@ _RULES = (
 PROJECT_MEMBER: Final = ResourceType(
     "gcp:projects/iAMMember:IAMMember",
     wheel=("pulumi_gcp.projects", "IAMMember"),
-    backend=_MemberBackend(
+    backend=MemberBackend(
         resource=lambda _inputs, context: f"projects/{context.project}",
         prefix=lambda _inputs, context: context.project,
         exists=lambda _inputs, _context: None,
@@ -133,12 +134,12 @@ PROJECT_MEMBER: Final = ResourceType(
     required=("project", "role", "member"),
     immutable=("project", "role", "member", "condition"),
     computed=("etag",),
-    rules=(PROJECT, *_RULES),
+    rules=(PROJECT, *MEMBER_RULES),
 )
 BUCKET_MEMBER: Final = ResourceType(
     "gcp:storage/bucketIAMMember:BucketIAMMember",
     wheel=("pulumi_gcp.storage", "BucketIAMMember"),
-    backend=_MemberBackend(
+    backend=MemberBackend(
         resource=lambda inputs, _context: bucket_policy_name(_bucket(inputs)),
         prefix=lambda inputs, _context: f"b/{_bucket(inputs)}",
         exists=_bucket_exists,
@@ -146,12 +147,12 @@ BUCKET_MEMBER: Final = ResourceType(
     required=("bucket", "role", "member"),
     immutable=("bucket", "role", "member", "condition"),
     computed=("etag",),
-    rules=_RULES,
+    rules=MEMBER_RULES,
 )
 ACCOUNT_MEMBER: Final = ResourceType(
     "gcp:serviceaccount/iAMMember:IAMMember",
     wheel=("pulumi_gcp.serviceaccount", "IAMMember"),
-    backend=_MemberBackend(
+    backend=MemberBackend(
         resource=_account,
         prefix=_account,
         exists=lambda inputs, context: context.cloud.store.get(_account(inputs, context)),
@@ -159,5 +160,5 @@ ACCOUNT_MEMBER: Final = ResourceType(
     required=("serviceAccountId", "role", "member"),
     immutable=("serviceAccountId", "role", "member", "condition"),
     computed=("etag",),
-    rules=_RULES,
+    rules=MEMBER_RULES,
 )

@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, labels_rule
+from encamp.sandbox.cloud.gcp.kms_types import key_use_rule
 from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
 from encamp.sandbox.cloud.gcp.stored import StoredBackend
 from encamp.sandbox.cloud.identity_api import delete_account
@@ -160,6 +161,10 @@ REPOSITORY: Final = ResourceType(
         pattern_rule(
             "id", "repositoryId", r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", _REPOSITORY_SOURCE,
             "must be at most 63 lowercase letters, digits and hyphens and begin with a letter",
+        ),
+        key_use_rule(
+            "artifactregistry", "kmsKeyName", lambda inputs: inputs.get("kmsKeyName"),
+            "cloud.google.com/artifact-registry/docs/cmek",
         ),
     ),
     labels="labels",

@@ -1,0 +1,77 @@
+"""Environments as production has them: everything of their own, or in what was there before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Resources = dict[str, dict[str, Any]]
+
+pytestmark = pytest.mark.slow
+
+CLUSTER = "gcp:container/cluster:Cluster lab"
+KEY = "projects/my-lab-project/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
+NODES = "encamp-nodes-641d60ee@my-lab-project.iam.gserviceaccount.com"
+
+
+def test_an_environment_with_everything_is_what_its_golden_says(
+    declared: Callable[[str], Resources], same_as_golden: Callable[[Resources, str], None]
+) -> None:
+    found = declared("full")
+    same_as_golden({key: value for key, value in found.items() if key.startswith("gcp:")}, "environment")
+
+
+def test_what_must_not_be_lost_is_protected(declared: Callable[[str], Resources]) -> None:
+    found = declared("full")
+    kinds = {name.rpartition(":")[2] for name in found["pulumi:protected"]["resources"]}
+    assert kinds == {"Repository lab", "Cluster lab", "CryptoKey lab", "KeyRing lab", "Bucket lab-artifacts"} | {
+        "Bucket lab-logs"
+    }
+    assert found[CLUSTER]["deletionProtection"] is True
+    buckets = [inputs for key, inputs in found.items() if key.startswith("gcp:storage/bucket:")]
+    assert [bucket["forceDestroy"] for bucket in buckets] == [False, False]
+
+
+def test_everything_that_stores_is_under_the_key(declared: Callable[[str], Resources]) -> None:
+    found = declared("full")
+    assert found["gcp:storage/bucket:Bucket lab-logs"]["encryption"] == {"defaultKmsKeyName": KEY}
+    assert found["gcp:artifactregistry/repository:Repository lab"]["kmsKeyName"] == KEY
+    assert found[CLUSTER]["databaseEncryption"] == {"state": "ENCRYPTED", "keyName": KEY}
+    assert found["gcp:container/nodePool:NodePool system"]["nodeConfig"]["bootDiskKmsKey"] == KEY
+    agents = {inputs["member"].partition("@")[2] for key, inputs in found.items() if "CryptoKeyIAMMember" in key}
+    names = ("compute-system", "container-engine-robot", "gcp-sa-artifactregistry", "gs-project-accounts")
+    assert agents == {f"{name}.iam.gserviceaccount.com" for name in names}
+
+
+def test_no_node_runs_as_the_projects_default_account(declared: Callable[[str], Resources]) -> None:
+    found = declared("full")
+    cluster, pool = found[CLUSTER], found["gcp:container/nodePool:NodePool system"]
+    made = cluster["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert [one["serviceAccount"] for one in (cluster["nodeConfig"], pool["nodeConfig"], made)] == [NODES] * 3
+
+
+def test_what_is_adopted_is_read_and_not_made(declared: Callable[[str], Resources]) -> None:
+    found = {key: inputs["found"] for key, inputs in declared("adopted").items() if "found" in inputs}
+    assert found == {
+        "gcp:artifactregistry/repository:Repository lab": (
+            "projects/my-lab-project/locations/us-central1/repositories/team"
+        ),
+        "gcp:compute/network:Network lab": "projects/my-host-project/global/networks/shared",
+        "gcp:compute/subnetwork:Subnetwork lab": "projects/my-host-project/regions/us-central1/subnetworks/training",
+        "gcp:storage/bucket:Bucket lab-artifacts": "team-results",
+    }
+    cluster = declared("adopted")[CLUSTER]
+    assert cluster["network"] == "projects/my-host-project/global/networks/shared"
+    assert cluster["ipAllocationPolicy"]["clusterSecondaryRangeName"] == "training-pods"
+    assert not [key for key in declared("adopted") if key.startswith(("gcp:compute/router", "gcp:kms/"))]
+
+
+def test_an_adopted_cluster_brings_its_network_and_machines(declared: Callable[[str], Resources]) -> None:
+    found = declared("adopted-cluster")
+    assert found[CLUSTER] == {"found": "projects/my-lab-project/locations/us-central1/clusters/platform"}
+    assert not [key for key in found if key.startswith(("gcp:compute/", "gcp:container/nodePool"))]
+    assert "platform" in found["pulumi:providers:kubernetes lab"]["kubeconfig"]
