@@ -1,0 +1,117 @@
+"""The committed workflows: no keys, no rights that nobody needs, and commands that there are."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from encamp.cli.main import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+WORKFLOWS = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+#: What each may write, job by job; `id-token` is what stands for a key.
+WRITES = {
+    "preview": {"preview": {"id-token"}, "comment": {"pull-requests"}},
+    "run": {"run": {"id-token"}},
+    "drift": {"drift": {"id-token", "issues"}},
+    "reap": {"reap": {"id-token"}},
+}
+
+
+def loaded(file: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.load(file.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 - `on` stays a word
+    return content
+
+
+def scripts(file: Path) -> list[str]:
+    steps = [step for job in loaded(file)["jobs"].values() for step in job["steps"]]
+    return [step["run"] for step in steps if "run" in step]
+
+
+def test_there_is_a_workflow_for_each_use() -> None:
+    assert {file.stem for file in FILES} == set(WRITES)
+
+
+@WORKFLOWS
+def test_every_action_is_pinned_to_a_commit(file: Path) -> None:
+    used = [line.strip().removeprefix("- ") for line in file.read_text().splitlines() if "uses:" in line]
+    assert used
+    assert [line for line in used if not PINNED.fullmatch(line)] == []
+
+
+@WORKFLOWS
+def test_no_job_may_write_more_than_it_needs(file: Path) -> None:
+    content = loaded(file)
+    assert content["permissions"] == {}
+    found = {
+        name: {right for right, level in job["permissions"].items() if level == "write"}
+        for name, job in content["jobs"].items()
+    }
+    assert found == WRITES[file.stem]
+
+
+@WORKFLOWS
+def test_google_cloud_is_entered_without_a_key(file: Path) -> None:
+    text = file.read_text()
+    assert "workload_identity_provider: ${{ vars.GCP_WORKLOAD_IDENTITY_PROVIDER }}" in text
+    assert "credentials_json" not in text
+    assert "persist-credentials: false" in text
+
+
+@WORKFLOWS
+def test_nothing_that_others_write_becomes_part_of_a_script(file: Path) -> None:
+    assert [script for script in scripts(file) if "${{" in script] == []
+
+
+@WORKFLOWS
+def test_every_variable_and_secret_is_explained(file: Path) -> None:
+    text = file.read_text()
+    head = text[: text.index("\nname:")]
+    docs = (ROOT / "docs" / "ci.md").read_text()
+    for name in set(re.findall(r"(?:vars|secrets)\.(\w+)", text)):
+        assert name in head
+        assert name in docs
+
+
+@WORKFLOWS
+def test_every_script_is_one_that_a_shell_takes(file: Path) -> None:
+    shell = shutil.which("bash")
+    assert shell is not None
+    for script in scripts(file):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True, capture_output=True)
+
+
+@WORKFLOWS
+def test_every_call_of_encamp_is_one_that_it_takes(file: Path) -> None:
+    calls = [line for script in scripts(file) for line in script.splitlines() if ".venv/bin/encamp" in line]
+    for line in calls:
+        # What stands without quotes may be empty.
+        certain = re.sub(r"(?<!\")\$\w+(?!\")", "", line.partition("||")[0])
+        words = shlex.split(certain)[1:]
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), words.pop(0))
+            assert found is not None
+            command = found
+        command.make_context("encamp", words)
+    assert calls or file.stem == "run"
+
+
+def test_a_pull_request_of_a_fork_gets_no_token() -> None:
+    job = loaded(ROOT / ".github" / "workflows" / "preview.yaml")["jobs"]["preview"]
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
+
+
+def test_what_may_comment_runs_nothing_of_the_pull_request() -> None:
+    job = loaded(ROOT / ".github" / "workflows" / "preview.yaml")["jobs"]["comment"]
+    assert [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step] == ["actions/download-artifact"]
