@@ -33,12 +33,21 @@ def enter(environment: str) -> EnvironmentSpec:
         UsageError: there is no checkout, or no such environment.
         SandboxError: the sandbox is not there or does not run.
     """
-    from encamp.spec.environment import SANDBOX_PREFIX, load_environment  # noqa: PLC0415 - models are slow to import
+    from encamp.spec.environment import load_environment  # noqa: PLC0415 - models are slow to import
 
     spec = load_environment(environment, checkout())
-    if spec.project.startswith(SANDBOX_PREFIX):
-        _enter_sandbox()
+    enter_for(spec)
     return spec
+
+
+def enter_for(spec: EnvironmentSpec) -> None:
+    """Set the variables of the sandbox if an environment lives there.
+
+    Raises:
+        SandboxError: the sandbox is not there or does not run.
+    """
+    if spec.is_sandbox:
+        _enter_sandbox()
 
 
 def _enter_sandbox() -> None:

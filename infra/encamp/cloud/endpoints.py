@@ -21,6 +21,10 @@ class Service(StrEnum):
     RESOURCE_MANAGER = "cloudresourcemanager"
     LOGGING = "logging"
     COMPUTE = "compute"
+    SERVICE_USAGE = "serviceusage"
+    BILLING = "cloudbilling"
+    KMS = "cloudkms"
+    QUOTAS = "cloudquotas"
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:

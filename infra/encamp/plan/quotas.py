@@ -18,7 +18,10 @@ from encamp.spec.data_files import data_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from encamp.plan.model import JobPlan, NodePoolPlan
+    from encamp.plan.model import EnvironmentPlan, JobPlan, NodePoolPlan
+
+#: A machine's disk where nobody says otherwise: cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks.
+_SYSTEM_DISK, _SYSTEM_DISK_GB = "pd-balanced", 100
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,20 @@ def quotas(plan: JobPlan) -> tuple[QuotaNeed, ...]:
             known = total.get(need.name)
             total[need.name] = need if known is None else replace(known, amount=known.amount + need.amount)
     return tuple(total[name] for name in sorted(total))
+
+
+def environment_quotas(plan: EnvironmentPlan) -> tuple[QuotaNeed, ...]:
+    """What an environment needs of its region: the machines that run always, and their disks."""
+    pool = plan.gke.system_pool
+    if pool is None:
+        return ()
+    machine = catalog.machine(pool.machine_type)
+    needs = (
+        _need(_cpus(pool.machine_type), plan.region, machine.vcpu * pool.max_nodes, cpus=True),
+        _need(data_file("quotas")["disks"][_SYSTEM_DISK], plan.region, _SYSTEM_DISK_GB * pool.max_nodes),
+        QuotaNeed("INSTANCES", plan.region, pool.max_nodes),
+    )
+    return tuple(sorted(needs, key=lambda need: need.name))
 
 
 def pool_quotas(pool: NodePoolPlan, region: str) -> Iterator[QuotaNeed]:

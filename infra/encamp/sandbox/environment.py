@@ -19,6 +19,10 @@ _OVERRIDES = {
     "CLOUDRESOURCEMANAGER": "cloudresourcemanager/",
     "LOGGING": "logging/",
     "COMPUTE": "compute/",
+    "SERVICEUSAGE": "serviceusage/",
+    "CLOUDBILLING": "cloudbilling/",
+    "CLOUDKMS": "cloudkms/",
+    "CLOUDQUOTAS": "cloudquotas/",
 }
 
 

@@ -15,6 +15,7 @@ from encamp.sandbox.cloud.front import Front
 from encamp.sandbox.cloud.identity_api import IdentityApi
 from encamp.sandbox.cloud.logging_api import LoggingApi
 from encamp.sandbox.cloud.policies import Policies
+from encamp.sandbox.cloud.project_api import ProjectApi
 from encamp.sandbox.cloud.storage_proxy import StorageProxy
 from encamp.sandbox.cloud.store import CloudStore
 from encamp.sandbox.cloud.tokens import KeyFile, Tokens
@@ -59,6 +60,7 @@ def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
     tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
     storage = StorageProxy(cloud.access, storage_url(layout), layout.token)
     identity = IdentityApi(cloud.store, cloud.policies, cloud.access, tokens)
+    about = ProjectApi(cloud.store, cloud.access)
     services = {
         "storage": storage,
         "compute": ComputeApi(cloud.store, cloud.access),
@@ -66,6 +68,10 @@ def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
         "iam": identity.iam,
         "iamcredentials": identity.credentials,
         "cloudresourcemanager": identity.projects,
+        "serviceusage": about.services,
+        "cloudbilling": about.billing,
+        "cloudquotas": about.quotas,
+        "cloudkms": about.keys,
         "logging": LoggingApi(cloud.database, cloud.access),
         "encamp": AdminApi(cloud.project, cloud.store, cloud.faults, tokens),
     }

@@ -1,4 +1,4 @@
-"""The Compute Engine API (v1) as far as jobs have anything there: resource policies, listed, read and deleted.
+"""The Compute Engine API (v1) as far as jobs have anything there: resource policies, and a region's quotas.
 
 A policy that a node pool is placed by cannot be deleted, as at Google. Source:
 cloud.google.com/compute/docs/reference/rest/v1/resourcePolicies.
@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from encamp.sandbox.cloud.calls import no_such_method, page
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.gcp.policy_types import policy_users
+from encamp.sandbox.cloud.project_api import regional_quotas
 from encamp.sandbox.cloud.store import timestamp
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class ComputeApi:
     async def __call__(self, call: Call) -> Response:
         """Answer one call."""
         match call.method, call.plain:
+            case "GET", ("compute", "v1", "projects", _, "regions", region):
+                self._access.require(call.principal, "compute.regions.get")
+                quotas = regional_quotas(self._store, region)
+                return JSONResponse({"kind": "compute#region", "name": region, "status": "UP", "quotas": quotas})
             case "GET", ("compute", "v1", "projects", project, "aggregated", "resourcePolicies"):
                 return JSONResponse(self._aggregated(call, f"projects/{project}"))
             case "GET", ("compute", "v1", "projects", project, "regions", region, "resourcePolicies"):

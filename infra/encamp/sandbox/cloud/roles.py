@@ -31,7 +31,8 @@ _COMPUTE_READ = frozenset({"compute.resourcePolicies.get", "compute.resourcePoli
 _COMPUTE_ALL = _COMPUTE_READ | {"compute.resourcePolicies.delete"}
 _LOGS_READ = frozenset({"logging.logEntries.list"})
 _LOGS_WRITE = frozenset({"logging.logEntries.create"})
-_VIEW = _COMPUTE_READ | _CONTAINER_READ | _IAM_READ | _PROJECT_READ | _LOGS_READ | {"storage.buckets.list"}
+_ABOUT = frozenset({"serviceusage.services.list", "cloudquotas.quotas.get", "compute.regions.get"})
+_VIEW = _ABOUT | _COMPUTE_READ | _CONTAINER_READ | _IAM_READ | _PROJECT_READ | _LOGS_READ | {"storage.buckets.list"}
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "roles/storage.objectViewer": _OBJECT_READ,

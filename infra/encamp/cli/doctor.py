@@ -1,0 +1,40 @@
+"""``encamp doctor``: what a stack needs, looked at before anything of it is made."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from encamp.errors import ExitCode
+
+
+@click.command(name="doctor")
+@click.option("-s", "--stack", required=True, metavar="STACK", help="A committed stack: an environment's or a job's.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(stack: str, form: str) -> None:
+    """Say what STACK needs and whether it is there: credentials, APIs, rights, quota, state, keys and versions.
+
+    Nothing is changed. Exit code 3 when something is missing without which the stack would fail.
+    """
+    from encamp.cli.target import checkout, enter_for  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
+    from encamp.doctor.examine import examine  # noqa: PLC0415
+    from encamp.doctor.machine import Machine  # noqa: PLC0415
+    from encamp.doctor.model import Grade  # noqa: PLC0415
+    from encamp.doctor.stack import load_stack  # noqa: PLC0415
+
+    repository = checkout()
+    looked_at = load_stack(stack, repository)
+    enter_for(looked_at.spec)
+    findings = examine(looked_at, repository, GoogleClient(attempts=2), Machine())
+    if form == "json":
+        click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.grade.upper():5} {finding.subject}: {finding.text}")
+            if finding.advice:
+                click.echo(f"      try: {finding.advice}")
+    if any(finding.grade is Grade.BAD for finding in findings):
+        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)

@@ -1,0 +1,131 @@
+"""A project: whether it is there and pays, which APIs are on, what the caller may do in it, and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from encamp.cloud.endpoints import Service
+from encamp.cloud.rest import RestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from encamp.cloud.rest import GoogleClient
+
+#: How many permissions one question may hold: cloud.google.com/resource-manager/reference/rest/v1/projects.
+_MOST_PERMISSIONS = 100
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A quota: its limit, and how much of it is in use; None where the service does not say."""
+
+    limit: float
+    usage: float | None
+
+
+@dataclass(frozen=True)
+class Permitted:
+    """What a caller may do.
+
+    Attributes:
+        given: of the permissions that were asked for.
+        unknown: those that the service cannot tell on this resource.
+    """
+
+    given: frozenset[str]
+    unknown: frozenset[str]
+
+
+class Projects:
+    """Projects as their users may look at them."""
+
+    def __init__(self, client: GoogleClient) -> None:
+        self._client = client
+
+    def project(self, project: str) -> dict[str, Any]:
+        """The project itself: ``projectNumber``, ``lifecycleState``."""
+        return self._client.json(Service.RESOURCE_MANAGER, "GET", f"/v1/projects/{quote(project)}")
+
+    def pays(self, project: str) -> bool:
+        """Whether a billing account stands behind it."""
+        found = self._client.json(Service.BILLING, "GET", f"/v1/projects/{quote(project)}/billingInfo")
+        return bool(found.get("billingEnabled"))
+
+    def services(self, project: str) -> frozenset[str]:
+        """Names of the APIs that are on, such as ``container.googleapis.com``."""
+        path = f"/v1/projects/{quote(project)}/services"
+        found = self._client.pages(
+            Service.SERVICE_USAGE, path, "services", {"filter": "state:ENABLED", "pageSize": "200"}
+        )
+        return frozenset(str(each["name"]).rpartition("/")[2] for each in found)
+
+    def permitted(self, project: str, permissions: Sequence[str]) -> Permitted:
+        """What the caller may do in it."""
+        return self._permitted(Service.RESOURCE_MANAGER, f"projects/{quote(project)}", permissions)
+
+    def permitted_on_key(self, key: str, permissions: Sequence[str]) -> Permitted:
+        """What the caller may do with the key ``projects/P/locations/L/keyRings/R/cryptoKeys/K``."""
+        return self._permitted(Service.KMS, key, permissions)
+
+    def permitted_on_billing(self, account: str, permissions: Sequence[str]) -> Permitted:
+        """What the caller may do with the billing account ``X-Y-Z``."""
+        return self._permitted(Service.BILLING, f"billingAccounts/{quote(account)}", permissions)
+
+    def key(self, name: str) -> dict[str, Any] | None:
+        """The key of that full name; None where there is none."""
+        answer = self._client.request(Service.KMS, "GET", f"/v1/{name}", accept=frozenset({HTTPStatus.NOT_FOUND}))
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.json()
+
+    def regional_quotas(self, project: str, region: str) -> dict[str, Quota]:
+        """Quotas of a region by their metric."""
+        path = f"/compute/v1/projects/{quote(project)}/regions/{quote(region)}"
+        found = self._client.json(Service.COMPUTE, "GET", path)
+        return {each["metric"]: Quota(float(each["limit"]), each.get("usage")) for each in found.get("quotas", [])}
+
+    def family_quota(self, project: str, metric: str, region: str, dimension: str, family: str) -> Quota | None:
+        """A quota of Compute Engine that is divided by families; None where the project has none for this one.
+
+        The Cloud Quotas API tells limits, not what is in use.
+        """
+        quota = f"{metric.replace('_', '-')}-per-project-region"
+        path = f"/v1/projects/{quote(project)}/locations/global/services/compute.googleapis.com/quotaInfos/{quota}"
+        answer = self._client.request(Service.QUOTAS, "GET", path, accept=frozenset({HTTPStatus.NOT_FOUND}))
+        if answer.status_code == HTTPStatus.NOT_FOUND:
+            return None
+        matching = [
+            found
+            for found in answer.json().get("dimensionsInfos", [])
+            if (found.get("dimensions") or {}).get(dimension, family) == family
+            and region in (found.get("applicableLocations") or [region])
+        ]
+        # What names the family and the region goes before what holds for the others.
+        matching.sort(key=lambda found: len(found.get("dimensions") or {}))
+        return Quota(float(matching[-1]["details"].get("value", 0)), None) if matching else None
+
+    def _permitted(self, service: Service, resource: str, permissions: Sequence[str]) -> Permitted:
+        given: set[str] = set()
+        unknown: set[str] = set()
+        asked = sorted(set(permissions))
+        for begin in range(0, len(asked), _MOST_PERMISSIONS):
+            some = asked[begin : begin + _MOST_PERMISSIONS]
+            try:
+                given |= self._test(service, resource, some)
+            except RestError as error:
+                if error.status != HTTPStatus.BAD_REQUEST:
+                    raise
+                # One of them cannot be asked for on this resource, and the answer does not say which.
+                for one in some:
+                    try:
+                        given |= self._test(service, resource, [one])
+                    except RestError:
+                        unknown.add(one)
+        return Permitted(frozenset(given), frozenset(unknown))
+
+    def _test(self, service: Service, resource: str, permissions: Sequence[str]) -> set[str]:
+        body = {"permissions": list(permissions)}
+        answer = self._client.json(service, "POST", f"/v1/{resource}:testIamPermissions", json=body)
+        return set(answer.get("permissions") or ())

@@ -1,0 +1,147 @@
+"""What Google says of the project: is it there, does it pay, which APIs are on, what may be done, what is left."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from encamp.cloud.rest import RestError
+from encamp.doctor.model import Finding, Grade
+from encamp.plan.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
+from encamp.plan.quotas import environment_quotas, quotas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from encamp.cloud.projects import Permitted, Projects
+    from encamp.cloud.resources import Container
+    from encamp.doctor.stack import Stack
+    from encamp.plan.quotas import QuotaNeed
+
+#: What has to be on before the environment's own stack can turn on the rest.
+_FIRST = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com")
+_USAGE = "serviceusage.googleapis.com"
+
+
+def project(stack: Stack, projects: Projects) -> Iterator[Finding]:
+    """Credentials, the project and who pays for it."""
+    name = stack.spec.project
+    try:
+        found = projects.project(name)
+    except RestError as error:
+        if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+            yield Finding("credentials", Grade.BAD, f"{error.where}: {error.what}", error.hint or "")
+            return
+        yield Finding("credentials", Grade.OK, "there are some, and Google takes them")
+        if "cloudresourcemanager.googleapis.com" in error.what:
+            advice = f"gcloud services enable {' '.join(_FIRST)} --project={name}"
+        else:
+            advice = "correct gcp:project, or ask for resourcemanager.projects.get"
+        yield Finding("project", Grade.BAD, f"{name} is not there, or cannot be seen: {error.what}", advice)
+        return
+    yield Finding("credentials", Grade.OK, "there are some, and Google takes them")
+    state = found.get("lifecycleState", "ACTIVE")
+    if state != "ACTIVE":
+        yield Finding("project", Grade.BAD, f"{name} is {state}", f"gcloud projects undelete {name}")
+    else:
+        yield Finding("project", Grade.OK, f"{name} (number {found.get('projectNumber', 'unknown')})")
+    yield _billing(name, projects)
+
+
+def _billing(name: str, projects: Projects) -> Finding:
+    try:
+        pays = projects.pays(name)
+    except RestError as error:
+        text = f"whether {name} has a billing account cannot be told: {error.what}"
+        return Finding("billing", Grade.NOTE, text, "ask for resourcemanager.projects.get, and cloudbilling to be on")
+    if pays:
+        return Finding("billing", Grade.OK, "a billing account stands behind the project")
+    advice = f"gcloud billing projects link {name} --billing-account=ACCOUNT"
+    return Finding("billing", Grade.BAD, "no billing account stands behind the project", advice)
+
+
+def services(stack: Stack, projects: Projects) -> Iterator[Finding]:
+    """The APIs; an environment's stack turns on what it needs, once it can ask for that."""
+    name = stack.spec.project
+    wanted = set(stack.environment.services) | set(_FIRST)
+    missing = sorted(wanted - projects.services(name) - {_USAGE})
+    if not missing:
+        yield Finding("APIs", Grade.OK, f"all {len(wanted)} are on")
+        return
+    advice = f"gcloud services enable {' '.join(missing)} --project={name}"
+    first = [one for one in missing if one in _FIRST]
+    if stack.job is None and not first:
+        text = f"{len(missing)} are off, and `pulumi up` turns them on: {', '.join(missing)}"
+        yield Finding("APIs", Grade.NOTE, text)
+    else:
+        yield Finding("APIs", Grade.BAD, f"off: {', '.join(first if stack.job is None else missing)}", advice)
+
+
+def rights(stack: Stack, projects: Projects) -> Iterator[Finding]:
+    """What the caller may do in the project, and with the billing account where a budget is made."""
+    needed = job_permissions(stack.job) if stack.job is not None else environment_permissions(stack.environment)
+    needed = {**needed, **roles_of(QUOTAS)}
+    yield from _lacking("rights", needed, projects.permitted(stack.spec.project, list(needed)), "the project")
+    budget = stack.environment.budget if stack.job is None else None
+    if budget is not None:
+        found = projects.permitted_on_billing(budget.billing_account, list(roles_of(BILLING)))
+        yield from _lacking("rights on billing", roles_of(BILLING), found, f"account {budget.billing_account}")
+
+
+def _lacking(subject: str, needed: Mapping[str, str], found: Permitted, where: str) -> Iterator[Finding]:
+    missing = sorted(set(needed) - found.given - found.unknown)
+    if missing:
+        roles = sorted({needed[permission] for permission in missing})
+        text = f"{len(missing)} of {len(needed)} permissions are missing on {where}: {', '.join(missing)}"
+        yield Finding(subject, Grade.BAD, text, f"ask for {', '.join(roles)}")
+    else:
+        yield Finding(subject, Grade.OK, f"all {len(needed) - len(found.unknown)} permissions are there on {where}")
+    if found.unknown:
+        yield Finding(subject, Grade.NOTE, f"these cannot be asked for on {where}: {', '.join(sorted(found.unknown))}")
+
+
+def quota(stack: Stack, projects: Projects) -> Iterator[Finding]:
+    """What the plan draws on at most, against what is left of each quota."""
+    needs = quotas(stack.job) if stack.job is not None else environment_quotas(stack.environment)
+    regional = projects.regional_quotas(stack.spec.project, stack.spec.region) if needs else {}
+    short = False
+    for need in needs:
+        if need.dimension is not None and need.family is not None:
+            found = projects.family_quota(stack.spec.project, need.metric, need.region, need.dimension, need.family)
+        else:
+            found = regional.get(need.metric)
+        if found is None:
+            text = f"{need.name} in {need.region}: {need.amount} are needed, and the project's list does not have it"
+            yield Finding("quota", Grade.NOTE, text, "look for it on the console's page of quotas")
+            continue
+        left = found.limit - (found.usage or 0.0)
+        if need.amount > left:
+            short = True
+            yield Finding(
+                "quota",
+                Grade.BAD,
+                _short(need, found.limit, found.usage),
+                "ask for more on the console's page of quotas",
+            )
+    if not short:
+        yield Finding("quota", Grade.OK, f"{len(needs)} were compared with the plan, none is short")
+
+
+def _short(need: QuotaNeed, limit: float, usage: float | None) -> str:
+    used = "" if usage is None else f", {usage:g} of them in use"
+    return f"{need.name} in {need.region}: {need.amount} are needed, the limit is {limit:g}{used}"
+
+
+def cluster(stack: Stack, container: Container) -> Iterator[Finding]:
+    """The environment's cluster, which a job needs to be there."""
+    if stack.job is None:
+        return
+    name = stack.environment.gke.full_name
+    found = container.cluster(name)
+    if found is None:
+        advice = "bring the environment up first: `encamp environment up`, or `pulumi up` of its stack"
+        yield Finding("cluster", Grade.BAD, f"there is no cluster {name}", advice)
+    elif found.get("status", "RUNNING") != "RUNNING":
+        yield Finding("cluster", Grade.NOTE, f"{name} is {found['status']}", "wait until its operation has ended")
+    else:
+        yield Finding("cluster", Grade.OK, f"{name}, version {found.get('currentMasterVersion', 'unknown')}")
