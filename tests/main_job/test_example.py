@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -36,36 +35,6 @@ def test_destroy_by_hand_takes_a_running_job_down(camp: Camp) -> None:
     wait_until(lambda: len(nodes(camp)) > 0)
     camp.pulumi("destroy", "-s", "digits", "--yes", "--skip-preview")
     camp.assert_nothing_left()
-
-
-def test_the_engine_by_hand_previews_nothing_and_reap_ends_what_it_started(camp: Camp) -> None:
-    before = work_tree(camp)
-    camp.pulumi("preview", "-s", "sandbox", "--expect-no-changes")
-    camp.pulumi("preview", "-s", "digits")
-    camp.pulumi("up", "-s", "digits", "--yes", "--skip-preview")
-    wait_until(lambda: len(nodes(camp)) == 3)
-    camp.pulumi("preview", "-s", "digits", "--expect-no-changes")
-    assert "still trains" in camp.encamp("reap", "--dry-run")
-    wait_until(lambda: not nodes(camp))
-    camp.pulumi("preview", "-s", "digits", "--expect-no-changes")
-    camp.encamp("reap")
-    receipt = camp.receipt("digits_by_hand")
-    assert receipt["outcome"]["state"] == "SUCCEEDED"
-    for replica in ("master-replica-0", "worker-replica-0", "worker-replica-1"):
-        assert "one of 3 replicas" in camp.read("digits_by_hand", f"logs/{replica}.log")
-    assert camp.accuracy("digits", "digits_by_hand") >= 0.9
-    camp.assert_nothing_left()
-    refused = subprocess.run(
-        ["pulumi", "up", "-s", "digits", "--yes", "--non-interactive"],
-        env=camp.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert refused.returncode != 0
-    assert "digits_by_hand has ended" in refused.stdout + refused.stderr
-    assert work_tree(camp) == before
 
 
 def nodes(camp: Camp) -> list[str]:
