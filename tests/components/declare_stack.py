@@ -21,7 +21,7 @@ from encamp.components.training_job import TrainingJob
 from encamp.packaging.local import local_packages
 from encamp.plan.environment import plan_environment
 from encamp.plan.job import plan_job
-from encamp.spec.environment import load_environment, parse_environment
+from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.job_file import load_job
 from encamp.spec.job_stack import read_job_stack
 
@@ -76,13 +76,18 @@ class Recorder(pulumi.runtime.Mocks):
         return {"projectId": args.args["projectId"], "number": "42"}, []
 
 
+def written_environment(name: str) -> EnvironmentSpec:
+    """An environment of ``environments/``."""
+    file = Path(__file__).with_name("environments") / f"{name}.yaml"
+    return parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name)
+
+
 def declare(stack: str) -> None:
     if stack.startswith("golden/"):
         declare_job(stack.removeprefix("golden/"))
         return
     if stack.startswith("environment/"):
-        file = Path(__file__).with_name("environments") / f"{stack.removeprefix('environment/')}.yaml"
-        planned = plan_environment(parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name))
+        planned = plan_environment(written_environment(stack.removeprefix("environment/")))
         Environment(planned.name, planned)
         return
     config = yaml.safe_load((REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
@@ -97,8 +102,10 @@ def declare(stack: str) -> None:
 
 
 def declare_job(case: str) -> None:
+    """A golden case, ``@ENVIRONMENT`` for another one than the sandbox's."""
+    case, _, where = case.partition("@")
     found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
-    plan = plan_job(found.job, load_environment("sandbox", REPOSITORY))
+    plan = plan_job(found.job, written_environment(where) if where else load_environment("sandbox", REPOSITORY))
     TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE)
 
 

@@ -17,6 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 CASES = (
+    "basic-bare@full",
     "compact-a2",
     "flex-start",
     "gpu-h200",
@@ -122,6 +123,16 @@ def test_a_pool_in_the_providers_words(case: str, machine: str, pool: dict[str, 
     assert {key: found["nodeConfig"].get(key) for key in config} == config
     if case == "tpu-v5e-single-host":
         assert "placementPolicy" not in found
+
+
+def test_what_a_job_makes_has_the_environments_account_and_key() -> None:
+    resources = registered("basic-bare@full")
+    key = "projects/my-lab-project/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
+    config = pool_of(resources, "n1-standard-4")["nodeConfig"]
+    assert config["bootDiskKmsKey"] == key
+    assert config["serviceAccount"].startswith("encamp-nodes-")
+    assert resources["gcp:storage/bucket:Bucket scratch"]["encryption"] == {"defaultKmsKeyName": key}
+    assert "bootDiskKmsKey" not in pool_of(registered("spot-all-roles"), "n1-standard-4")["nodeConfig"]
 
 
 def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy() -> None:

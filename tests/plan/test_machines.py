@@ -144,7 +144,9 @@ def test_a_zone_of_the_environment_is_taken_where_it_has_the_tpu() -> None:
     ],
 )
 def test_machines_without_accelerators_are_on_demand_or_spot(provisioning: str, with_gpu: str, without: str) -> None:
-    block = {"provisioning": provisioning} | ({"reservation": "ours"} if provisioning == "RESERVATION" else {})
+    block = {"provisioning": provisioning} | (
+        {"reservation": "ours", "zone": "us-central1-a"} if provisioning == "RESERVATION" else {}
+    )
     plan = planned(
         {"worker": {"gpu": {"type": "NVIDIA_L4"}}},
         block=block,

@@ -185,6 +185,24 @@ def test_machines_are_asked_for_where_google_has_them() -> None:
     assert pool.zones == ()
 
 
+def test_nodes_are_the_environments_own_account() -> None:
+    """The project's default account may change nearly everything in many projects; the sandbox's nodes need none."""
+    (pool,) = planned(environment(), {"masterType": "n1-standard-4"}).node_pools
+    assert str(pool.service_account).startswith("encamp-nodes-")
+    (pool,) = planned(
+        environment(gke={"nodeServiceAccount": "n@p.iam.gserviceaccount.com"}), {"masterType": "n1-standard-4"}
+    ).node_pools
+    assert pool.service_account == "n@p.iam.gserviceaccount.com"
+
+
+def test_disks_and_buckets_have_the_environments_key() -> None:
+    key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
+    plan = planned(environment(encryption={"key": key}), {"masterType": "n1-standard-4"})
+    assert (plan.node_pools[0].disk_key, plan.storage.key) == (key, key)
+    plan = planned(environment(), {"masterType": "n1-standard-4"})
+    assert (plan.node_pools[0].disk_key, plan.storage.key) == (None, None)
+
+
 def test_flex_start_of_a_tpu_is_where_it_is_known_to_be() -> None:
     flex = alone(tpu("v6e", "2x4")) | {"provisioning": "FLEX_START"}
     plan = planned(environment("us-east5", zones=["us-east5-b"]), {}, **flex)

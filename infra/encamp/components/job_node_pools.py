@@ -115,6 +115,10 @@ def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         "spot": pool.spot,
     }
+    if pool.service_account is not None:
+        config["service_account"] = pool.service_account
+    if pool.disk_key is not None:
+        config["boot_disk_kms_key"] = pool.disk_key
     if pool.image_streaming:
         config["gcfs_config"] = {"enabled": True}
     if pool.waits_for_room:

@@ -30,6 +30,10 @@ class JobStorage(pulumi.ComponentResource):
     ) -> None:
         super().__init__("encamp:components:JobStorage", name, {}, opts)
         self._scratch_name = plan.storage.scratch_bucket
+        key = plan.storage.key
+        self._encryption: gcp.storage.BucketEncryptionArgsDict | None = None
+        if key is not None:
+            self._encryption = {"default_kms_key_name": key}
         self.scratch = gcp.storage.Bucket(
             "scratch",
             name=plan.storage.scratch_bucket,
@@ -39,6 +43,7 @@ class JobStorage(pulumi.ComponentResource):
             # Soft-deleted objects are billed on; scratch is scratch.
             soft_delete_policy={"retention_duration_seconds": 0},
             force_destroy=True,
+            encryption=self._encryption,
             labels=labels,
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("labels")),
         )
@@ -77,6 +82,7 @@ class JobStorage(pulumi.ComponentResource):
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
             lifecycle_rules=None if age is None else [{"action": {"type": "Delete"}, "condition": {"age": age}}],
+            encryption=self._encryption,
             labels={**labels, RESULTS_LABEL: plan.name},
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )

@@ -119,6 +119,8 @@ class NodePoolPlan:
         compact: whether its nodes stand close together, without being a TPU slice.
         max_pods_per_node: how many addresses for pods each node takes.
         workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
+        service_account: whom its nodes are, None for the project's default account.
+        disk_key: Cloud KMS key of its nodes' disks, None for Google's own.
             placement does.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
     """
@@ -143,6 +145,8 @@ class NodePoolPlan:
     compact: bool = False
     max_pods_per_node: int = 32
     workload_policy: str | None = None
+    service_account: str | None = None
+    disk_key: str | None = None
     network_profile: str | None = None
 
     @property
@@ -230,6 +234,7 @@ class StoragePlan:
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
     """
+        key: Cloud KMS key of the buckets that the job makes, None for Google's own.
 
     bucket: str
     prefix: str
@@ -241,6 +246,7 @@ class StoragePlan:
     folder: tuple[str, str] | None = None
     mounts: tuple[MountPlan, ...] = ()
 
+    key: str | None = None
 
 @dataclass(frozen=True)
 class LimitsPlan:

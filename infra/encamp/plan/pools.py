@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from encamp.plan import catalog
+from encamp.plan.environment_parts import plan_key
+from encamp.plan.gke import node_account
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
@@ -94,7 +96,7 @@ def _pool(
     asked = provisioning_of(job)
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
     disk = _disk(request)
-    longest = node_run_duration_seconds(limits)
+    longest, nodes, key = node_run_duration_seconds(limits), node_account(environment), plan_key(environment)
     one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
     placed = place(shape, Wish(job.encamp.zone, one, got in _WHEN_THERE_IS_ROOM), environment)
     warnings.extend(placed.warnings)
@@ -118,6 +120,8 @@ def _pool(
         zones=placed.zones,
         workload_policy=_workload_policy(shape),
         network_profile=catalog.machine(shape.machine_type).network_profile,
+        service_account=nodes.email if nodes is not None else None,
+        disk_key=key.full_name if key is not None else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.plan.environment_parts import plan_key
 from encamp.plan.model import LocalPackagePlan, StoragePlan
 from encamp.plan.mounts import mounts
 from encamp.plan.names import results_bucket, scratch_bucket
@@ -28,7 +29,7 @@ def storage(
 ) -> StoragePlan:
     """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it."""
     scratch = scratch_bucket(environment.project, environment.name, job_id)
-    wanted = job.encamp.storage
+    wanted, key = job.encamp.storage, plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
         own = results_bucket(environment.project, environment.name, job_id)
@@ -42,6 +43,7 @@ def storage(
         results_bucket=own,
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, environment.artifacts_bucket),
+        key=key.full_name if key is not None else None,
         mounts=mounts(job.encamp.mounts or (), job_dir, environment.artifacts_bucket),
     )
 
