@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -64,7 +62,8 @@ def _ask(known: Looking, job: str) -> KnownJob:
     Raises:
         UsageError: the job has ended, or there is none such.
     """
-    from encamp.run.states import State  # noqa: PLC0415 - `encamp cancel --help` needs none of it
+    from encamp.run.actor import Actor  # noqa: PLC0415 - `encamp cancel --help` needs none of it
+    from encamp.run.states import State  # noqa: PLC0415
 
     found = known.catalogue.job(job)
     if found.state in set(State) and State(found.state).ended:
@@ -72,7 +71,7 @@ def _ask(known: Looking, job: str) -> KnownJob:
         raise UsageError(f"this job has ended: it is {found.state}{when}", where=job)
     known.intent(found)
     begun = datetime.now(UTC) - _FRESH
-    first = known.records.request_cancel(job, f"{getpass.getuser()}@{socket.gethostname()}")
+    first = known.records.request_cancel(job, Actor.myself().words())
     first = min(first, found.times.get(State.CANCELLING, first))
     since = f"is being cancelled since {first:%Y-%m-%d %H:%M:%S} UTC" if first < begun else "is being cancelled"
     click.echo(f"{job} {since}", err=True)

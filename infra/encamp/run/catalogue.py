@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import UsageError
 from encamp.plan.storage import job_prefix
+from encamp.run.actor import Actor
 from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT
 from encamp.run.states import State
@@ -81,6 +82,15 @@ class KnownJob:
         """USD by list prices, None before its end and where nothing of it has a price."""
         amount = ((self.receipt or {}).get("cost") or {}).get("amount")
         return None if amount is None else float(amount)
+
+    @property
+    def started_by(self) -> Mapping[str, str]:
+        """Who started it: ``by`` in words, ``account`` at Google where that is known; empty where nobody knows."""
+        if self.intent is not None and self.intent.started_by is not None:
+            actor = Actor.from_json(self.intent.started_by)
+            return {"by": actor.words(), **({"account": actor.account} if actor.account else {})}
+        deeds = (self.receipt or {}).get("by") or ()
+        return next((deed for deed in deeds if deed.get("did") == "started"), {})
 
     def running_seconds(self, now: datetime) -> float | None:
         """How long it trains or trained, None where it never did or where its end is not known."""

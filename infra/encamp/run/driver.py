@@ -16,6 +16,7 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
 from encamp.redaction import holds_secret
+from encamp.run.actor import Actor
 from encamp.run.ended import FAILURE, failure_data
 from encamp.run.ending import Ending, RunResult, ending
 from encamp.run.engine import JobEngine
@@ -117,6 +118,7 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         spec_hash=spec_hash(request.job),
         source=source_of(project_file().parent),
         job=request.job,
+        started_by=Actor.myself().to_json(),
     )
 
 

@@ -47,6 +47,8 @@ class Intent:
         job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
+        started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
+            Google's audit logs know.
     """
 
     job_id: str
@@ -78,6 +80,7 @@ class Intent:
     job: dict[str, Any] | None = None
     resources: tuple[dict[str, str], ...] = ()
     given_account: str | None = None
+    started_by: dict[str, str] | None = None
 
     @property
     def place(self) -> JobPlace:
@@ -133,6 +136,7 @@ def planned_intent(
     spec_hash: str,
     source: dict[str, Any] | None,
     job: Mapping[str, Any] | None = None,
+    started_by: dict[str, str] | None = None,
 ) -> Intent:
     """The intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
     machines, hourly = prices(plan)
@@ -166,6 +170,7 @@ def planned_intent(
         job=redacted_data(dict(job)) if job is not None else None,
         resources=tuple(asdict(one) for one in declared_resources(plan)),
         given_account=plan.identity.service_account if plan.identity.account_id is None else None,
+        started_by=started_by,
     )
 
 

@@ -76,6 +76,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
         "source": receipt.get("source") or (job.intent.source if job.intent else None),
         "imageDigests": receipt.get("imageDigests"),
+        "startedBy": job.started_by.get("by"),
         "cancelRequested": _cancelled(job),
         "deadline": _rfc3339(datetime.fromtimestamp(job.intent.deadline, UTC)) if job.intent else None,
         "nodeSeconds": receipt.get("nodeSeconds"),

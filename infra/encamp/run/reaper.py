@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from encamp.errors import EngineError
 from encamp.run import holder
+from encamp.run.actor import ACTOR, Actor
 from encamp.run.ending import check_lease, ending
 from encamp.run.engine import JobEngine
 from encamp.run.finding import Finding, Verdict
@@ -106,6 +107,7 @@ class Reaper:
         self._lease = self._records.adopt(self._job, self._intent.name, self._intent.to_json())
         asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._lose)
         with LeaseKeeper(self._records, self._lease, self._lose), asked:
+            self._records.append(self._lease, ACTOR, {"did": "taken over", **Actor.myself().to_json()})
             if before is not None and before.expires > 0 and before.place != _me()["place"]:
                 held = {"host": before.host, "place": before.place, "expired": before.expires}
                 self._records.append(self._lease, ADOPTED, held)

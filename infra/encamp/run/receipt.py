@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def build_receipt(
         "jobId": record.job_id,
         "name": record.name,
         "outcome": record.outcome.to_json() if record.outcome else None,
+        "by": deeds_of(record),
         "times": {str(state): at.isoformat(timespec="milliseconds") for state, at in record.times.items()},
         "environment": intent.get("environment"),
         "project": intent.get("project"),
@@ -156,6 +158,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     if outcome.get("message"):
         lines.append(f"             {outcome['message']}")
     lines += [f"{state.lower():<12} {at}" for state, at in receipt["times"].items()]
+    lines += [f"{one['did']:<12} by {one['by']} at {one['at']}" for one in receipt.get("by") or ()]
     if receipt.get("specHash"):
         lines.append(f"spec         sha256:{receipt['specHash']}")
     if source:

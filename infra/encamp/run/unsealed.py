@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
+from encamp.run.actor import ACTOR, Actor
 from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT, log_summary
 from encamp.run.seal import Seal, seal_logs, stored_logs
@@ -59,6 +60,7 @@ def store_logs(job: Unsealed, context: Context, records: Records) -> Seal:
     storage = Storage(context.client)
     lease = records.adopt(intent.job_id, intent.name, job.record.intent or {})
     try:
+        records.append(lease, ACTOR, {"did": "taken over", **Actor.myself().to_json()})
         logs = {name: ReplicaLog(job.spool, name, lambda *_: None) for name in intent.replicas}
         before = stored_logs(storage, intent.bucket, intent.prefix)
         seal = seal_logs(storage, intent.bucket, intent.prefix, intent.replicas, logs.__getitem__, before=before)
