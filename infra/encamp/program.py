@@ -59,6 +59,8 @@ def _declare(config: pulumi.Config) -> None:
 def _environment(config: pulumi.Config) -> None:
     from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
     from encamp.plan.environment import plan_environment  # noqa: PLC0415
+    from encamp.plan.idle import idle_cost, idle_lines  # noqa: PLC0415
+    from encamp.plan.prices import price_table  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
     spec = parse_environment(
@@ -71,6 +73,7 @@ def _environment(config: pulumi.Config) -> None:
     plan = plan_environment(spec)
     for warning in plan.warnings:
         pulumi.log.warn(warning)
+    pulumi.log.info("\n".join(idle_lines(idle_cost(plan, price_table(spec)))))
     for name, value in Environment(plan.name, plan).outputs.items():
         pulumi.export(name, value)
 
@@ -78,7 +81,7 @@ def _environment(config: pulumi.Config) -> None:
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost_text import cost_text  # noqa: PLC0415
+    from encamp.plan.cost_text import cost_lines  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
@@ -99,7 +102,7 @@ def _job(config: pulumi.Config) -> None:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
     if plan.cost is not None:
-        pulumi.log.info("; ".join(" ".join(line.split()) for line in cost_text(plan.cost)))
+        pulumi.log.info("\n".join(cost_lines(plan.cost)))
     if not config.get_bool("checked"):
         _check_data(plan, config)
     # One Pulumi project holds every stack; a file backend calls its only organization "organization".

@@ -27,14 +27,25 @@ def cost_text(planned: CostPlan) -> list[str]:
     return [*lines, whose]
 
 
-def cost_rows(planned: CostPlan) -> list[tuple[str, ...]]:
+def cost_lines(planned: CostPlan) -> list[str]:
+    """The cost by resource and in all, in lines that stand by themselves."""
+    parts = [
+        f"{resource}: {count} x {what}: {hourly} USD an hour, expected {expected}, at worst {worst}"
+        for resource, count, what, hourly, expected, worst in cost_rows(planned)
+    ]
+    return ["what the job costs:", *parts, *(" ".join(line.split()) for line in cost_text(planned))]
+
+
+def cost_rows(planned: CostPlan) -> list[tuple[str, str, str, str, str, str]]:
     """What is paid for: resource, count, what, and USD an hour, in one run and at worst."""
     return [
         (
             part.resource,
             str(part.count),
             part.what,
-            *(_money(part, seconds) for seconds in (_HOUR, planned.expected_seconds, planned.worst_seconds)),
+            _money(part, _HOUR),
+            _money(part, planned.expected_seconds),
+            _money(part, planned.worst_seconds),
         )
         for part in planned.parts
     ]

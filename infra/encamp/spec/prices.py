@@ -62,6 +62,8 @@ class PriceTableSpec(Written):
     """Of GPUs that are attached to a machine, by GKE's name."""
     disks: dict[Text, DiskPriceSpec] = Field(default_factory=dict)
     """By kind of disk."""
+    services: dict[Text, HourPriceSpec] = Field(default_factory=dict)
+    """What an environment pays for without jobs: ``gke-cluster`` and ``nat-gateway``."""
 
 
 @cache
@@ -101,7 +103,7 @@ def price_problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str |
     for name in ("region", "source"):
         if not getattr(table, name):
             yield (name,), "is missing: every cost names whose prices it is counted by", None
-    hours = {"machines": table.machines, "gpus": table.gpus}
+    hours = {"machines": table.machines, "gpus": table.gpus, "services": table.services}
     for kind, entries in hours.items():
         for name, entry in entries.items():
             for field in ("usd_per_hour", "usd_spot_per_hour", "usd_flex_start_per_hour"):

@@ -1,0 +1,79 @@
+"""What an environment costs while no job runs in it: cluster, machines that run always, way out of the network.
+
+Left out is what depends on use: what buckets, registry and logs hold, what goes through the network, and keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from encamp.plan.cost_plan import CostPart, PriceBasis
+from encamp.plan.prices import HOURS_OF_MONTH, disk_price, machine_price
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.plan.model import EnvironmentPlan
+    from encamp.spec.prices import PriceTableSpec
+
+#: Boot disk of a machine that runs always, where GKE chooses it.
+_DISK, _DISK_GB = "pd-balanced", 100
+
+
+@dataclass(frozen=True)
+class IdleCost:
+    """An environment's standing cost.
+
+    Attributes:
+        hourly: None where a price is not known.
+        unpriced: what has no price.
+    """
+
+    parts: tuple[CostPart, ...]
+    hourly: float | None
+    unpriced: tuple[str, ...]
+    basis: PriceBasis
+
+    @property
+    def monthly(self) -> float | None:
+        """The same for a month of 730 hours, in whole cents."""
+        return None if self.hourly is None else round(self.hourly * HOURS_OF_MONTH, 2)
+
+
+def idle_cost(plan: EnvironmentPlan, table: PriceTableSpec) -> IdleCost:
+    """What is paid whether jobs run or not; adopted parts are somebody else's."""
+    parts = tuple(_parts(plan, table))
+    unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
+    hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
+    return IdleCost(parts, hourly, unpriced, PriceBasis(table.date, table.region, table.source))
+
+
+def idle_lines(cost: IdleCost) -> list[str]:
+    """The cost for people, in lines that stand by themselves."""
+    if cost.hourly is None or cost.monthly is None:
+        return [f"what the environment costs without jobs is not known: no price of {', '.join(cost.unpriced)}"]
+    parts = [
+        f"{part.resource}: {part.count} x {part.what}: {part.hourly or 0.0:.4f} USD an hour" for part in cost.parts
+    ]
+    total = f"in all {cost.hourly:.4f} USD an hour, {cost.monthly:.2f} USD a month ({cost.basis})"
+    return ["what the environment costs without jobs, storage and traffic aside:", *parts, total]
+
+
+def _parts(plan: EnvironmentPlan, table: PriceTableSpec) -> Iterator[CostPart]:
+    if "cluster" not in plan.adopted:
+        yield CostPart(plan.cluster, "services", "GKE cluster", 1, _service(table, "gke-cluster"))
+        # An adopted cluster has a network with ways out.
+        if "network" not in plan.adopted:
+            yield CostPart(plan.vpc.nat, "services", "Cloud NAT gateway", 1, _service(table, "nat-gateway"))
+    pool = plan.gke.system_pool
+    if pool is not None and pool.min_nodes > 0:
+        price = machine_price(table, pool.machine_type, None)
+        yield CostPart(pool.name, "machines", pool.machine_type, pool.min_nodes, price)
+        disk = disk_price(table, _DISK, _DISK_GB)
+        yield CostPart(pool.name, "disks", f"{_DISK_GB} GB {_DISK}", pool.min_nodes, disk)
+
+
+def _service(table: PriceTableSpec, name: str) -> float | None:
+    entry = table.services.get(name)
+    return None if entry is None else entry.usd_per_hour
