@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ def command() -> None:
 def up(stack: str) -> None:
     """Create or update an environment. The same as `pulumi up -s STACK`."""
     engine = open_engine(stack)
+    _start_queues(stack)
     engine.create(stack)
     engine.up(stack)
     outputs = engine.environment(stack)
@@ -33,6 +35,21 @@ def down(stack: str) -> None:
     """Destroy an environment. Refused by the cloud while its artifacts bucket holds results."""
     open_engine(stack).destroy(stack)
     click.echo(f"environment {stack} is gone")
+
+
+def _start_queues(stack: str) -> None:
+    """A sandbox comes up without Kueue; the first environment that has queues starts it."""
+    from encamp.cli.target import checkout  # noqa: PLC0415 - `--help` starts without it
+    from encamp.spec.environment import load_environment  # noqa: PLC0415
+
+    spec = load_environment(stack, checkout())
+    if spec.queues is None or not spec.is_sandbox:
+        return
+    from encamp.cli.sandbox import listener  # noqa: PLC0415 - production needs no sandbox
+    from encamp.sandbox import lifecycle  # noqa: PLC0415
+    from encamp.sandbox.layout import Layout  # noqa: PLC0415
+
+    lifecycle.start_queues(Layout.open(), listener(time.monotonic()))
 
 
 def open_engine(stack: str) -> JobEngine:

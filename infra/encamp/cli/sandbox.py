@@ -25,13 +25,16 @@ def command() -> None:
 
 
 @command.command()
-def up() -> None:
+@click.option("--queues", is_flag=True, help="With Kueue, which an environment with queues needs.")
+def up(queues: bool) -> None:
     """Start the sandbox, and build its tools where they are missing. Harmless when it is up."""
     from encamp.sandbox import lifecycle  # noqa: PLC0415 - `env` and `--help` start without it
 
     begun = time.monotonic()
     layout = Layout.located()
     found = lifecycle.up(layout, listener(begun))
+    if queues:
+        lifecycle.start_queues(Layout.open(), listener(begun))
     seconds = time.monotonic() - begun
     click.echo(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {layout.root}", err=True)
     click.echo('for this shell: eval "$(encamp sandbox env)"', err=True)

@@ -32,6 +32,8 @@ _PATHS = {
     "CustomResourceDefinition": "customresourcedefinitions",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "Namespace": "namespaces",
+    "Secret": "secrets",
 }
 
 
@@ -54,14 +56,24 @@ def bootstrap_objects(layout: Layout, *manifests: Path) -> list[dict[str, Any]]:
             # kustomize would prefix it; the plain name says nothing in a cluster.
             item["metadata"]["name"] = f"jobset-{item['metadata']['name']}"
         item.pop("status", None)
-        digest = hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:16]
-        item["metadata"].setdefault("annotations", {})[_DIGEST] = digest
-        objects.append(item)
+        objects.append(digested(item))
     return objects
 
 
+def digested(item: dict[str, Any]) -> dict[str, Any]:
+    """An object with a digest of itself, by which a later look knows that it is still the same."""
+    digest = hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:16]
+    item["metadata"].setdefault("annotations", {})[_DIGEST] = digest
+    return item
+
+
 async def bootstrap(layout: Layout, *manifests: Path) -> None:
-    """Apply the objects and wait until the API server serves their types.
+    """Apply the objects of manifests; see :func:`apply_objects`."""
+    await apply_objects(layout, bootstrap_objects(layout, *manifests))
+
+
+async def apply_objects(layout: Layout, objects: list[dict[str, Any]]) -> None:
+    """Apply objects, namespaces first, and wait until the API server serves their types.
 
     Raises:
         SandboxError: the API server refuses one, with its reason.
@@ -70,8 +82,9 @@ async def bootstrap(layout: Layout, *manifests: Path) -> None:
     context.load_cert_chain(str(layout.pki / "admin.crt"), str(layout.pki / "admin.key"))
     server = f"https://{LOOPBACK}:{layout.ports.apiserver}"
     async with httpx.AsyncClient(base_url=server, verify=context, timeout=30, trust_env=False) as client:
-        objects = bootstrap_objects(layout, *manifests)
-        await asyncio.gather(*(_apply(client, item) for item in objects))
+        for first in (True, False):
+            chosen = [item for item in objects if (item["kind"] == "Namespace") is first]
+            await asyncio.gather(*(_apply(client, item) for item in chosen))
         await asyncio.gather(
             *(_established(client, item) for item in objects if item["kind"] == "CustomResourceDefinition")
         )
@@ -104,4 +117,7 @@ async def _established(client: httpx.AsyncClient, item: dict[str, Any]) -> None:
 
 
 def _path(item: dict[str, Any]) -> str:
-    return f"/apis/{item['apiVersion']}/{_PATHS[item['kind']]}/{item['metadata']['name']}"
+    version, metadata = item["apiVersion"], item["metadata"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{root}{within}/{_PATHS[item['kind']]}/{metadata['name']}"

@@ -89,6 +89,8 @@ class Layout:
         self.pulumi_backend = self.data / "pulumi"
         self.pulumi_home = self.data / "pulumi-home"
         self.kubelet_data = self.data / "kubelet"
+        #: There when somebody has asked for queues: Kueue runs then, until the sandbox is reset.
+        self.queues_mark = self.data / "queues-wanted"
         self.state_file = self.run / "state.json"
         self.ca_certificate = self.pki / "ca.crt"
         self.bundle = self.pki / "bundle.crt"

@@ -27,7 +27,7 @@ from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.stacks import make_stacks
 from encamp.sandbox.state import MARK, SandboxState, find, is_alive, lock, read_state, survivors
 from encamp.sandbox.supervisor.logs import last_lines, open_log
-from encamp.sandbox.tools import BuildProgress, ensure
+from encamp.sandbox.tools import TOOLS, BuildProgress, ensure, ensure_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 PROVIDER_VARIABLE = "ENCAMP_KUBERNETES_PROVIDER"
 _KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 _LOCK = "up.lock"
+#: What serves queues: its process, and its tool.
+QUEUES = "kueue"
 _POLL_SECONDS = 0.1
 _UP_SECONDS = 120.0
 _DOWN_SECONDS = 40.0
@@ -66,10 +68,24 @@ def up(layout: Layout, listener: Listener) -> SandboxState:
             _start_supervisor(layout)
         else:
             _check_provider(Layout.open(layout.root))
+        if layout.queues_mark.is_file():
+            ensure_one(TOOLS[QUEUES], listener.building)
         found = _wait_until_ready(layout, listener)
         if (checkout := repository()) is not None and (made := make_stacks(layout, checkout)):
             listener.say(f"made the committed stacks {', '.join(made)} in its state backend")
         return found
+
+
+def start_queues(layout: Layout, listener: Listener) -> None:
+    """Have Kueue run in a sandbox that is up, until it is reset; harmless when it does.
+
+    Raises:
+        SandboxError: its tool cannot be built, or it does not come up.
+    """
+    with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
+        ensure_one(TOOLS[QUEUES], listener.building)
+        layout.queues_mark.touch()
+        _wait_until_ready(layout, listener)
 
 
 def down(layout: Layout, listener: Listener) -> int:
@@ -215,7 +231,7 @@ def _wait_until_ready(layout: Layout, listener: Listener) -> SandboxState:
             if told.get(name) != process.state:
                 told[name] = process.state
                 listener.process(name, process)
-        if found and found.all_ready:
+        if found and found.all_ready and (QUEUES in found.processes or not layout.queues_mark.is_file()):
             return found
         gone = found is None or not is_alive(found.pid, found.created)
         if gone and time.monotonic() - begun > _KILL_SECONDS:

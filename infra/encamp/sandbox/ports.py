@@ -40,6 +40,9 @@ class Ports:
     gcp_provider: int
     kubernetes_provider: int
     kubelet: int
+    kueue_webhook: int
+    kueue_metrics: int
+    kueue_health: int
     node_base: int = 0
 
     @classmethod

@@ -50,6 +50,15 @@ def services(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
     ]
 
 
+def later_services(layout: Layout) -> list[Service]:
+    """Give the servers that somebody has asked this sandbox for since it was made."""
+    if not layout.queues_mark.is_file():
+        return []
+    from encamp.sandbox.kueue import kueue_service  # noqa: PLC0415 - most sandboxes do without
+
+    return [kueue_service(layout)]
+
+
 def _storage(layout: Layout) -> Service:
     from encamp.sandbox.cloud.storage_server import storage_argv  # noqa: PLC0415 - as late as the others' modules
 

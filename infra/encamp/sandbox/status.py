@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import SandboxError
 from encamp.sandbox import state
-from encamp.sandbox.services import service_names, services
+from encamp.sandbox.services import later_services, service_names, services
 from encamp.sandbox.state import ProcessState, SandboxState, is_alive, read_state
 from encamp.sandbox.tools import installed
 
@@ -122,7 +122,7 @@ def _judge(process: ProcessState, *, alive: bool, answers: bool, supervised: boo
 def _answering(layout: Layout) -> dict[str, bool]:
     async def ask() -> dict[str, bool]:
         try:
-            known = services(layout, installed())
+            known = [*services(layout, installed()), *later_services(layout)]
         except (SandboxError, ImportError):
             return {}
         answers = await asyncio.gather(*(service.ready() for service in known))

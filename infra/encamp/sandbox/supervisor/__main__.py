@@ -15,7 +15,7 @@ from pathlib import Path
 
 from encamp.errors import EncampError, SandboxError, UsageError
 from encamp.sandbox.layout import ROOT_VARIABLE, Layout
-from encamp.sandbox.services import services
+from encamp.sandbox.services import later_services, services
 from encamp.sandbox.state import creation_time, is_alive, lock
 from encamp.sandbox.supervisor.supervisor import Supervisor
 from encamp.sandbox.tools import installed, manifest_files
@@ -32,9 +32,26 @@ async def _main(layout: Layout) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     tools = installed()
-    needed = asyncio.create_task(stop_unneeded(layout, stop, lives_with()))
-    await Supervisor(layout, services(layout, tools), *manifest_files()).run(stop)
-    needed.cancel()
+    supervisor = Supervisor(layout, services(layout, tools), *manifest_files())
+    watching = [
+        asyncio.create_task(stop_unneeded(layout, stop, lives_with())),
+        asyncio.create_task(keep_queues(layout, supervisor)),
+    ]
+    await supervisor.run(stop)
+    for task in watching:
+        task.cancel()
+
+
+async def keep_queues(layout: Layout, supervisor: Supervisor, *, look_seconds: float = _LOOK_SECONDS) -> None:
+    """Keep Kueue running too as soon as somebody asks for queues."""
+    while True:
+        if asked := later_services(layout):
+            break
+        await asyncio.sleep(look_seconds)
+    from encamp.sandbox.kueue import kueue_objects  # noqa: PLC0415 - most sandboxes do without
+
+    for service in asked:
+        await supervisor.add(service, kueue_objects(layout))
 
 
 def lives_with() -> tuple[int, float] | None:

@@ -7,9 +7,9 @@ import logging
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.bootstrap import bootstrap
+from encamp.sandbox.bootstrap import apply_objects, bootstrap
 from encamp.sandbox.controlplane import BOOTSTRAP
 from encamp.sandbox.layout import ROOT_VARIABLE
 from encamp.sandbox.state import MARK, SandboxState, creation_time, write_state
@@ -37,7 +37,7 @@ class Supervisor:
         """``kept``: the services; ``manifests``: what the cluster gets before JobSet starts."""
         self._layout = layout
         self._manifests = manifests
-        environment = {
+        self._environment = {
             **os.environ,
             ROOT_VARIABLE: str(layout.root),
             MARK: str(layout.root),
@@ -45,9 +45,8 @@ class Supervisor:
             # The exec plugin of a kubeconfig must be the sandbox's, whatever else is installed.
             "PATH": os.pathsep.join([str(layout.bin), os.environ.get("PATH", os.defpath)]),
         }
-        self._keepers = {
-            service.name: Keeper(service, layout.log(service.name), environment, self._changed) for service in kept
-        }
+        self._keepers = {service.name: self._keeper(service) for service in kept}
+        self._kept: list[asyncio.Task[None]] = []
         self._bootstrapped = asyncio.Event()
         self._state = SandboxState(
             os.getpid(),
@@ -60,7 +59,7 @@ class Supervisor:
         """Keep everything running until ``stop`` is set, then end everything."""
         self._changed()
         background = [self._spawn(self._bootstrap()), self._spawn(self._bound_logs())]
-        kept = [self._spawn(self._keep(keeper)) for keeper in self._keepers.values()]
+        self._kept += [self._spawn(self._keep(keeper)) for keeper in self._keepers.values()]
         await stop.wait()
         _log.info("ending")
         for task in background:
@@ -69,9 +68,30 @@ class Supervisor:
         await asyncio.gather(*(keeper.stop() for keeper in self._keepers.values() if keeper not in last))
         for keeper in last:
             await keeper.stop()
-        await asyncio.gather(*kept)
+        await asyncio.gather(*self._kept)
         self._state.down_at = time.time()
         self._changed()
+
+    async def add(self, service: Service, objects: list[dict[str, Any]]) -> None:
+        """Keep one more service, once the cluster has the objects that it needs."""
+        keeper = self._keepers[service.name] = self._keeper(service)
+        self._state.processes[service.name] = keeper.state
+        self._changed()
+        await self._bootstrapped.wait()
+        while True:
+            try:
+                await apply_objects(self._layout, objects)
+                break
+            except Exception as error:  # noqa: BLE001 - as below
+                _log.warning("%s: %s", service.name, error)
+                keeper.state.message = f"its types and webhooks could not be applied: {error}"
+                self._changed()
+                await asyncio.sleep(_BOOTSTRAP_RETRY_SECONDS)
+        keeper.state.message = ""
+        self._kept.append(self._spawn(self._keep(keeper)))
+
+    def _keeper(self, service: Service) -> Keeper:
+        return Keeper(service, self._layout.log(service.name), self._environment, self._changed)
 
     async def _keep(self, keeper: Keeper) -> None:
         for need in keeper.service.needs:
