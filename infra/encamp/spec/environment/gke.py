@@ -185,7 +185,7 @@ def _freezes(freezes: tuple[FreezeSpec, ...]) -> Iterator[Found]:
         yield Found(at, f"holds {len(full)} freezes without any upgrades; GKE takes {MOST_FULL_FREEZES}")
     names = [freeze.name for freeze in freezes]
     for index, freeze in enumerate(freezes):
-        if not _FREEZE.fullmatch(freeze.name) or names.count(freeze.name) > 1:
+        if not _FREEZE.fullmatch(freeze.name) or freeze.name in names[:index]:
             message = f"{freeze.name!r} must be a lowercase letter, then letters, digits and -, and no other's name"
             yield Found((*at, index, "name"), message, "such as december")
         start, end = _instant(freeze.start), _instant(freeze.end)

@@ -32,7 +32,7 @@ class VpcSpec(Written):
     services_range: Text = "services"
     """Name of the subnetwork's secondary range of services."""
     mtu: Int64 = 1460
-    """Largest packet in bytes; 8896 makes all-reduce between machines faster. A change replaces the network."""
+    """Largest packet in bytes; 8896 makes all-reduce between machines faster. It cannot change while machines run."""
     nat_ports_per_machine: Int64 = 64
     """Ports of Cloud NAT a machine at least; more come when it needs them, up to 32768."""
     flow_logs: Flag = False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.sandbox.cloud import container_shapes as shapes
 from encamp.sandbox.cloud.gcp.cluster_rules import CLUSTER_RULES
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, labels_rule
+from encamp.sandbox.cloud.gcp.kms_types import key_use_rule
 from encamp.sandbox.cloud.gcp.machine_rules import MACHINE_RULES, placed_topology
 from encamp.sandbox.cloud.gcp.model import ResourceType, Rule, pattern_rule, short
 from encamp.sandbox.cloud.gcp.network_types import network_name, subnetwork_name
@@ -176,7 +177,7 @@ CLUSTER: Final = ResourceType(
     immutable=(
         "name", "project", "location", "network", "subnetwork", "ipAllocationPolicy", "initialNodeCount",
         "privateClusterConfig.masterIpv4CidrBlock", "privateClusterConfig.enablePrivateNodes", "enableAutopilot",
-        "networkingMode", "clusterIpv4Cidr", "description", "enableKubernetesAlpha",
+        "networkingMode", "clusterIpv4Cidr", "datapathProvider", "description", "enableKubernetesAlpha",
         "defaultMaxPodsPerNode", "nodeConfig", "enableTpu", "confidentialNodes", "masterAuth", "enableMultiNetworking",
     ),
     computed=(
@@ -206,6 +207,10 @@ CLUSTER: Final = ResourceType(
             reason="quotaExceeded",
         ),
         *CLUSTER_RULES,
+        key_use_rule(
+            "container", "databaseEncryption", lambda inputs: (inputs.get("databaseEncryption") or {}).get("keyName"),
+            "cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets#grant_permission_to_use_the_key",
+        ),
     ),
     autoname="name",
     labels="resourceLabels",
@@ -315,6 +320,10 @@ NODE_POOL: Final = ResourceType(
         DELETION_POLICY,
         pattern_rule("name", "name", _NAME, _NAME_SOURCE, _NAME_PROBLEM),
         *POOL_RULES,
+        key_use_rule(
+            "compute", "nodeConfig", lambda inputs: (inputs.get("nodeConfig") or {}).get("bootDiskKmsKey"),
+            "cloud.google.com/kubernetes-engine/docs/how-to/using-cmek#grant_permission",
+        ),
         *MACHINE_RULES,
     ),
     autoname="name",

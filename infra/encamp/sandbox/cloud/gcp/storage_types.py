@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.gcp.bucket_rules import BUCKET_RULES
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT, given, label_outputs, labels_rule
+from encamp.sandbox.cloud.gcp.kms_types import key_use_rule
 from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
 from encamp.sandbox.cloud.policies import bucket_policy_name
 from encamp.sandbox.project import project_number
@@ -160,6 +161,10 @@ BUCKET: Final = ResourceType(
         ),
         choice_rule("public access", "publicAccessPrevention", ("inherited", "enforced"), _BUCKETS),
         *BUCKET_RULES,
+        key_use_rule(
+            "storage", "encryption", lambda inputs: (inputs.get("encryption") or {}).get("defaultKmsKeyName"),
+            "cloud.google.com/storage/docs/encryption/using-customer-managed-keys#prereqs",
+        ),
     ),
     autoname="name",
     labels="labels",
