@@ -32,6 +32,7 @@ VERBS = {
     "reap": "Bring jobs without a living driver to their end.",
     "ci": "What a change does to stacks, and where the cloud drifted.",
     "doctor": "Look at what a stack needs before anything of it is made.",
+    "access": "Who may do what in an environment.",
     "sandbox": "A Google Cloud of this machine's own.",
     "environment": "Bring up or take down what lives long around jobs.",
     "demo": "The first five minutes: an example job through the sandbox.",
