@@ -29,7 +29,7 @@ class Access(pulumi.ComponentResource):
         provider: of the environment's cluster.
         jobs: name of the namespace that jobs run in.
         artifacts: name of the artifacts bucket.
-        nodes: what makes the account of the machines, where the environment does.
+        after: what makes the accounts of the machines and of the drivers, where the environment does.
 
     Attributes:
         audit_writer: who writes exported audit logs, None where none are exported: the destination's owner lets it in.
@@ -44,15 +44,14 @@ class Access(pulumi.ComponentResource):
         provider: k8s.Provider,
         jobs: pulumi.Input[str],
         artifacts: pulumi.Input[str],
-        nodes: Sequence[pulumi.Resource] = (),
+        after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:Access", name, {}, opts)
         self._project = environment.project
-        self._child = pulumi.ResourceOptions(parent=self)
+        self._child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         self._artifacts = artifacts
         self._nodes = f"projects/{environment.project}/serviceAccounts/{plan.node_account}"
-        self._after_nodes = pulumi.ResourceOptions(parent=self, depends_on=list(nodes))
         roles = {role.key: self._role(role) for role in plan.roles}
         for member in plan.members:
             self._give(member, roles[member.role])
@@ -80,7 +79,7 @@ class Access(pulumi.ComponentResource):
         condition = held.condition
         if held.reach is Reach.NODES:
             gcp.serviceaccount.IAMMember(
-                name, service_account_id=self._nodes, role=role.name, member=held.member, opts=self._after_nodes
+                name, service_account_id=self._nodes, role=role.name, member=held.member, opts=self._child
             )
         elif held.reach in {Reach.ARTIFACTS, Reach.ARTIFACTS_GRANTS, Reach.MODELS}:
             on_bucket: gcp.storage.BucketIAMMemberConditionArgsDict | None = None

@@ -12,6 +12,7 @@ from encamp.components.access import Access
 from encamp.components.budget import Budget
 from encamp.components.chart import Chart
 from encamp.components.cluster import Cluster
+from encamp.components.driver import Driver
 from encamp.components.environment_key import EnvironmentKey
 from encamp.components.environment_storage import EnvironmentStorage
 from encamp.components.monitoring import Monitoring
@@ -68,12 +69,16 @@ class Environment(pulumi.ComponentResource):
             Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
         if plan.reaper is not None:
             Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
+        # A right is given only to who exists.
+        holders = list(ready)
+        if plan.driver is not None:
+            holders.append(Driver("driver", plan, plan.driver, provider=provider, opts=child).account)
         access: Access | None = None
         if plan.access is not None:
             jobs = namespace.metadata.name
             bucket = storage.artifacts
             access = Access(
-                "access", plan, plan.access, provider=provider, jobs=jobs, artifacts=bucket, nodes=ready, opts=child
+                "access", plan, plan.access, provider=provider, jobs=jobs, artifacts=bucket, after=holders, opts=child
             )
         if plan.monitoring is not None:
             Monitoring("monitoring", plan, plan.monitoring, opts=child)

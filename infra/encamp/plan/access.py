@@ -20,15 +20,18 @@ from encamp.plan.access_model import (
     MemberRolePlan,
     SubjectPlan,
 )
+from encamp.plan.driver import ROLE as DRIVER_ROLE
+from encamp.plan.driver import driver_account
 from encamp.plan.gke import node_account
 from encamp.plan.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
 from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, short_name
+from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from encamp.spec.environment import AccessSpec, AuditSpec, EnvironmentSpec
+    from encamp.spec.environment import AuditSpec, EnvironmentSpec
 
 #: Folder of the artifacts bucket where models are kept.
 MODELS_FOLDER = "models/"
@@ -46,12 +49,13 @@ _AUDIT_LOGS = ("activity", "data_access", "policy", "system_event")
 
 
 def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
-    """Access as the environment's block says it; None without one."""
-    access = spec.access
-    if access is None:
+    """Access as the environment's block says it, and of drivers in its cluster; None without either."""
+    driver = driver_account(spec)
+    if spec.access is None and driver is None:
         return None
+    access = spec.access or AccessSpec()
     nodes = node_account(spec)
-    holders = _holders(access)
+    holders = _holders(access, {} if driver is None else {DRIVER_ROLE: f"serviceAccount:{driver[1]}"})
     left_out = {Reach.ACCOUNTS: not access.own_accounts, Reach.NODES: nodes is None}
     reaches = [reach for reach in Reach if not left_out.get(reach)]
     roles = {
@@ -94,9 +98,18 @@ def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
     )
 
 
-def _holders(access: AccessSpec) -> dict[str, tuple[str, ...]]:
-    """Who has which role through any team, in the table's order of roles."""
+def starters(spec: EnvironmentSpec) -> tuple[SubjectPlan, ...]:
+    """Who may start jobs through any team, as Kubernetes knows them."""
+    held = _holders(spec.access, {}) if spec.access is not None else {}
+    members = {member for role in ml_roles().holding("ml.jobs.create") for member in held.get(role, ())}
+    return tuple(map(_subject, sorted(members)))
+
+
+def _holders(access: AccessSpec, others: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Who has which role through any team or as one of ``others``, in the table's order of roles."""
     found: dict[str, dict[str, None]] = {role: {} for role in ml_roles().roles}
+    for role, member in others.items():
+        found[role][member] = None
     for team in access.teams or ():
         for role in team.roles or ():
             found[role] |= dict.fromkeys(team.members or ())

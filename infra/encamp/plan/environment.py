@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.plan import environment_parts as parts
-from encamp.plan.access import plan_access
+from encamp.plan.access import plan_access, starters
 from encamp.plan.charts import plan_charts
+from encamp.plan.driver import plan_driver
 from encamp.plan.gke import plan_gke
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
@@ -53,6 +54,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         queues=plan_queues(spec),
         access=plan_access(spec),
         monitoring=plan_monitoring(spec, environment_labels(spec)),
+        driver=plan_driver(spec, environment_labels(spec), starters(spec)),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from encamp.plan.access_model import AccessPlan
     from encamp.plan.charts import ChartPlan
     from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.driver import DriverPlan
     from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.monitoring import MonitoringPlan
@@ -393,6 +394,7 @@ class EnvironmentPlan:
     charts: tuple[ChartPlan, ...] = ()
     queues: QueuesPlan | None = None
     monitoring: MonitoringPlan | None = None
+    driver: DriverPlan | None = None
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

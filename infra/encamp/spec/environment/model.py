@@ -6,6 +6,7 @@ from typing import Literal
 
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.environment.budget import BudgetSpec
+from encamp.spec.environment.driver import DriverSpec
 from encamp.spec.environment.encryption import EncryptionSpec
 from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.environment.monitoring import MonitoringSpec
@@ -82,6 +83,8 @@ class EnvironmentSpec(Written):
     """Queues and quotas of teams; jobs get their machines at once when absent."""
     reaper: ReaperSpec | None = None
     """A reaper in the environment's own cluster; none when absent."""
+    driver: DriverSpec | None = None
+    """Drivers of jobs in the environment's own cluster; none when absent."""
     access: AccessSpec | None = None
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     monitoring: MonitoringSpec | None = None

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from encamp.spec.environment.access import access_problems
 from encamp.spec.environment.budget import budget_problems
+from encamp.spec.environment.driver import driver_problems
 from encamp.spec.environment.encryption import encryption_problems
 from encamp.spec.environment.gke import gke_problems
 from encamp.spec.environment.monitoring import monitoring_problems
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "access": access_problems,
     "budget": budget_problems,
+    "driver": driver_problems,
     "encryption": encryption_problems,
     "gke": gke_problems,
     "monitoring": monitoring_problems,

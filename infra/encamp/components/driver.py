@@ -1,0 +1,99 @@
+"""Where drivers of jobs run in the environment's cluster: their account, and who may hand jobs over to them.
+
+What the account may do to jobs is given with everybody's roles (``access.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_gcp as gcp
+import pulumi_kubernetes as k8s
+
+if TYPE_CHECKING:
+    from encamp.plan.driver import DriverPlan
+    from encamp.plan.model import EnvironmentPlan
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+class Driver(pulumi.ComponentResource):
+    """A namespace of the drivers' own, so that who reads jobs' pods reads no driver's record.
+
+    Args:
+        provider: of the environment's cluster.
+
+    Attributes:
+        account: the drivers' service account at Google.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        environment: EnvironmentPlan,
+        plan: DriverPlan,
+        *,
+        provider: k8s.Provider,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("encamp:components:Driver", name, {}, opts)
+        self._plan = plan
+        self._inside = pulumi.ResourceOptions(parent=self, provider=provider)
+        child = pulumi.ResourceOptions(parent=self)
+        self.account = gcp.serviceaccount.Account(
+            "driver",
+            account_id=plan.name,
+            display_name=f"encamp drivers of {environment.name}",
+            project=environment.project,
+            opts=child,
+        )
+        gcp.serviceaccount.IAMMember(
+            "driver-pod",
+            service_account_id=self.account.name,
+            role="roles/iam.workloadIdentityUser",
+            member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
+            opts=child,
+        )
+        namespace = k8s.core.v1.Namespace(
+            "driver", metadata={"name": plan.name, "labels": dict(plan.labels)}, opts=self._inside
+        )
+        own = namespace.metadata.name
+        k8s.core.v1.ServiceAccount(
+            "driver",
+            metadata={
+                "name": plan.name,
+                "namespace": own,
+                "labels": dict(plan.labels),
+                "annotations": {"iam.gke.io/gcp-service-account": self.account.email},
+            },
+            automount_service_account_token=False,
+            opts=self._inside,
+        )
+        if plan.submitters:
+            self._submitting(own)
+        self.register_outputs({})
+
+    def _submitting(self, namespace: pulumi.Input[str]) -> None:
+        """To hand a job over is to make a Job and its Secret; to read a Secret is nobody's."""
+        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
+            "name": "encamp-submit",
+            "namespace": namespace,
+            "labels": dict(self._plan.labels),
+        }
+        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
+            {"api_groups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list"]},
+            {"api_groups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"api_groups": [""], "resources": ["pods", "pods/log"], "verbs": ["get", "list"]},
+        ]
+        role = k8s.rbac.v1.Role("submit", metadata=metadata, rules=rules, opts=self._inside)
+        subjects: list[k8s.rbac.v1.SubjectArgsDict] = [
+            {"api_group": _RBAC, "kind": each.kind, "name": each.name} for each in self._plan.submitters
+        ]
+        k8s.rbac.v1.RoleBinding(
+            "submit",
+            metadata=metadata,
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
+            subjects=subjects,
+            opts=self._inside,
+        )

@@ -1,0 +1,46 @@
+"""What runs encamp in an environment's own cluster, and has to be told: the image, and what outlives a pod."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from encamp.spec.environment.problems import Found
+from encamp.spec.fields import Text, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.spec.environment.model import EnvironmentSpec
+
+_REMOTE = re.compile(r"(?:gs|s3|azblob|https)://\S+")
+_SECRET = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9./:_@-]*", re.IGNORECASE)
+
+
+class InClusterSpec(Written):
+    """Pods of the cluster that run ``encamp``."""
+
+    image: Text = ""
+    """Container image with this project, the Pulumi CLI and ``gke-gcloud-auth-plugin``; runs ``encamp``."""
+    backend_url: Text = ""
+    """The engine's backend, such as ``gs://my-bucket``; one of the pod's own would die with it."""
+    record_secret: Text = ""
+    """Name of a Kubernetes Secret in the pods' namespace. Its keys are their variables: ``ENCAMP_RECORD_URL``, and
+    ``PULUMI_CONFIG_PASSPHRASE`` or ``PULUMI_ACCESS_TOKEN`` where the backend needs one."""
+
+
+def in_cluster_problems(block: InClusterSpec, environment: EnvironmentSpec, *, instead: str) -> Iterator[Found]:
+    """Everything that is wrong with it; ``instead`` is what does the same on this machine."""
+    if environment.is_sandbox:
+        message = f"a sandbox's backend and record are of this machine, where {instead} runs without it"
+        yield Found((), message, "leave it out")
+    if not _IMAGE.fullmatch(block.image):
+        example = "such as us-docker.pkg.dev/my-project/encamp/encamp:1; `encamp containerfile --encamp` builds it"
+        yield Found(("image",), "must be a container image", example)
+    if not _REMOTE.fullmatch(block.backend_url):
+        message = "must be a backend that outlives a pod: gs://, s3://, azblob:// or https://"
+        yield Found(("backend_url",), message, "such as gs://my-bucket")
+    if not _SECRET.fullmatch(block.record_secret):
+        message = "must name a Kubernetes Secret with ENCAMP_RECORD_URL: the record has to outlive a pod"
+        yield Found(("record_secret",), message)
