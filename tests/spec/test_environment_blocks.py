@@ -48,7 +48,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"vpc": {"natPortsPerMachine": 65536}}, "vpc.natPortsPerMachine", "power of two from 64 to 32768"),
     ({"gke": {"releaseChannel": "NIGHTLY"}}, "gke.releaseChannel", "'RAPID'"),
     ({"gke": {"authorizedNetworks": [{"cidr": "10.0.0.1/8"}]}}, "gke.authorizedNetworks[0].cidr", "host bits"),
-    ({"gke": {"authorizedNetworks": [{"cidr": "10.0.0.0/8", "ranges": []}]}}, "gke.authorizedNetworks[0].ranges", "unknown field"),
+    (
+        {"gke": {"authorizedNetworks": [{"cidr": "10.0.0.0/8", "ranges": []}]}},
+        "gke.authorizedNetworks[0].ranges",
+        "unknown field",
+    ),
     ({"gke": {"controlPlaneCidr": "172.16.0.0/24"}}, "gke.controlPlaneCidr", "private /28"),
     ({"gke": {"controlPlaneCidr": "8.8.8.0/28"}}, "gke.controlPlaneCidr", "private /28"),
     ({"gke": {"controlPlaneCidr": "x"}}, "gke.controlPlaneCidr", "no range"),
