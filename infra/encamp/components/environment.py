@@ -20,6 +20,7 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
+from encamp.plan.pod_security import NAMESPACE_LABELS
 
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
@@ -61,7 +62,7 @@ class Environment(pulumi.ComponentResource):
         provider = k8s.Provider(name, kubeconfig=cluster.kubeconfig, opts=inside)
         namespace = k8s.core.v1.Namespace(
             name,
-            metadata={"name": plan.namespace, "labels": dict(plan.labels)},
+            metadata={"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}},
             opts=pulumi.ResourceOptions(parent=self, provider=provider),
         )
         charts = [Chart(chart.name, chart, provider=provider, opts=child) for chart in plan.charts]

@@ -13,6 +13,11 @@ from encamp.spec.encamp import RunAs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Of the jobs' namespace: the API server refuses what goes beyond "baseline", and notes what goes beyond "restricted".
+NAMESPACE_LABELS = {
+    "pod-security.kubernetes.io/enforce": "baseline",
+    "pod-security.kubernetes.io/audit": "restricted",
+}
 #: User and group of replicas that run as nobody in particular; no image's own user has this number.
 NON_ROOT_ID = 65_532
 #: What root of a container may do by default and no trainer needs: Kubernetes' baseline allows all of these.
