@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from encamp.spec.environment import EnvironmentSpec
+
 BUCKET = "sandbox-encamp-artifacts"
 TEAMS = [
     {"name": "vision", "members": ["user:ana@example.com"], "roles": ["ml.developer"]},
@@ -37,7 +39,11 @@ LAB = {
 @pytest.fixture(autouse=True)
 def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = parse_environment(LAB, project="lab-project", source="x")
-    monkeypatch.setattr(access, "environment_named", lambda _: spec)
+
+    def named(_: str) -> EnvironmentSpec:
+        return spec
+
+    monkeypatch.setattr(access, "environment_named", named)
 
 
 def ran(*words: str) -> Result:
