@@ -119,9 +119,9 @@ class NodePoolPlan:
         zones: the zones that its nodes may be in, empty for those of the cluster; with a zone that one alone.
         compact: whether its nodes stand close together, without being a TPU slice.
         max_pods_per_node: how many addresses for pods each node takes.
-        workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
         service_account: whom its nodes are, None for the project's default account.
         disk_key: Cloud KMS key of its nodes' disks, None for Google's own.
+        workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
             placement does.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
     """
@@ -145,9 +145,9 @@ class NodePoolPlan:
     zones: tuple[str, ...] = ()
     compact: bool = False
     max_pods_per_node: int = 32
-    workload_policy: str | None = None
     service_account: str | None = None
     disk_key: str | None = None
+    workload_policy: str | None = None
     network_profile: str | None = None
 
     @property
@@ -234,8 +234,8 @@ class StoragePlan:
         folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
-    """
         key: Cloud KMS key of the buckets that the job makes, None for Google's own.
+    """
 
     bucket: str
     prefix: str
@@ -246,8 +246,8 @@ class StoragePlan:
     results_days: int | None = None
     folder: tuple[str, str] | None = None
     mounts: tuple[MountPlan, ...] = ()
-
     key: str | None = None
+
 
 @dataclass(frozen=True)
 class LimitsPlan:
