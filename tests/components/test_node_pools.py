@@ -21,6 +21,7 @@ CASES = (
     "compact-a2",
     "flex-start",
     "gpu-h200",
+    "labels-on-the-bill",
     "queued",
     "reservation",
     "spot-all-roles",
@@ -149,3 +150,14 @@ def test_a_job_that_is_queued_for_asks_before_its_pods_run() -> None:
     template = next(inputs for key, inputs in resources.items() if "PodTemplate" in key)
     assert request["spec"]["podSets"] == [{"count": 2, "podTemplateRef": {"name": template["metadata"]["name"]}}]
     assert request["metadata"]["labels"]["encamp-deadline"]
+
+
+def test_what_is_paid_for_carries_the_jobs_own_labels_beside_encamps() -> None:
+    found = registered("labels-on-the-bill")
+    own = {"team": "vision", "cost-center": "c-42"}
+    pool = pool_of(found, "n1-standard-4")["nodeConfig"]["resourceLabels"]
+    buckets = [inputs["labels"] for key, inputs in found.items() if key.startswith("gcp:storage/bucket:Bucket ")]
+    assert len(buckets) == 2
+    for labels in (pool, *buckets):
+        assert labels | own == labels
+        assert labels["encamp-owner"] == "encamp"

@@ -62,7 +62,7 @@ class JobNodePools(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             # GKE refuses repairs of machines that start when there is room.
             management={"auto_repair": not pool.waits_for_room, "auto_upgrade": True},
-            node_config=_node_config(pool, labels),
+            node_config=_node_config(pool, {**plan.bill_labels, **labels}),
             network_config=profile,
             queued_provisioning=queued,
             placement_policy=self._placement(child, plan, pool, labels),

@@ -44,7 +44,7 @@ class JobStorage(pulumi.ComponentResource):
             soft_delete_policy={"retention_duration_seconds": 0},
             force_destroy=True,
             encryption=self._encryption,
-            labels=labels,
+            labels={**plan.bill_labels, **labels},
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("labels")),
         )
         self.results = self._results(plan) if plan.storage.results_bucket is not None else None
@@ -83,7 +83,7 @@ class JobStorage(pulumi.ComponentResource):
             public_access_prevention="enforced",
             lifecycle_rules=None if age is None else [{"action": {"type": "Delete"}, "condition": {"age": age}}],
             encryption=self._encryption,
-            labels={**labels, RESULTS_LABEL: plan.name},
+            labels={**plan.bill_labels, **labels, RESULTS_LABEL: plan.name},
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )
 

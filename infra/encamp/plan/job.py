@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.plan.allocatable import SIDECAR, replica_request
+from encamp.plan.bill import bill_labels
 from encamp.plan.cluster import cluster
 from encamp.plan.containers import (
     Container,
@@ -76,6 +77,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     queue = job_queue(job, environment)
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
+    billed, unbilled = bill_labels(job.labels)
     pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
     table = price_table(environment)
     pools, bounds, costs, cut = _paid(
@@ -103,6 +105,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         storage=placed,
         limits=bounds,
         labels=labels,
+        bill_labels=billed,
         training_input=data,
         runtime_version=training_input.runtime_version,
         python_version=training_input.python_version,
@@ -116,6 +119,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
+            *unbilled,
             *cost_warnings(costs, environment.region),
         ),
     )

@@ -304,6 +304,7 @@ class JobPlan:
         requirements: what pip installs before the trainer where the image lacks it.
         cost: what it costs.
         findings: rules of the environment that it breaks and may break; they are among the warnings too.
+        bill_labels: the job file's own labels, which what is paid for carries beside ``labels``.
         queue: where it waits for its machines, None where it does not.
     """
 
@@ -328,6 +329,7 @@ class JobPlan:
     requirements: tuple[str, ...] = ()
     cost: CostPlan | None = None
     findings: tuple[PolicyFinding, ...] = ()
+    bill_labels: Mapping[str, str] = field(default_factory=dict)
     queue: JobQueuePlan | None = None
 
     @property
