@@ -29,6 +29,8 @@ from encamp.sandbox.tools.catalog import HELM  # noqa: E402
 
 CHARTS = {"jobset": "jobset-system", "kueue": "kueue-system"}
 _LEFT_OUT = {"APIService"}
+#: How kinds end, beside those that begin with Cluster, whose objects have no namespace, though a chart names one.
+_OF_CLUSTERS = ("Definition", "WebhookConfiguration")
 #: What webhooks are kept for: the controllers' own kinds, and pods, of which JobSet asks for its own alone.
 _ASKED = {"kueue.x-k8s.io", "jobset.x-k8s.io", ""}
 #: Kueue asks about every pod, to let pods wait that are no job's.
@@ -100,6 +102,8 @@ def _order(item: dict[str, Any]) -> tuple[bool, str, str]:
 
 def _without_words(item: dict[str, Any]) -> dict[str, Any]:
     item.pop("status", None)
+    if item["kind"].startswith("Cluster") or item["kind"].endswith(_OF_CLUSTERS):
+        item["metadata"].pop("namespace", None)
     if item["kind"] == "CustomResourceDefinition":
         for version in item["spec"]["versions"]:
             _forget_descriptions(version["schema"]["openAPIV3Schema"])

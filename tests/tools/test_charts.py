@@ -60,3 +60,11 @@ def test_only_job_sets_wait_in_queues() -> None:
     (config,) = [item for item in read_chart("kueue")["objects"] if item["kind"] == "ConfigMap"]
     text = config["data"]["controller_manager_config.yaml"]
     assert re.search(r"frameworks:\n\s+- jobset\.x-k8s\.io/jobset\n(?!\s+- )", text)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_objects_of_the_cluster_name_no_namespace_and_others_their_controllers(name: str) -> None:
+    kept = read_chart(name)
+    for item in kept["objects"]:
+        of_cluster = item["kind"].startswith(("Cluster", "Custom", "Mutating", "Validating"))
+        assert item["metadata"].get("namespace") == (None if of_cluster else kept["namespace"]), item["kind"]
