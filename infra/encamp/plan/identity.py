@@ -17,8 +17,9 @@ OBJECT_USER = "roles/storage.objectUser"
 OBJECT_VIEWER = "roles/storage.objectViewer"
 #: TensorFlow asks for the bucket itself before it makes a folder, which no object role allows.
 BUCKET_READER = "roles/storage.legacyBucketReader"
-#: What a replica needs on the project: to write logs and metrics, and to have its image pulled.
-PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter", "roles/artifactregistry.reader")
+#: What a replica needs on the project: to write logs and metrics. Its image is pulled by its machine, as the account of
+#: that, which may read the environment's registry (cloud.google.com/artifact-registry/docs/integrate-gke).
+PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 
 
 def identity(name: str, project: str, job: TrainingJobSpec, storage: StoragePlan) -> IdentityPlan:
