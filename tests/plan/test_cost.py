@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 T4 = Accelerator("nvidia-tesla-t4", 2)
 A100 = Accelerator("nvidia-tesla-a100", 1)
 TABLE = built_in_prices()
+JOB = {
+    "region": "us-central1",
+    "runtimeVersion": "2.11",
+    "pythonVersion": "3.7",
+    "packageUris": ["gs://packages/trainer.tar.gz"],
+    "pythonModule": "trainer.task",
+}
 BOOTSTRAPPED = Lasting(keeps_deadline=True, restarts_for_machines=False)
 AS_IT_IS = Lasting(keeps_deadline=False, restarts_for_machines=False)
 
@@ -36,14 +43,7 @@ def plan(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
     """Plans a job with a budget in USD, None for none."""
 
     def build(budget: float | None = None, table: PriceTableSpec | None = None, **fields: Any) -> JobPlan:
-        given = {
-            "region": "us-central1",
-            "runtimeVersion": "2.11",
-            "pythonVersion": "3.7",
-            "packageUris": ["gs://packages/trainer.tar.gz"],
-            "pythonModule": "trainer.task",
-        }
-        data: dict[str, Any] = {"jobId": "j", "trainingInput": given | fields}
+        data: dict[str, Any] = {"jobId": "j", "trainingInput": JOB | fields}
         if budget is not None:
             data["encamp"] = {"budget": {"usd": budget}}
         priced = environment.model_copy(update={"prices": PricesSpec(**dict(table)) if table else None})
@@ -124,6 +124,23 @@ def test_every_node_counts_with_its_disk_for_one_run_and_for_the_worst_case() ->
         ("disks", 2, "100 GB pd-ssd"),
     ]
     assert sum(part.hourly or 0.0 for part in planned.parts) == pytest.approx(planned.hourly, abs=1e-5)
+
+
+def test_one_run_takes_as_long_as_the_job_expects_and_never_longer_than_it_may() -> None:
+    longest = counted(pool("ON_DEMAND"), bounds=HOUR)
+    assert (longest.expected_seconds, longest.is_longest) == (3600, True)
+    told = cost([pool("ON_DEMAND")], HOUR, lasts=BOOTSTRAPPED, table=TABLE, expected=1800)
+    assert (told.expected_seconds, told.is_longest, told.worst_case) == (1800, False, longest.worst_case)
+    assert told.expected == pytest.approx((longest.expected or 0.0) / 2, abs=0.01)
+    assert "for one run of 30 min" in cost_text(told)[1]
+    assert cost([pool("ON_DEMAND")], HOUR, lasts=BOOTSTRAPPED, table=TABLE, expected=7200) == longest
+
+
+def test_a_job_says_by_itself_how_long_it_takes(environment: EnvironmentSpec) -> None:
+    data = {"jobId": "j", "trainingInput": JOB, "encamp": {"expectedTime": "90.5s"}}
+    found = plan_job(parse_job(data, source="test").job, environment).cost
+    assert found is not None
+    assert found.expected_seconds == 91
 
 
 def test_the_parts_that_are_shown_add_up_to_the_whole() -> None:

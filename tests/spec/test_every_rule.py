@@ -213,6 +213,11 @@ CASES: dict[str, list[Job]] = {
         machines(master={"machineType": "n1-standard-4", "bootDisk": {"sizeGb": 5}}),
         machines(UNTYPED | {"masterConfig": {"diskConfig": {"bootDiskType": "pd-standard"}}}, master=L4),
     ],
+    "E17": [
+        ours(RUNTIME, expectedTime="1h"),
+        ours(RUNTIME, expectedTime="0s"),
+        ours(RUNTIME | {"scheduling": {"maxRunningTime": "3600s"}}, expectedTime="3601s"),
+    ],
     "E20": [
         ours(RUNTIME, mounts=[{}]),
         ours(RUNTIME, mounts=["gs://abc"]),
@@ -233,6 +238,7 @@ CASES: dict[str, list[Job]] = {
 
 KEPT: list[Job] = [
     ours(RUNTIME, queue="research", priority="high"),
+    ours(RUNTIME | {"scheduling": {"maxRunningTime": "3600s"}}, expectedTime="3600s"),
     machines(master=L4),
     machines(master={"gpu": {"type": "NVIDIA_TESLA_T4", "count": 4}, "machineType": "n1-standard-96"}),
     machines(master={"tpu": {"version": "v6e", "topology": "2x4"}, "machineType": "ct6e-standard-8t"}),

@@ -35,23 +35,35 @@ def cost(
     lasts: Lasting,
     table: PriceTableSpec,
     budget: float | None = None,
+    expected: int | None = None,
 ) -> CostPlan:
-    """What the pools cost an hour, in one run to its limit, and until the last kill switch of the cluster."""
+    """What the pools cost an hour, in one run, and until the last kill switch of the cluster.
+
+    Args:
+        pools: with what they may have at most.
+        limits: when the job is ended.
+        lasts: what bounds its attempts.
+        table: whose prices.
+        budget: in US dollars.
+        expected: seconds that one run is expected to take; as long as it may be when absent.
+    """
     parts = tuple(part for pool in pools for part in _parts(pool, table))
     unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
     hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
-    expected, worst = limits.max_running_time_seconds, lasts.worst_seconds(limits)
+    longest, worst = limits.max_running_time_seconds, lasts.worst_seconds(limits)
+    run = longest if expected is None else min(expected, longest)
     return CostPlan(
         hourly=hourly,
-        expected=None if hourly is None else amount(hourly, expected),
+        expected=None if hourly is None else amount(hourly, run),
         worst_case=None if hourly is None else amount(hourly, worst),
-        expected_seconds=expected,
+        expected_seconds=run,
         worst_seconds=worst,
         restarts=limits.max_restarts if lasts.ends_by_itself else None,
         parts=parts,
         basis=PriceBasis(table.date, table.region, table.source),
         unpriced=unpriced,
         budget=budget,
+        is_longest=run == longest,
     )
 
 

@@ -47,16 +47,17 @@ class CostPlan:
 
     Attributes:
         hourly: all replicas running, per hour; None where a price is not known.
-        expected: one run of the longest running time without a restart, None as above.
+        expected: one run without a restart, None as above.
         worst_case: every machine there until the cluster's last kill switch, restarts of the whole job among it; None
             as above.
-        expected_seconds: how long that one run is.
+        expected_seconds: how long that one run is: as the job says, else the longest that it may be.
         worst_seconds: how long that worst case is.
         restarts: how often the worst case has the whole job started again; None where nothing in the cluster bounds it.
         parts: what is paid for, by resource.
         basis: whose prices.
         unpriced: machines, accelerators and disks whose price is not known.
         budget: what the job may cost at most, None where nobody said.
+        is_longest: whether the one run is counted to its limit.
     """
 
     hourly: float | None
@@ -69,3 +70,4 @@ class CostPlan:
     basis: PriceBasis
     unpriced: tuple[str, ...] = ()
     budget: float | None = None
+    is_longest: bool = True

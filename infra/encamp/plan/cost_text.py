@@ -17,9 +17,10 @@ def cost_text(planned: CostPlan) -> list[str]:
     whose = f"prices    of {planned.basis.region}, {planned.basis.date} ({planned.basis.source})"
     if planned.hourly is None or planned.worst_case is None or planned.expected is None:
         return [f"unknown   no price of {', '.join(planned.unpriced)}", whose]
+    longest = ", its longest" if planned.is_longest else ""
     lines = [
         f"hourly    {planned.hourly:.2f} USD with every replica on its machine",
-        f"expected  {planned.expected:.2f} USD for one run of {duration(planned.expected_seconds)}, its longest",
+        f"expected  {planned.expected:.2f} USD for one run of {duration(planned.expected_seconds)}{longest}",
         f"at worst  {planned.worst_case:.2f} USD {_worst(planned)}",
     ]
     if planned.budget is not None:

@@ -25,7 +25,7 @@ from encamp.plan.identity import identity
 from encamp.plan.images import python_warning
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.lasting import lasting
-from encamp.plan.limits import limits, node_run_duration_seconds
+from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.model import (
     ENVIRONMENT_LABEL,
     JOB_LABEL,
@@ -138,7 +138,8 @@ def _paid(
     budget = job.encamp.budget.usd if job.encamp.budget else None
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
-    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget)
+    expected = seconds(job.encamp.expected_time)
+    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected)
     paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:
         return pools, bounds, asked, []
@@ -146,7 +147,8 @@ def _paid(
     shorter = tuple(
         replace(pool, max_run_duration_seconds=min(pool.max_run_duration_seconds, longest)) for pool in pools
     )
-    return shorter, paid, cost(shorter, paid, lasts=lasts, table=table, budget=budget), [cut_warning(asked, paid)]
+    costs = cost(shorter, paid, lasts=lasts, table=table, budget=budget, expected=expected)
+    return shorter, paid, costs, [cut_warning(asked, paid)]
 
 
 def job_labels(environment: EnvironmentSpec, name: str) -> Mapping[str, str]:

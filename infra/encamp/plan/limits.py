@@ -30,8 +30,8 @@ def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> 
     getting there may take. A wait in a queue comes before all that, and ends by the queue's limit where the job says
     none.
     """
-    running = _seconds(scheduling.max_running_time if scheduling else None)
-    wait = _seconds(scheduling.max_wait_time if scheduling else None)
+    running = seconds(scheduling.max_running_time if scheduling else None)
+    wait = seconds(scheduling.max_wait_time if scheduling else None)
     longest = running if running is not None else DEFAULT_RUNNING_SECONDS
     in_queue = (wait if wait is not None else queue.wait_seconds) if queue is not None else None
     return LimitsPlan(
@@ -49,6 +49,6 @@ def node_run_duration_seconds(planned: LimitsPlan) -> int:
     return min(planned.deadline_seconds, LONGEST_NODE_SECONDS)
 
 
-def _seconds(duration: str | None) -> int | None:
-    """Whole seconds of a checked duration such as ``3.5s``, rounded up."""
+def seconds(duration: str | None) -> int | None:
+    """Whole seconds of a checked duration such as ``3.5s``, rounded up; None of none."""
     return None if duration is None else math.ceil(float(duration.removesuffix("s")))

@@ -73,6 +73,7 @@ RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
     "provisioning": "E07",
     "reservation": "E07",
     "budget": "E09",
+    "expected_time": "E17",
     "retention": "E10",
     "storage": "E11",
     "package_path": "E12",

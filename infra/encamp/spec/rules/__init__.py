@@ -55,6 +55,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     options.check_provisioning,
     options.check_flexible_time,
     options.check_budget,
+    options.check_expected_time,
     options.check_retention,
     options.check_storage,
     options.check_identity,

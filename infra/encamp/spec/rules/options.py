@@ -100,6 +100,20 @@ def check_budget(case: Case) -> None:
         case.problem("E09", path, f"{budget.usd:g} must be above 0", "such as 25")
 
 
+def check_expected_time(case: Case) -> None:
+    """E17: a duration that the longest running time allows."""
+    text = case.job.encamp.expected_time
+    if text is None:
+        return
+    path = ("encamp", "expected_time")
+    scheduling = case.input.scheduling
+    longest = scheduling.max_running_time if scheduling is not None else None
+    if not DURATION.fullmatch(text) or float(text[:-1]) == 0:
+        case.problem("E17", path, f"{text[:60]!r} must be seconds above 0 with an s at the end", 'such as "3600s"')
+    elif longest is not None and DURATION.fullmatch(longest) and float(text[:-1]) > float(longest[:-1]):
+        case.problem("E17", path, f"{text[:60]} is longer than scheduling.maxRunningTime, {longest[:60]}")
+
+
 def check_retention(case: Case) -> None:
     """E10: at least a day."""
     retention = case.job.encamp.retention
