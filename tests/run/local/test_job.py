@@ -18,7 +18,7 @@ from encamp.plan.model import LocalPackage
 from encamp.run.local import job as local_job
 from encamp.run.local.job import JobWish, PreparedJob, prepare_job
 from encamp.run.local.prepare import Machine
-from encamp.spec.environment import EnvironmentSpec
+from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
 INPUT: dict[str, Any] = {
@@ -100,6 +100,13 @@ def test_every_replica_is_told_what_the_cloud_tells_it_at_addresses_of_here(prep
         assert replica.env["CLOUD_ML_JOB"] == there.group.env["CLOUD_ML_JOB"]
         assert "CLUSTER_SPEC" not in replica.env
     assert len(addresses) == 4
+
+
+def test_what_an_organisation_forbids_in_its_cloud_may_be_tried_here(prepare: Prepare) -> None:
+    data = {"name": "e", "region": "europe-west4", "artifactsBucket": "acme-artifacts"}
+    strict = data | {"policy": {"rules": [{"spotOnly": True, "requiredLabels": ["team"]}]}}
+    environment = parse_environment(strict, project="acme-ml", source="x")
+    assert len(prepare(environment=environment).prepared.replicas) == 5
 
 
 def test_an_image_with_a_module_has_cluster_spec_too(prepare: Prepare) -> None:
