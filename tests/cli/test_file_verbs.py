@@ -50,6 +50,12 @@ def test_explain_shows_a_rule() -> None:
     assert "encamp.machines.*.tpu" in output
 
 
+def test_explain_shows_what_google_would_refuse() -> None:
+    output = ran("explain", "g03").output
+    assert output.startswith("G03  COMPACT placement and reservations are in exactly one zone.\n")
+    assert "source   GoogleCloudPlatform/cluster-toolkit" in output
+
+
 def test_explain_alone_is_the_tree_of_fields() -> None:
     lines = ran("explain").output.splitlines()
     assert any(line.startswith("trainingInput ") for line in lines)
@@ -156,3 +162,8 @@ def test_new_names_the_nearest_accelerator(name: str, hint: str) -> None:
 )
 def test_help_pages_list_what_the_models_know(listed: Sequence[str], known: Sequence[str]) -> None:
     assert sorted(listed) == sorted(known)
+
+
+def test_a_driver_in_the_cluster_is_told_its_jobs_id(encamp: Callable[..., Ran]) -> None:
+    ran = encamp("drive", DIGITS)
+    assert (ran.returncode, "every try would begin another job" in ran.stderr) == (2, True)

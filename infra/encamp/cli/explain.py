@@ -10,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from encamp.plan.preconditions import Precondition
     from encamp.spec.explaining import Explained
     from encamp.spec.field_docs import FieldDoc
     from encamp.spec.rules.registry import Rule
@@ -23,14 +24,17 @@ def command(name: str | None) -> None:
     """Say what a field means, its type, values, default, rules and source.
 
     FIELD is a path such as scheduling.maxWaitTime, a bare name such as workerCount, in camelCase or snake_case, or the
-    id of a rule such as V07. Without it the tree of all fields is shown.
+    id of a rule such as V07 or of a precondition such as G03. Without it the tree of all fields is shown.
     """
-    from encamp.spec.explaining import explained_field, explained_rule  # noqa: PLC0415 - help pages need no models
+    from encamp.plan.preconditions import precondition  # noqa: PLC0415 - help pages need no models
+    from encamp.spec.explaining import explained_field, explained_rule  # noqa: PLC0415
 
     if name is None:
         lines = _tree()
     elif (rule := explained_rule(name)) is not None:
         lines = _rule_page(rule)
+    elif (found := precondition(name)) is not None:
+        lines = _precondition_page(found)
     else:
         lines = _field_page(explained_field(name))
     click.echo("\n".join(lines))
@@ -63,6 +67,13 @@ def _rule_page(rule: Rule) -> Iterator[str]:
     yield ""
     yield from _row("fields", ", ".join(rule.fields))
     yield from _row("source", rule.source)
+
+
+def _precondition_page(found: Precondition) -> Iterator[str]:
+    yield from _wrapped(f"{found.id}  {found.sentence}", "", "     ")
+    yield ""
+    yield from _row("when", "a job is planned for an environment")
+    yield from _row("source", found.source)
 
 
 def _tree() -> Iterator[str]:

@@ -89,6 +89,11 @@ def check(situation: Situation) -> None:
         raise PreconditionError(problems)
 
 
+def precondition(name: str) -> Precondition | None:
+    """The precondition of an id such as ``G03``; None where there is none."""
+    return next((rule for rule in PRECONDITIONS if rule.id == name.upper()), None)
+
+
 def _region(situation: Situation) -> Iterator[Finding]:
     region = situation.environment.region
     for case in situation.pools:
