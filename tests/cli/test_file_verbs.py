@@ -162,8 +162,3 @@ def test_new_names_the_nearest_accelerator(name: str, hint: str) -> None:
 )
 def test_help_pages_list_what_the_models_know(listed: Sequence[str], known: Sequence[str]) -> None:
     assert sorted(listed) == sorted(known)
-
-
-def test_a_driver_in_the_cluster_is_told_its_jobs_id(encamp: Callable[..., Ran]) -> None:
-    ran = encamp("drive", DIGITS)
-    assert (ran.returncode, "every try would begin another job" in ran.stderr) == (2, True)

@@ -127,3 +127,8 @@ def test_planning_starts_fast() -> None:
     assert run.stdout.splitlines()[-1] == "[]"
     # CPU time, since a busy machine stretches the clock; 0.4 s with compiled modules, 0.6 s without.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
+
+
+def test_a_driver_in_the_cluster_is_told_its_jobs_id(encamp: Callable[..., Ran]) -> None:
+    ran = encamp("drive", DIGITS)
+    assert (ran.returncode, "every try would begin another job" in ran.stderr) == (2, True)

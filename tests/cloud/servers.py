@@ -406,6 +406,8 @@ class KubernetesServer(Loopback):
         kind, name, log = found.groups()
         if log:
             return self._log(request, name)
+        if request.method == "POST":
+            return self._post(kind, request.json())
         if name is None:
             return 200, {
                 "metadata": {"resourceVersion": "1"},
@@ -419,6 +421,14 @@ class KubernetesServer(Loopback):
                     del self.objects["pods", pod["metadata"]["name"]]
             return 200, self.objects.pop((kind, name))
         return 200, self.objects[kind, name]
+
+    def _post(self, kind: str, item: dict[str, Any]) -> Answer:
+        name = item["metadata"]["name"]
+        if (kind, name) in self.objects:
+            return 409, {"kind": "Status", "message": f'{kind} "{name}" already exists', "code": 409}
+        item["metadata"]["uid"] = f"uid-{name}"
+        self.objects[kind, name] = item
+        return 201, item
 
     def _chosen(self, kind: str, selector: str) -> list[dict[str, Any]]:
         wanted = dict(one.split("=", 1) for one in selector.split(",") if one)

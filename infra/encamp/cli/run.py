@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from encamp.cli.job_input import JobInput
     from encamp.cli.lines import Lines
+    from encamp.run.actor import Actor
     from encamp.spec.environment import EnvironmentSpec
 
 KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
@@ -46,8 +47,21 @@ def command(
         drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent)
 
 
-def drive(job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, parent: Parent | None) -> None:
-    """Be the driver of a job, and exit with its code; ``parent`` waits until it is accepted."""
+def drive(
+    job: JobInput,
+    job_id: str | None,
+    environment: str,
+    *,
+    keep_local_logs: bool,
+    parent: Parent | None,
+    detached: bool = False,
+    started_by: Actor | None = None,
+) -> None:
+    """Be the driver of a job, and exit with its code.
+
+    ``parent`` waits until it is accepted; the driver is detached then, or by ``detached`` though nobody waits.
+    ``started_by`` is who started it, None for who runs this.
+    """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
@@ -69,7 +83,8 @@ def drive(job: JobInput, job_id: str | None, environment: str, *, keep_local_log
         environment,
         job_folder=found.folder,
         keep_logs=keep_local_logs,
-        detached=parent is not None,
+        detached=detached or parent is not None,
+        started_by=started_by,
     )
     result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
     report(result)

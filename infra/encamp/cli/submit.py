@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -21,15 +22,49 @@ if TYPE_CHECKING:
 @JOB_ID
 @ENVIRONMENT
 @KEEP_LOGS
+@click.option("--in-cluster", is_flag=True, help="Let a pod of the environment's own cluster drive it.")
 @click.pass_context
-def command(ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool) -> None:
+def command(
+    ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, in_cluster: bool
+) -> None:
     """Submit JOB.yaml and return once it is accepted; a driver goes on without this terminal.
 
-    Prints the job's id. What is wrong with the job is said as by `encamp run`, with its exit codes.
+    Prints the job's id. What is wrong with the job is said as by `encamp run`, with its exit codes. With --in-cluster
+    it goes on without this machine, too: packages have to lie in Cloud Storage.
     """
+    if in_cluster:
+        _hand_over(job, job_id, environment)
+        return
     # The driver reads them again; here they have been looked at.
     del job, job_id, keep_local_logs
     submit(ctx.meta[WORDS], environment)
+
+
+def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
+    from encamp.cli.lines import Lines  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.packaging.local import local_packages  # noqa: PLC0415
+    from encamp.plan.driver import require_driver  # noqa: PLC0415
+    from encamp.plan.environment import plan_environment  # noqa: PLC0415
+    from encamp.plan.job import plan_job  # noqa: PLC0415
+    from encamp.run.actor import Actor  # noqa: PLC0415
+    from encamp.run.in_cluster import hand_over  # noqa: PLC0415
+
+    found = job.load(job_id, suffix=time.strftime("%Y%m%d_%H%M%S", time.gmtime()))
+    spec = enter(environment)
+    driver = require_driver(plan_environment(spec).driver, environment)
+    plan = plan_job(found.job, spec, packages=local_packages(found))
+    lines = Lines()
+    for warning in plan.warnings:
+        lines.show(f"warning: {warning}")
+    context = lines.context()
+    cluster = context.cluster(context.environment(environment))
+    data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    try:
+        hand_over(cluster, driver, plan, data, environment=environment, started_by=Actor.myself().to_json())
+    finally:
+        cluster.close()
+    _tell(plan.job_id, environment)
 
 
 def submit(words: Sequence[str], environment: str) -> None:
@@ -38,10 +73,15 @@ def submit(words: Sequence[str], environment: str) -> None:
 
     started = start_driver(words)
     if started.job_id is not None:
-        click.echo(started.job_id)
-        for verb, does in {"attach": "follows it", "logs": "shows its logs", "cancel": "ends it"}.items():
-            click.echo(f"encamp {verb} {started.job_id}{_where(environment)}  # {does}", err=True)
+        _tell(started.job_id, environment)
     sys.exit(started.exit_code)
+
+
+def _tell(job_id: str, environment: str) -> None:
+    """Print a job's id, and how to go on with it."""
+    click.echo(job_id)
+    for verb, does in {"attach": "follows it", "logs": "shows its logs", "cancel": "ends it"}.items():
+        click.echo(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
 
 
 def _where(environment: str) -> str:

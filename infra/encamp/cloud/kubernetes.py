@@ -1,4 +1,4 @@
-"""What the driver needs of an API server: get, list and delete; logs are read by ``pod_logs``.
+"""What the driver needs of an API server: get, list, create and delete; logs are read by ``pod_logs``.
 
 Objects stay the JSON that the server sends; whoever reads one picks the fields it needs. Retries cover what a
 restarting API server answers, for a bounded time.
@@ -16,7 +16,7 @@ from encamp.cloud.kubeconfig import api_client
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from encamp.cloud.pod_logs import PodLogs
 
@@ -24,6 +24,7 @@ _LOG = logging.getLogger(__name__)
 _PATHS = {
     "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
     "jobs": "/apis/batch/v1",
+    "secrets": "/api/v1",
     "pods": "/api/v1",
     "events": "/api/v1",
     "services": "/api/v1",
@@ -33,7 +34,7 @@ _PATHS = {
     "networkpolicies": "/apis/networking.k8s.io/v1",
     "provisioningrequests": "/apis/autoscaling.x-k8s.io/v1beta1",
 }
-_NOT_FOUND = 404
+_NOT_FOUND, _CONFLICT = 404, 409
 _RETRYABLE = frozenset({429, 500, 502, 503, 504})
 _ATTEMPTS = 8
 _PAUSE_SECONDS = 0.5
@@ -78,6 +79,17 @@ class Cluster:
                 return found
             query["continue"] = page["metadata"]["continue"]
 
+    def create(self, kind: str, namespace: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Make an object, and give it as the server has it; None where one of its name is there.
+
+        Raises:
+            EngineError: the server refuses it, or there is no such namespace.
+        """
+        answer = self._request("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
+        if answer.status_code == _NOT_FOUND:
+            raise EngineError(f"the cluster has no namespace {namespace}", hint="bring the environment up")
+        return None if answer.status_code == _CONFLICT else answer.json()
+
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object, what it owns first, and wait until it is gone (a minute at most).
 
@@ -98,7 +110,7 @@ class Cluster:
 
         return PodLogs(self._kubeconfig)
 
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> httpx.Response:
         last = "no answer"
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -117,7 +129,7 @@ class Cluster:
             if answer.status_code in _RETRYABLE:
                 last = str(answer.status_code)
                 continue
-            if answer.is_error and answer.status_code != _NOT_FOUND:
+            if answer.is_error and answer.status_code not in {_NOT_FOUND, accept}:
                 raise EngineError(
                     f"the API server refused: {reason(answer)}",
                     where=f"{method} {path}",

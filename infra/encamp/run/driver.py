@@ -53,6 +53,7 @@ class JobRequest:
         job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
         environment: name of the environment's stack.
         detached: no terminal belongs to it, see ``interrupts``.
+        started_by: who handed it over, None for who runs this process.
     """
 
     plan: JobPlan
@@ -61,6 +62,7 @@ class JobRequest:
     job_folder: Path | None = None
     keep_logs: bool = False
     detached: bool = False
+    started_by: Actor | None = None
 
 
 def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], None] | None = None) -> RunResult:
@@ -118,7 +120,7 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         spec_hash=spec_hash(request.job),
         source=source_of(project_file().parent),
         job=request.job,
-        started_by=Actor.myself().to_json(),
+        started_by=(request.started_by or Actor.myself()).to_json(),
     )
 
 
