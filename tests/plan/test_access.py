@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from pydantic.alias_generators import to_camel
 
 from encamp.errors import UsageError
 from encamp.plan.access_check import Answer, check_access
+from encamp.plan.access_table import access_table
 from encamp.plan.environment import plan_environment
 from encamp.plan.identity import PROJECT_ROLES
 from encamp.spec.environment import EnvironmentSpec, parse_environment
+from encamp.spec.environment.access import AccessSpec, AuditSinkSpec, AuditSpec, TeamSpec
 from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
@@ -213,3 +218,25 @@ def test_every_role_of_the_table_can_be_given() -> None:
     for permission in ml_roles().permissions:
         assert check_access(lab(teams=teams), ANA, permission).allowed
     assert {each.role.partition("-")[0] for each in plan.members} == set(ml_roles().roles)
+
+
+def test_the_page_has_the_tables(*, rewrite_goldens: bool) -> None:
+    page = Path(__file__).parents[2] / "docs" / "access.md"
+    before, begin, rest = page.read_text().partition("<!-- access table -->\n")
+    _, end, after = rest.partition("<!-- end of access table -->\n")
+    written = f"{before}{begin}\n{access_table()}\n{end}{after}"
+    if rewrite_goldens:
+        page.write_text(written)
+    assert page.read_text() == written
+    every = {name for model in (AccessSpec, AuditSpec, AuditSinkSpec, TeamSpec) for name in model.model_fields}
+    assert not [name for name in every if not re.search(rf"\b{to_camel(name)}[`.\[]", before)]
+
+
+def test_the_pages_example_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    config = yaml.safe_load(example)["config"]
+    spec = parse_environment(config["encamp:environment"], project=config["gcp:project"], source="docs/access.md")
+    plan = plan_environment(spec).access
+    assert plan is not None
+    assert {role.name for role in plan.cluster_roles} == {"encamp-ml-admin", "encamp-ml-developer", "encamp-ml-viewer"}
