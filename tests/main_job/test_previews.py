@@ -176,3 +176,10 @@ def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.5)
+
+
+def test_the_doctor_finds_what_the_committed_stacks_need_in_an_environment_that_is_up(camp: Camp) -> None:
+    found = {line.split(":")[0] for line in camp.encamp("doctor", "-s", "digits").splitlines()}
+    looked_at = {"APIs", "billing", "cluster", "credentials", "project", "quota", "rights", "secrets", "state"}
+    assert {f"OK    {subject}" for subject in looked_at} <= found
+    assert not {line for line in found if line.startswith("BAD")}
