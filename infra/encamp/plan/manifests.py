@@ -18,7 +18,7 @@ from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
 if TYPE_CHECKING:
-    from encamp.plan.manifest_views import JobSetView
+    from encamp.plan.manifest_model import JobSetView
     from encamp.plan.model import JobPlan
 
 #: Linux takes no single variable or argument of more bytes (MAX_ARG_STRLEN), its name, ``=`` and end included.
