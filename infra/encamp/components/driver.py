@@ -53,7 +53,8 @@ class Driver(pulumi.ComponentResource):
             service_account_id=self.account.name,
             role="roles/iam.workloadIdentityUser",
             member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
-            opts=child,
+            # The identity pool that it is a member of comes with the first cluster.
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
         )
         namespace = k8s.core.v1.Namespace(
             "driver", metadata={"name": plan.name, "labels": dict(plan.labels)}, opts=self._inside

@@ -103,7 +103,8 @@ class Reaper(pulumi.ComponentResource):
             service_account_id=account.name,
             role="roles/iam.workloadIdentityUser",
             member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
-            opts=child,
+            # The identity pool that it is a member of comes with the first cluster.
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
         )
         self._in_cluster(account, jobs)
         self.register_outputs({})
