@@ -77,6 +77,22 @@ def test_a_given_bucket_is_looked_for_too(furnished: Any, client: GoogleClient) 
     assert check_job(planned(given), client) == ()
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (200, f"you may not set the IAM policy of {ACCOUNT}, as which the job's Kubernetes account has to act"),
+        (404, f"there is no service account {ACCOUNT}"),
+    ],
+)
+def test_a_given_account_is_there_and_may_be_stood_for(
+    furnished: Any, client: GoogleClient, status: int, said: str
+) -> None:
+    route = f"POST /iam/v1/projects/-/serviceAccounts/{ACCOUNT}:testIamPermissions"
+    furnished.say(route, status, {} if status == 200 else {"error": {"code": 404, "message": "no account"}})
+    assert said in problems(planned(serviceAccount=ACCOUNT), client)
+    assert check_job(planned(), client) == ()
+
+
 def test_mounted_buckets_are_looked_for_but_for_the_job_dir(furnished: Any, client: GoogleClient) -> None:
     block = {"storage": {"kind": "ENVIRONMENT"}, "mounts": [{"jobDir": True}, {"bucket": "census-data"}]}
     assert "there is no bucket gs://census-data for the mount /gcs/census-data" in problems(planned(block), client)

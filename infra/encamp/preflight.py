@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near
+from encamp.cloud.resources import ServiceAccounts
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
 
 
+_SET_ACCOUNT_POLICY = "iam.serviceAccounts.setIamPolicy"
 _PACKAGES = "upload it, or correct trainingInput.packageUris"
 
 
@@ -27,6 +29,7 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
         RestError: the cloud cannot be asked.
     """
     check = _Check(plan, Buckets(client))
+    check.account(ServiceAccounts(client))
     check.job_dir()
     check.packages()
     check.mounts()
@@ -51,6 +54,23 @@ class _Check:
         self._missing: set[str] = set()
         self.problems: list[str] = []
         self.warnings: list[str] = []
+
+    def account(self, accounts: ServiceAccounts) -> None:
+        """A given account is there, and who starts the job may let the job's Kubernetes account act as it."""
+        email = self._plan.identity.service_account
+        if email is None or self._plan.identity.account_id is not None:
+            return
+        allowed = accounts.permissions(email, (_SET_ACCOUNT_POLICY,))
+        if allowed is None:
+            self._problem(
+                f"there is no service account {email}",
+                "correct trainingInput.serviceAccount, or leave it out: the job makes one of its own",
+            )
+        elif not allowed:
+            self._problem(
+                f"you may not set the IAM policy of {email}, as which the job's Kubernetes account has to act",
+                f"ask its owner for {_SET_ACCOUNT_POLICY} on it: roles/iam.serviceAccountAdmin",
+            )
 
     def job_dir(self) -> None:
         """The job dir's bucket: there, near, and writable by who has to write."""

@@ -200,6 +200,7 @@ class GoogleServer(Loopback):
             (r"GET /container/v1/(projects/[^/]+/locations/[^/]+/clusters/[^/]+)", self._cluster),
             (r"(GET|DELETE) /compute/v1/projects/[^/]+/regions/[^/]+/resourcePolicies(?:/(.+))?", self._placements),
             (r"POST /iam/v1/projects/[^/]+/serviceAccounts/([^/:]+):(get|set)IamPolicy", self._account_policy),
+            (r"POST /iam/v1/projects/-/serviceAccounts/[^/:]+:testIamPermissions", self._every_permission),
             (r"(GET|DELETE) /iam/v1/projects/[^/]+/serviceAccounts(?:/([^:]+))?", self._accounts),
             (r"GET /iam/v1/projects/[^/]+/roles/(.+)", self._role),
             (r"POST /logging/v2/entries:list", self._entries),
@@ -221,6 +222,10 @@ class GoogleServer(Loopback):
         if start + 2 < len(found):
             answer["nextPageToken"] = str(start + 2)
         return 200, answer
+
+    def _every_permission(self, request: Request) -> Answer:
+        """Whoever asks may do whatever they ask for."""
+        return 200, {"permissions": request.json()["permissions"]}
 
     def _tell(self, request: Request) -> Answer:
         """Keep what is written apart from what is listed, each entry with what all of them share."""

@@ -159,6 +159,13 @@ class ServiceAccounts:
                 return {}
             raise
 
+    def permissions(self, email: str, wanted: tuple[str, ...]) -> frozenset[str] | None:
+        """Those of the wanted permissions that the caller has on an account; None where there is none such."""
+        path = f"/v1/projects/-/serviceAccounts/{quote(email)}:testIamPermissions"
+        asked = {"permissions": list(wanted)}
+        answer = self._client.request(Service.IAM, "POST", path, json=asked, accept=frozenset({_NOT_FOUND}))
+        return None if answer.status_code == _NOT_FOUND else frozenset(answer.json().get("permissions") or ())
+
     def set_policy(self, project: str, email: str, policy: dict[str, Any]) -> None:
         """Replace an account's policy; refused with 409 where its etag is out of date."""
         path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}:setIamPolicy"
