@@ -127,7 +127,8 @@ def _controller_manager(layout: Layout, binary: Path) -> Service:
         "--v=1",
     )
     probe = Probe(layout.ports.controller_manager, "/healthz", layout.ca_certificate)
-    return Service("kube-controller-manager", argv, (probe,), ("kube-apiserver",), _SMALL)
+    # Its garbage collector looks for new types at its start and then every 30 s: until then nothing goes with a JobSet.
+    return Service("kube-controller-manager", argv, (probe,), (BOOTSTRAP,), _SMALL)
 
 
 def _scheduler(layout: Layout, binary: Path) -> Service:
