@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ class World:
     off: set[str] = field(default_factory=set)
     limits: dict[str, tuple[float, float]] = field(default_factory=lambda: dict.fromkeys(QUOTAS, (100_000.0, 0.0)))
     environ: dict[str, str] = field(default_factory=dict)
+    today: date = date(2026, 9, 1)
     missing: set[str] = field(default_factory=set)
     said: dict[str, str] = field(default_factory=lambda: {"pulumi": "v3.259.0"})
 
@@ -64,7 +66,8 @@ class World:
 
     def findings(self, name: str = "lab") -> dict[str, list[Finding]]:
         found: dict[str, list[Finding]] = {}
-        for one in examine(load_stack(name, self.checkout), self.checkout, self.client, self.machine()):
+        stack = load_stack(name, self.checkout)
+        for one in examine(stack, self.checkout, self.client, self.machine(), self.today):
             found.setdefault(one.subject, []).append(one)
         return found
 
@@ -80,6 +83,9 @@ class World:
         if self.odd & set(asked):
             return 400, {"error": {"code": 400, "message": "One or more permissions are not valid."}}
         return 200, {"permissions": [one for one in asked if one not in self.denied]}
+
+    def permissions_of_buckets(self, request: Any) -> tuple[int, Any]:
+        return 200, {"permissions": request.query["permissions"]}
 
     def services(self, _: Any) -> tuple[int, Any]:
         names = {*load_stack("lab", self.checkout).environment.services, "serviceusage.googleapis.com"} - self.off
@@ -104,7 +110,11 @@ def world(google: Any, tmp_path: Path) -> Iterator[World]:
     with requests.Session() as session:
         client = GoogleClient(session, environ=google.environ() | more, sleep=lambda _: None, attempts=1)
         made = World(google, client, tmp_path)
-        made.environ = {"PULUMI_BACKEND_URL": "gs://acme-ml-state", "HOME": str(tmp_path)}
+        made.environ = {
+            "PULUMI_BACKEND_URL": "gs://acme-ml-state",
+            "HOME": str(tmp_path),
+            "ENCAMP_RECORD_URL": "postgresql+psycopg://db/encamp",
+        }
         google.buckets["acme-ml-state"] = {
             "name": "acme-ml-state",
             "versioning": {"enabled": True},
@@ -120,8 +130,10 @@ def world(google: Any, tmp_path: Path) -> Iterator[World]:
         google.say(rf"GET /kms/v1/{KEY}\?", 200, {"purpose": "ENCRYPT_DECRYPT", "primary": {"state": "ENABLED"}})
         cluster = {"status": "RUNNING", "currentMasterVersion": "1.35.1-gke.1"}
         google.say(r"GET /container/v1/projects/acme-ml/locations/us-central1/clusters/encamp\?", 200, cluster)
-        held = [f"storage.objects.{what}" for what in ("create", "get", "list", "delete")]
-        google.say(r"GET /storage/v1/b/acme-ml-state/iam/testPermissions", 200, {"permissions": held})
+        google.troubles.append((r"/iam/testPermissions\?", made.permissions_of_buckets))
+        for bucket in ("packages", "acme-ml-artifacts"):
+            google.buckets[bucket] = {"name": bucket, "location": "US-CENTRAL1"}
+        google.objects["packages", "trainer.tar.gz"] = b"trainer"
         made.environment()
         yield made
 
@@ -282,6 +294,29 @@ def test_a_job_without_its_environments_cluster_is_told_what_comes_first(world: 
     assert only(world.findings("train"), "cluster").advice.startswith("bring the environment up first")
     world.answer(r"GET /container", 200, {"status": "RECONCILING"})
     assert only(world.findings("train"), "cluster").grade is Grade.NOTE
+
+
+def test_a_jobs_data_is_looked_at_as_before_a_run(world: World) -> None:
+    world.job()
+    assert "data" not in world.findings()
+    world.google.objects.clear()
+    assert "there is no package gs://packages/trainer.tar.gz" in only(world.findings("train"), "data").text
+
+
+def test_a_record_that_nobody_else_sees_is_told(world: World) -> None:
+    assert world.findings()["record"][0].text == "a postgresql database that a team shares"
+    del world.environ["ENCAMP_RECORD_URL"]
+    assert only(world.findings(), "record").grade is Grade.NOTE
+
+
+def test_prices_that_are_old_or_of_elsewhere_are_told(world: World) -> None:
+    world.today = date(2027, 1, 27)
+    assert "181 days old" in only(world.findings(), "prices").text
+    world.environment("zones: [europe-west4-a]")
+    text = (world.checkout / "stacks" / "Pulumi.lab.yaml").read_text()
+    (world.checkout / "stacks" / "Pulumi.lab.yaml").write_text(text.replace("us-central1\n", "europe-west4\n"))
+    world.answer(r"GET /compute/v1/projects/acme-ml/regions/europe-west4", 200, {"quotas": []})
+    assert "but the environment is in europe-west4" in only(world.findings(), "prices").text
 
 
 def test_what_cannot_be_looked_at_is_told_and_the_rest_is_looked_at(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from encamp.cloud.buckets import Buckets
@@ -11,6 +12,8 @@ from encamp.doctor import google, state
 from encamp.doctor.machine import Machine, versions
 from encamp.doctor.model import Finding, Grade, look
 from encamp.doctor.stack import backend_url
+from encamp.plan.prices import price_table
+from encamp.preflight import check_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,8 +22,13 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
     from encamp.doctor.stack import Stack
 
+#: Google changes spot prices up to once a month, others a few times a year.
+_OLD_DAYS = 180
 
-def examine(stack: Stack, repository: Path, client: GoogleClient, machine: Machine) -> list[Finding]:
+
+def examine(
+    stack: Stack, repository: Path, client: GoogleClient, machine: Machine, today: date | None = None
+) -> list[Finding]:
     """Look at everything; nothing is changed.
 
     Where Google does not take the credentials, or there is no such project, it is not asked for the rest.
@@ -34,6 +42,8 @@ def examine(stack: Stack, repository: Path, client: GoogleClient, machine: Machi
     asked: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("state", lambda: state.backend(url, stack, buckets, machine.environ)),
         ("secrets", lambda: state.secrets(stack, projects, machine.environ)),
+        ("record", lambda: state.record(stack, machine.environ)),
+        ("prices", lambda: _prices(stack, today or datetime.now(UTC).date())),
     ]
     if not any(each.grade is Grade.BAD and each.subject in {"credentials", "project"} for each in found):
         asked += [
@@ -42,8 +52,34 @@ def examine(stack: Stack, repository: Path, client: GoogleClient, machine: Machi
             ("cluster", lambda: google.cluster(stack, Container(client))),
             ("quota", lambda: google.quota(stack, projects)),
             ("key", lambda: _adopted_key(stack, projects)),
+            ("data", lambda: _data(stack, client)),
         ]
     return [*found, *(each for subject, at in asked for each in look(subject, at))]
+
+
+def _prices(stack: Stack, today: date) -> Iterator[Finding]:
+    """Whether costs are counted by prices of the region, and of late."""
+    table = price_table(stack.spec)
+    text = f"of {table.region}, {table.date} ({table.source})"
+    old = (today - date.fromisoformat(table.date)).days
+    if table.region != stack.spec.region:
+        advice = f"name a table of {stack.spec.region} in `prices` of the environment"
+        yield Finding("prices", Grade.NOTE, f"{text}, but the environment is in {stack.spec.region}", advice)
+    elif old > _OLD_DAYS:
+        yield Finding("prices", Grade.NOTE, f"{text}, {old} days old", "`encamp prices` prints them for correction")
+    else:
+        yield Finding("prices", Grade.OK, text)
+
+
+def _data(stack: Stack, client: GoogleClient) -> Iterator[Finding]:
+    """A job's buckets and packages, as they are looked at before it is run."""
+    if stack.job is None:
+        return
+    warnings = check_job(stack.job, client)
+    for warning in warnings:
+        yield Finding("data", Grade.NOTE, warning)
+    if not warnings:
+        yield Finding("data", Grade.OK, "the job's buckets and packages are there, and its account may use them")
 
 
 def _adopted_key(stack: Stack, projects: Projects) -> Iterator[Finding]:

@@ -102,6 +102,9 @@ def _lacking(subject: str, needed: Mapping[str, str], found: Permitted, where: s
 
 def quota(stack: Stack, projects: Projects) -> Iterator[Finding]:
     """What the plan draws on at most, against what is left of each quota."""
+    if stack.job is None and stack.environment.gke.system_pool is None:
+        yield Finding("quota", Grade.OK, "the environment has no machines of its own")
+        return
     needs = quotas(stack.job) if stack.job is not None else environment_quotas(stack.environment)
     regional = projects.regional_quotas(stack.spec.project, stack.spec.region) if needs else {}
     short = False

@@ -82,6 +82,18 @@ def _service(url: str, environ: Mapping[str, str]) -> Finding:
     return Finding("state", Grade.BAD, f"there is no token for {url}", f"`pulumi login {url}`")
 
 
+def record(stack: Stack, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether others see the jobs that are started here."""
+    url = environ.get("ENCAMP_RECORD_URL") or "sqlite:"
+    if not url.startswith("sqlite"):
+        yield Finding("record", Grade.OK, f"a {url.partition(':')[0].partition('+')[0]} database that a team shares")
+    elif stack.spec.is_sandbox:
+        yield Finding("record", Grade.OK, "a file of this machine, as the sandbox is")
+    else:
+        text = "the record of jobs is a file of this machine: others can neither follow nor cancel what it starts"
+        yield Finding("record", Grade.NOTE, text, "set ENCAMP_RECORD_URL to a PostgreSQL database")
+
+
 def secrets(stack: Stack, projects: Projects, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Whether the stack's secrets can be encrypted and read again."""
     provider = stack.secrets_provider

@@ -91,6 +91,8 @@ _KEYS: _Table = {
 }
 _MONITORING: _Table = {
     "roles/monitoring.editor": (
+        "monitoring.notificationChannels.create",
+        "monitoring.notificationChannels.delete",
         "monitoring.alertPolicies.create",
         "monitoring.alertPolicies.delete",
         "monitoring.dashboards.create",
@@ -153,7 +155,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
             (plan.access, _ROLES),
             (plan.access, _SINKS),
             (plan.reaper, _ROLES),
-            (plan.queues, _CLUSTER),
+            (plan.driver, _ROLES),
         )
         if block is not None
     ]
@@ -163,7 +165,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
 def job_permissions(plan: JobPlan) -> Mapping[str, str]:
     """Permission to the role that holds it, for everything that a job makes and whoever drives it reads."""
     tables: list[_Table] = [_JOB, _BUCKETS, _ACT_AS]
-    if any(grant.bucket is None for grant in plan.identity.grants) or plan.identity.account_id is not None:
+    if any(grant.bucket is None for grant in plan.identity.grants) or plan.identity.service_account is not None:
         tables.append(_ACCOUNTS)
     if any(pool.workload_policy is not None or pool.compact for pool in plan.node_pools):
         tables.append(_PLACEMENT)
