@@ -176,7 +176,7 @@ class Camp:
         With a job's id only what bears that job's name counts, so that other jobs may run beside it.
         """
         name = short_name(PROJECT, ENVIRONMENT, job_id) if job_id else ""
-        kinds = "jobsets,jobs,pods,configmaps,services,serviceaccounts"
+        kinds = "jobsets,jobs,pods,networkpolicies,configmaps,services,serviceaccounts"
         objects = self.tool("kubectl", "get", kinds, "-n", "encamp-jobs", "-o", "name").split()
         found = {
             "buckets": [bucket["name"] for bucket in self.storage().buckets(PROJECT) if bucket["name"] != BUCKET],

@@ -158,8 +158,10 @@ def test_who_may_act_as_an_account_that_stays_is_found(google: Any, client: Goog
 def test_requests_for_queued_machines_are_listed(client: GoogleClient, kubernetes: Any, cluster: Cluster) -> None:
     kubernetes.put("provisioningrequests", "digits-1-master", LABELS)
     kubernetes.put("podtemplates", "digits-1-master", LABELS)
+    kubernetes.put("networkpolicies", "digits-1", LABELS)
     kubernetes.put("podtemplates", "another", {**LABELS, "encamp-owner": "another"})
     assert [str(one) for one in leftovers(client, PLACE, cluster)] == [
         "provisioningrequest jobs/digits-1-master",
         "podtemplate jobs/digits-1-master",
+        "networkpolicy jobs/digits-1",
     ]

@@ -148,7 +148,7 @@ def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
             if metadata.get("ownerReferences") and kind not in {"pods", "jobs"}:
                 continue
             yield Leftover(
-                kind.removesuffix("s"),
+                _one(kind),
                 f"{place.namespace}/{metadata['name']}",
                 partial(cluster.delete, kind, place.namespace, metadata["name"]),
             )
@@ -221,3 +221,8 @@ def _policy(storage: Storage, bucket: str) -> dict[str, Any]:
 
 def _shown(identity: str) -> str:
     return identity.rpartition("/subject/")[2]
+
+
+def _one(kind: str) -> str:
+    """One of a kind: ``pod`` of pods, ``networkpolicy`` of networkpolicies."""
+    return f"{kind.removesuffix('ies')}y" if kind.endswith("ies") else kind.removesuffix("s")

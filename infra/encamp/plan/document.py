@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.cluster import cluster_spec, replicas
 from encamp.plan.containers import compact_json
 from encamp.plan.cost_text import cost_document
+from encamp.plan.quotas import quotas
 
 if TYPE_CHECKING:
     from encamp.plan.model import Accelerator, JobPlan, ReplicaPlan
+    from encamp.plan.mounts import MountPlan
 
 #: Beyond so many replicas the cluster stands once in the document instead of in every replica.
 WRITTEN_OUT = 64
@@ -41,6 +43,8 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
                 "provisioning": pool.provisioning,
                 "reservation": pool.reservation,
                 "zone": pool.zone,
+                **({"zones": list(pool.zones)} if len(pool.zones) > 1 else {}),
+                **({"placement": "COMPACT"} if pool.compact else {}),
                 "tpuHosts": pool.tpu_hosts,
                 "bootDisk": {"type": pool.disk_type, "sizeGb": pool.disk_size_gb},
                 "imageStreaming": pool.image_streaming,
@@ -61,7 +65,9 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             "jobDir": plan.storage.job_dir,
             "resultsBucket": plan.storage.results_bucket,
             "resultsDays": plan.storage.results_days,
+            **({"mounts": [_mount(mount) for mount in plan.storage.mounts]} if plan.storage.mounts else {}),
         },
+        "quotas": [{"quota": need.name, "region": need.region, "amount": need.amount} for need in quotas(plan)],
         "limits": {
             "maxRunningTimeSeconds": plan.limits.max_running_time_seconds,
             "maxRestarts": plan.limits.max_restarts,
@@ -78,6 +84,10 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     if not written_out:
         document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
     return document
+
+
+def _mount(mount: MountPlan) -> dict[str, Any]:
+    return {"bucket": mount.bucket, "folder": mount.folder, "path": mount.path, "readOnly": mount.read_only}
 
 
 def _replica(plan: JobPlan, replica: ReplicaPlan, *, written_out: bool) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from encamp.plan.cluster import tf_config
 from encamp.plan.containers import compact_json
 from encamp.plan.cost_text import cost_rows, cost_text
+from encamp.plan.pod_security import NON_ROOT_ID
+from encamp.plan.quotas import quotas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,7 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         _titled("Identity", [_who(plan), *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
         _titled("Limits", _limits(plan)),
+        _titled("Quotas", _columns(("QUOTA", "REGION", "AMOUNT"), _quotas(plan))),
         *([_titled("Cost", _cost(plan.cost))] if plan.cost is not None else []),
     ]
     if full:
@@ -77,20 +80,24 @@ def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
     """One group of each container, so that what all share is shown once."""
     shown: dict[tuple[object, ...], ReplicaGroupPlan] = {}
     for group in plan.groups:
-        shown.setdefault((group.image, group.command, group.args), group)
+        shown.setdefault(_runs(group), group)
     return list(shown.values())
 
 
+def _runs(group: ReplicaGroupPlan) -> tuple[object, ...]:
+    """What tells containers apart."""
+    return group.image, group.command, group.args, group.non_root
+
+
 def _whose(plan: JobPlan, group: ReplicaGroupPlan) -> str:
-    key = (group.image, group.command, group.args)
-    alike = [each.role.value for each in plan.groups if (each.image, each.command, each.args) == key]
+    alike = [each.role.value for each in plan.groups if _runs(each) == _runs(group)]
     return "every replica" if len(alike) == len(plan.groups) else ", ".join(alike)
 
 
 def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
     words = [*(group.command or ("<the image's ENTRYPOINT>",)), *(group.args or ())]
     shown = [word if word.startswith("<") else shlex.quote(word) for word in words]
-    lines = [f"image    {group.image}", *_wrapped("command  ", shown)]
+    lines = [f"image    {group.image}", f"user     {_user(group)}", *_wrapped("command  ", shown)]
     if group.interpreter is not None:
         lines.extend(f"requires {requirement}" for requirement in plan.requirements)
     lines.extend(f"package  {uri}" for uri in group.package_uris)
@@ -98,6 +105,10 @@ def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
     tasks = ", ".join(f"{len(hosts)} x {task}" for task, hosts in plan.cluster.tasks.items())
     lines.append(f"cluster  {tasks}")
     return lines
+
+
+def _user(group: ReplicaGroupPlan) -> str:
+    return f"{NON_ROOT_ID}, without rights" if group.non_root else "the image's own"
 
 
 def _wrapped(label: str, words: Sequence[str]) -> list[str]:
@@ -121,7 +132,7 @@ def _pools(plan: JobPlan) -> list[tuple[str, ...]]:
             _amount(pool.accelerator) + _slice(pool),
             _how(pool),
             f"{pool.disk_size_gb} GB {pool.disk_type}",
-            pool.zone or "any",
+            _where(pool),
         )
         for pool in plan.node_pools
     ]
@@ -138,6 +149,13 @@ def _how(pool: NodePoolPlan) -> str:
     how = pool.provisioning.lower().replace("_", "-")
     named = f"{how} {pool.reservation}" if pool.reservation else how
     return f"{named}, streamed images" if pool.image_streaming else named
+
+
+def _where(pool: NodePoolPlan) -> str:
+    """``us-central1-b, close together``; ``any`` where every zone of the cluster will do."""
+    zones = [zone.rpartition("-")[2] for zone in pool.zones[1:]]
+    named = "/".join((pool.zones[0], *zones)) if pool.zones else "any"
+    return f"{named}, close together" if pool.compact else named
 
 
 def _grant(grant: Grant) -> str:
@@ -159,9 +177,17 @@ def _storage(plan: JobPlan) -> list[str]:
     ]
     if storage.results_bucket is not None:
         lines.insert(1, f"own      gs://{storage.results_bucket} (made for the job, stays with its results)")
+    lines.extend(
+        f"files    {mount.path} ({'for reading' if mount.read_only else 'for reading and writing'})"
+        for mount in storage.mounts
+    )
     if storage.results_days is not None:
         lines.append(f"deleted  {storage.results_days} days after the job's end, by `encamp reap`")
     return lines
+
+
+def _quotas(plan: JobPlan) -> list[tuple[str, ...]]:
+    return [(need.name, need.region, str(need.amount)) for need in quotas(plan)]
 
 
 def _priority(queue: JobQueuePlan) -> str:

@@ -18,6 +18,7 @@ CORE = f"/api/v1/namespaces/{NAMESPACE}"
 _OBJECTS = {
     "jobset": f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets",
     "job": f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
+    "networkpolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
     **{f"{kind[:-1]}": f"{CORE}/{kind}" for kind in ("pods", "services", "configmaps", "serviceaccounts", "secrets")},
 }
 #: Kinds of the cloud's own book-keeping: an operation stays listed after it is done.
