@@ -28,13 +28,17 @@ def command(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp drive --help` needs none of it
     from encamp.cli.known import looking  # noqa: PLC0415
     from encamp.cli.run import drive  # noqa: PLC0415
+    from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.errors import UsageError  # noqa: PLC0415
     from encamp.run.actor import Actor  # noqa: PLC0415
     from encamp.run.ended import result_of  # noqa: PLC0415
     from encamp.run.in_cluster import STARTED_BY, go_on  # noqa: PLC0415
+    from encamp.run.remote import require_remote  # noqa: PLC0415
 
     if job_id is None:
         raise UsageError("no id is given", where="--job-id", hint="without one, every try would begin another job")
+    # A record or a state of the pod's own would let every later pod begin the job again.
+    require_remote(enter(environment).project)
     told = os.environ.get(STARTED_BY)
     with looking(environment) as jobs:
         known = jobs.records.record(job_id)
