@@ -388,6 +388,40 @@ def test_a_read_gives_back_what_was_created(session: GcpSession) -> None:
         assert (read.inputs, read.outputs, read.resource_id) == (state.inputs, state.outputs, state.resource_id)
 
 
+def test_a_read_tells_what_somebody_changed_in_a_bucket_and_no_more(session: GcpSession) -> None:
+    inputs = {
+        "name": "b-1",
+        "location": "US-CENTRAL1",
+        "labels": {"mine": "1"},
+        "lifecycleRules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}],
+        "publicAccessPrevention": "enforced",
+        "uniformBucketLevelAccess": True,
+        "versioning": {"enabled": True},
+    }
+    state = create(session, BUCKET, inputs)
+
+    access = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
+    whole = {
+        "labels": inputs["labels"],
+        "lifecycle": {"rule": inputs["lifecycleRules"]},
+        "iamConfiguration": access,
+        "versioning": {"enabled": True},
+    }
+
+    async def changed(body: Properties) -> Properties:
+        await session._context.storage.update_bucket("b-1", whole | body)
+        found = await session.read(resource(BUCKET), state)
+        assert found is not None
+        return {key: value for key, value in found.inputs.items() if value != inputs.get(key)}
+
+    assert asyncio.run(changed({"labels": {"mine": "1", "goog-terraform": "1"}})) == {}
+    assert asyncio.run(changed({"labels": {"mine": "2"}})) == {"labels": {"mine": "2"}}
+    assert asyncio.run(changed({"lifecycle": {"rule": []}})) == {"lifecycleRules": []}
+    assert asyncio.run(changed({"versioning": {"enabled": False}})) == {"versioning": {"enabled": False}}
+    open_access = {**access, "publicAccessPrevention": "inherited"}
+    assert asyncio.run(changed({"iamConfiguration": open_access})) == {"publicAccessPrevention": "inherited"}
+
+
 def test_protected_and_abandoned_resources(session: GcpSession, cloud: Cloud) -> None:
     kept = create(session, NETWORK, {"name": "kept", "deletionPolicy": "PREVENT"})
     with pytest.raises(ProviderError, match="PREVENT"):

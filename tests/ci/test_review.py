@@ -1,0 +1,236 @@
+"""A review of a change: what is asked of the engine, and what is said where it is not asked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import encamp.ci.review as room
+import encamp.cli.target
+from encamp.ci.preview import Previewed
+from encamp.ci.review import Reviewed, review
+from encamp.ci.steps import Does, Step
+from encamp.cli.main import cli
+from encamp.errors import ExitCode
+from encamp.resources import repository
+from encamp.run.engine import NoStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+ENVIRONMENT = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
+QUIET = Previewed((), 7)
+
+
+class Engine:
+    """A backend: the resources and the outputs of each stack that it has."""
+
+    def __init__(self, stacks: Mapping[str, list[str]], outputs: Mapping[str, Any] | None = None) -> None:
+        self._stacks, self._outputs = stacks, outputs or {}
+
+    def __call__(self, folder: Path, show: object) -> Engine:
+        del folder, show
+        return self
+
+    def has(self, stack: str) -> bool:
+        return stack in self._stacks
+
+    def resources(self, stack: str) -> list[str]:
+        if stack not in self._stacks:
+            raise NoStackError("the engine has no such stack")
+        return self._stacks[stack]
+
+    def outputs(self, stack: str) -> dict[str, Any]:
+        return dict(self._outputs.get(stack, {}))
+
+
+class Previews:
+    """Notes what is previewed, and how."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.answer = QUIET
+
+    def __call__(self, folder: Path) -> Previews:
+        del folder
+        return self
+
+    def existing(self, stack: str, *, refresh: bool = False) -> Previewed:
+        assert not refresh
+        self.asked.append((stack, "existing"))
+        return self.answer
+
+    def new(self, stack: str, config: Any, *, environment: str = "", outputs: Any = None) -> Previewed:
+        assert config
+        self.asked.append((stack, (environment, outputs)))
+        return self.answer
+
+
+@pytest.fixture
+def previews(monkeypatch: pytest.MonkeyPatch) -> Previews:
+    made = Previews()
+    monkeypatch.setattr(room, "Previews", made)
+    return made
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with an environment and a job in it, on a branch of its own."""
+    root = repository()
+    assert root is not None
+    shutil.copytree(root / "examples" / "digits", tmp_path / "jobs", ignore=shutil.ignore_patterns("__pycache__"))
+    stack(tmp_path, "lab", environment=ENVIRONMENT)
+    stack(tmp_path, "digits", environmentStack="lab", job={"file": "jobs/job.yaml"})
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message=base")
+    return tmp_path
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=tester", "-c", "user.email=tester@example.com")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def stack(folder: Path, name: str, **config: Any) -> None:
+    (folder / "stacks").mkdir(exist_ok=True)
+    content = {"gcp:project": "acme-lab", **{f"encamp:{key}": value for key, value in config.items()}}
+    (folder / "stacks" / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump({"config": content}))
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    file = folder / "jobs" / "job.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def reviewed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, environment: str = "lab"
+) -> dict[str, Reviewed]:
+    monkeypatch.setattr(room, "JobEngine", engine)
+    found = review(checkout, "main", environment, lambda _: None)
+    return {one.touched.stack.name: one for one in found}
+
+
+def test_what_the_backend_has_is_previewed_there(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(checkout, "workerCount: 2", "workerCount: 4")
+    found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"], "digits": ["y"]}))
+    assert list(found) == ["digits"]
+    assert previews.asked == [("digits", "existing")]
+    before, after = found["digits"].before, found["digits"].after
+    assert before is not None
+    assert after is not None
+    assert before.cost is not None
+    assert after.cost is not None
+    assert before.cost.worst_case is not None
+    assert after.cost.worst_case == pytest.approx(before.cost.worst_case * 5 / 3, abs=0.01)
+
+
+def test_what_no_backend_has_is_previewed_beside_its_environments_outputs(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "more", environmentStack="lab", job={"file": "jobs/job.yaml", "jobId": "more"})
+    stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"})
+    outputs = {"lab": {"cluster": "encamp"}}
+    reviewed(checkout, monkeypatch, Engine({"lab": []}, outputs))
+    assert previews.asked == [("more", ("lab", {"cluster": "encamp"}))]
+    previews.asked.clear()
+    reviewed(checkout, monkeypatch, Engine({}), environment="other")
+    assert previews.asked == [("other", ("", None))]
+
+
+def test_a_new_job_whose_environment_is_not_up_is_shown_as_planned(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "more", environmentStack="lab", job={"file": "jobs/job.yaml", "jobId": "more"})
+    found = reviewed(checkout, monkeypatch, Engine({}))["more"]
+    assert previews.asked == []
+    assert "is not up" in found.note
+    assert {step.does for step in found.steps} == {Does.MAKES}
+    assert "gcp:container/nodePool:NodePool" in {step.type for step in found.steps}
+
+
+def test_stacks_of_another_environment_are_planned_only(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(checkout, "workerCount: 2", "workerCount: 4")
+    found = reviewed(checkout, monkeypatch, Engine({"digits": ["x"]}), environment="sandbox")["digits"]
+    assert previews.asked == []
+    assert "planned only" in found.note
+    assert found.after is not None
+    assert found.after.cost is not None
+
+
+def test_a_stack_whose_config_goes_while_it_is_up_is_named(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "stacks" / "Pulumi.digits.yaml").unlink()
+    found = reviewed(checkout, monkeypatch, Engine({"digits": ["a", "b"]}))["digits"]
+    assert (found.held, previews.asked) == (2, [])
+    assert "take it down before" in found.note
+    assert reviewed(checkout, monkeypatch, Engine({}))["digits"].note == ""
+
+
+def test_what_rules_refuse_is_not_asked_of_the_engine(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "lab", environment={**ENVIRONMENT, "policy": {"rules": [{"spotOnly": True, "message": "we save"}]}})
+    edit(checkout, "workerCount: 2", "workerCount: 3")
+    found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"], "digits": ["y"]}))
+    assert previews.asked == [("lab", "existing")]
+    assert "we save" in "\n".join(found["digits"].refused)
+    edit(checkout, "workerCount: 3", "workerCount: [3]")
+    refused = reviewed(checkout, monkeypatch, Engine({}))["digits"].refused
+    assert refused
+    assert all("jobs/job.yaml:" in problem for problem in refused)
+
+
+def test_of_a_secret_job_nothing_is_said_but_that_it_is_one(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "digits", environmentStack="lab", job={"secure": "v1:AAAA:BBBB"})
+    found = reviewed(checkout, monkeypatch, Engine({}))["digits"]
+    assert (found.refused, previews.asked) == ((), [])
+    assert found.after is not None
+    assert "secret" in found.after.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (QUIET, ExitCode.OK),
+        (Previewed((Step(Does.MAKES, "t", "n"),)), ExitCode.OK),
+        (Previewed((), 0, ("quota exceeded",)), ExitCode.INFRASTRUCTURE_FAILED),
+    ],
+)
+def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch, answer: Previewed, code: ExitCode
+) -> None:
+    edit(checkout, "workerCount: 2", "workerCount: 4")
+    monkeypatch.setattr(room, "JobEngine", Engine({"digits": ["x"]}))
+    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    previews.answer = answer
+    output = checkout / "comment.md"
+    words = ["ci", "preview", "--base", "main", "--environment", "lab", "--output", str(output)]
+    assert CliRunner().invoke(cli, words).exit_code == code
+    assert output.read_text().startswith("<!-- encamp ci preview lab -->")
+    for reason in answer.errors:
+        assert reason in output.read_text()
+
+
+def test_a_refused_stack_is_bad_input(checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(checkout, "workerCount: 2", "workerCount: many")
+    monkeypatch.setattr(room, "JobEngine", Engine({}))
+    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
+    assert ended.exit_code == ExitCode.BAD_INPUT
+    assert "**Refused by rules:**" in ended.output
+    assert previews.asked == []
