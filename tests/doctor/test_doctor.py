@@ -258,8 +258,10 @@ def test_without_credentials_google_is_not_asked_for_the_rest(world: World) -> N
     found = world.findings()
     assert grades(found)["credentials"] is Grade.BAD
     assert "gcloud auth application-default login" in only(found, "credentials").advice
-    assert not {"APIs", "rights", "quota"} & found.keys()
-    assert {"versions", "Pulumi", "state"} & found.keys()
+    assert not {"APIs", "rights", "quota", "state", "secrets"} & found.keys()
+    world.environment(secrets=SALT)
+    world.environ["PULUMI_BACKEND_URL"] = "file:///dev/null/x"
+    assert {"Pulumi", "state", "secrets"} <= world.findings().keys()
 
 
 @pytest.mark.parametrize(

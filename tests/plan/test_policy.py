@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,11 +10,12 @@ from encamp.errors import PlanError, SpecError, UsageError
 from encamp.plan.job import plan_job
 from encamp.plan.policy import PolicyError
 from encamp.spec.environment import load_environment, parse_environment
+from encamp.spec.environment.policy import LIMITS
 from encamp.spec.job_file import parse_job
+from encamp.spec.prices import load_prices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from encamp.plan.model import JobPlan
 
@@ -267,3 +270,23 @@ def test_a_file_that_is_missing_is_named_and_one_that_was_not_read_counts_for_no
     unread = parse_environment(data, project="my-project", source="x")
     with pytest.raises(PlanError, match="were not read"):
         plan_job(parse_job({"jobId": "j", "trainingInput": JOB}, source="j").job, unread)
+
+
+def blocks(page: str) -> list[str]:
+    """The YAML that a page of the documentation shows."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text()
+    return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_rules_and_prices_of_the_documentation_are_taken(checkout: Path) -> None:
+    environment, rules = blocks("policy.md")
+    (checkout / "policies").mkdir()
+    (checkout / "policies" / "acme.yaml").write_text(rules)
+    text = environment.replace("config:\n", "config:\n  gcp:project: acme-ml\n")
+    (checkout / "stacks" / "Pulumi.production.yaml").write_text(text)
+    policy = load_environment("production", checkout).policy
+    assert policy is not None
+    limits = [limit for rule in policy.rules or () for limit in rule.limits]
+    assert set(limits) == set(LIMITS)
+    (checkout / "prices.yaml").write_text(blocks("costs.md")[-1])
+    assert load_prices(checkout / "prices.yaml").machines["n1-standard-8"].usd_per_hour == 0.36

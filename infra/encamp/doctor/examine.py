@@ -39,13 +39,16 @@ def examine(
         *look("versions", lambda: versions(machine)),
         *look("credentials", lambda: google.project(stack, projects)),
     ]
+    taken = not any(each.grade is Grade.BAD and each.subject in {"credentials", "project"} for each in found)
     asked: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("state", lambda: state.backend(url, stack, buckets, machine.environ)),
-        ("secrets", lambda: state.secrets(stack, projects, machine.environ)),
         ("record", lambda: state.record(stack, machine.environ)),
         ("prices", lambda: _prices(stack, today or datetime.now(UTC).date())),
     ]
-    if not any(each.grade is Grade.BAD and each.subject in {"credentials", "project"} for each in found):
+    if taken or not (url or "").startswith("gs://"):
+        asked.append(("state", lambda: state.backend(url, stack, buckets, machine.environ)))
+    if taken or not (stack.secrets_provider or "").startswith("gcpkms://"):
+        asked.append(("secrets", lambda: state.secrets(stack, projects, machine.environ)))
+    if taken:
         asked += [
             ("APIs", lambda: google.services(stack, projects)),
             ("rights", lambda: google.rights(stack, projects)),

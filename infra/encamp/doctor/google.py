@@ -30,7 +30,7 @@ def project(stack: Stack, projects: Projects) -> Iterator[Finding]:
         found = projects.project(name)
     except RestError as error:
         if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
-            yield Finding("credentials", Grade.BAD, f"{error.where}: {error.what}", error.hint or "")
+            yield Finding("credentials", Grade.BAD, error.what, error.hint or "")
             return
         yield Finding("credentials", Grade.OK, "there are some, and Google takes them")
         if "cloudresourcemanager.googleapis.com" in error.what:
