@@ -203,6 +203,15 @@ def test_of_a_secret_job_nothing_is_said_but_that_it_is_one(
     assert "secret" in found.after.warnings[0]
 
 
+def test_a_new_stack_with_a_secret_is_left_to_who_has_its_key(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"}, token={"secure": "v1:AAAA:BBBB"})
+    found = reviewed(checkout, monkeypatch, Engine({}), environment="other")["other"]
+    assert previews.asked == []
+    assert "holds secrets" in found.note
+
+
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

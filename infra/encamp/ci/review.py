@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from encamp.ci.offline import look
 from encamp.ci.preview import Previews
@@ -133,10 +133,10 @@ class _Asking:
 
     def _new(self, one: Reviewed) -> Reviewed:
         stack = one.touched.stack
+        if _holds_secret(stack.config):
+            return _with(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
         if stack.kind is StackKind.ENVIRONMENT:
             return _with(one, previewed=self._previews.new(stack.name, stack.config))
-        if one.after is not None and one.after.plan is None:
-            return _with(one, note="no backend has this stack yet, and its job is secret: not previewed")
         outputs = self._engine.outputs(stack.environment)
         if not outputs:
             return _with(one, note=f"the environment {stack.environment} {_NOT_UP}")
@@ -144,6 +144,13 @@ class _Asking:
             one,
             previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
         )
+
+
+def _holds_secret(config: Any) -> bool:
+    """Whether a value of a stack's config is one that only the stack's own key opens."""
+    if isinstance(config, dict):
+        return set(config) == {"secure"} or any(_holds_secret(value) for value in config.values())
+    return isinstance(config, list) and any(_holds_secret(value) for value in config)
 
 
 def _with(one: Reviewed, *, previewed: Previewed | None = None, note: str = "", held: int = 0) -> Reviewed:
