@@ -33,6 +33,7 @@ _PATHS = {
     "podtemplates": "/api/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
     "provisioningrequests": "/apis/autoscaling.x-k8s.io/v1beta1",
+    "workloads": "/apis/kueue.x-k8s.io/v1beta2",
 }
 _NOT_FOUND, _CONFLICT = 404, 409
 _RETRYABLE = frozenset({429, 500, 502, 503, 504})

@@ -15,6 +15,7 @@ from encamp.errors import EngineError
 from encamp.plan.failure_policy import PAST_DEADLINE
 from encamp.run.attempts import Attempts, words_of
 from encamp.run.pending import waiting
+from encamp.run.queued import queue_words, waits_in_queue
 from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
 from encamp.run.spool import LAST_LINES
 from encamp.run.states import Outcome, ReplicaFailure, State
@@ -156,7 +157,7 @@ class Supervisor:
         self._enter_running(replicas)
         outcome = self._verdict(job_set) or self._hopeless()
         if outcome is None:
-            self._explain(pods)
+            self._explain(job_set, pods)
         return outcome, len(pods)
 
     def _say_restarts(self, job_set: dict[str, Any]) -> None:
@@ -250,20 +251,24 @@ class Supervisor:
     def _too_long(self) -> str:
         return f"it ran longer than maxRunningTime ({self._limits.max_running_seconds:g} s)"
 
-    def _explain(self, pods: list[dict[str, Any]]) -> None:
+    def _explain(self, job_set: dict[str, Any], pods: list[dict[str, Any]]) -> None:
         if self._clock() - self._explained < _EXPLAIN_SECONDS:
             return
         pending = [pod for pod in pods if pod.get("status", {}).get("phase") == "Pending"]
-        if not pending:
+        queued = waits_in_queue(job_set)
+        if not pending and not queued:
             self._waiting = []
             return
         self._explained = self._clock()
-        events = self._cluster.list("events", self._namespace, fields="involvedObject.kind=Pod")
-        words = waiting(pending, events, self._watch.pools(), _name_of, self._watch.allocatable)
+        words = queue_words(self._cluster, job_set) if queued else self._words_of_pods(pending)
         if words != self._waiting:
             self._waiting = words
             for line in words:
                 self._watch.show(line)
+
+    def _words_of_pods(self, pending: list[dict[str, Any]]) -> list[str]:
+        events = self._cluster.list("events", self._namespace, fields="involvedObject.kind=Pod")
+        return waiting(pending, events, self._watch.pools(), _name_of, self._watch.allocatable)
 
     def _lost(self, error: EngineError) -> None:
         now = time.monotonic()
