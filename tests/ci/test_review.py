@@ -182,11 +182,13 @@ def test_a_stack_whose_config_goes_while_it_is_up_is_named(
 def test_what_rules_refuse_is_not_asked_of_the_engine(
     checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack(checkout, "lab", environment={**ENVIRONMENT, "policy": {"rules": [{"spotOnly": True, "message": "we save"}]}})
+    rules = [{"spotOnly": True, "message": "we save"}, {"requiredLabels": ["team"]}]
+    stack(checkout, "lab", environment={**ENVIRONMENT, "policy": {"rules": rules}})
     edit(checkout, "workerCount: 2", "workerCount: 3")
     found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"], "digits": ["y"]}))
     assert previews.asked == [("lab", "existing")]
-    assert "we save" in "\n".join(found["digits"].refused)
+    assert [text.partition(":")[0] for text in found["digits"].refused] == ["encamp.provisioning", "labels.team"]
+    assert "we save" in found["digits"].refused[0]
     edit(checkout, "workerCount: 3", "workerCount: [3]")
     refused = reviewed(checkout, monkeypatch, Engine({}))["digits"].refused
     assert refused

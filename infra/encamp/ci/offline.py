@@ -10,6 +10,7 @@ from encamp.errors import EncampError, SpecError
 from encamp.packaging.local import local_packages
 from encamp.plan.environment import plan_environment
 from encamp.plan.job import plan_job
+from encamp.plan.policy import PolicyError
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack
 
@@ -67,6 +68,9 @@ def _job(stack: StackConfig, tree: Path) -> Offline:
 
 
 def _words(error: EncampError) -> Iterator[str]:
+    if isinstance(error, PolicyError):
+        yield from (f"{finding}\n  try: {finding.hint}" for finding in error.findings if finding.refuses)
+        return
     if not isinstance(error, SpecError):
         yield str(error)
         return
