@@ -74,6 +74,18 @@ def test_the_change_of_the_cost_is_shown() -> None:
     assert "at worst 3.00, gone" in written(Reviewed(touched(was=Was.REMOVED), priced(3), None))
 
 
+def test_an_environments_cost_is_that_of_a_month_without_jobs() -> None:
+    root = repository()
+    assert root is not None
+    found = look(stacks(root)["production"], root)
+    assert found.idle is not None
+    assert found.idle.monthly is not None
+    dearer = Offline(idle=dataclasses.replace(found.idle, hourly=found.idle.hourly and found.idle.hourly * 2))
+    kind = touched("production", StackKind.ENVIRONMENT)
+    assert f"a month {found.idle.monthly:.2f} → " in written(Reviewed(kind, found, dearer, previewed()))
+    assert f"| a month {found.idle.monthly:.2f} |" in written(Reviewed(kind, found, found, previewed()))
+
+
 def test_whose_prices_of_when_are_named() -> None:
     found = digits()
     assert found.cost is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.ci.steps import Does
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from encamp.ci.drift import Drifted
+    from encamp.ci.offline import Offline
     from encamp.ci.review import Reviewed
     from encamp.ci.steps import Difference, Step
-    from encamp.plan.cost_plan import CostPlan
 
 #: Longest comment that GitHub takes is 65536 characters.
 LONGEST = 60_000
@@ -45,7 +46,7 @@ def comment(reviewed: Sequence[Reviewed], *, environment: str, base: str) -> str
     if not reviewed:
         return "\n".join([*head, f"Nothing that differs from {_code(base)} is read by a stack.", ""])
     table = [
-        "| stack | made | changed | replaced | destroyed | cost of the job, USD | findings |",
+        "| stack | made | changed | replaced | destroyed | cost, USD | findings |",
         "|---|---|---|---|---|---|---|",
         *(_row(one) for one in reviewed),
         "",
@@ -108,23 +109,37 @@ def _row(one: Reviewed) -> str:
 
 
 def _cost_cell(one: Reviewed) -> str:
-    before = one.before.cost if one.before is not None else None
-    after = one.after.cost if one.after is not None else None
-    if before is None and after is None:
+    """What the stack costs before and after: a job at worst, an environment without jobs in a month."""
+    if one.touched.stack.kind is StackKind.OTHER or not any(_amounts(one)):
         return ""
-    old, new = _worst(before), _worst(after)
+    what = "at worst" if one.touched.stack.kind is StackKind.JOB else "a month"
+    before, after = (_money(found.amount) if found is not None else None for found in _amounts(one))
     if after is None:
-        return f"at worst {old}, gone"
-    if before is None or old == new:
-        return f"at worst {new}"
-    change = ""
-    if before.worst_case is not None and after.worst_case is not None:
-        change = f" ({after.worst_case - before.worst_case:+.2f})"
-    return f"at worst {old} → {new}{change}"
+        return f"{what} {before}, gone"
+    if before is None or before == after:
+        return f"{what} {after}"
+    old, new = (found.amount if found is not None else None for found in _amounts(one))
+    change = "" if old is None or new is None else f" ({new - old:+.2f})"
+    return f"{what} {before} → {after}{change}"
 
 
-def _worst(cost: CostPlan | None) -> str:
-    return "unknown" if cost is None or cost.worst_case is None else f"{cost.worst_case:.2f}"
+@dataclass(frozen=True)
+class _Amount:
+    """A cost that is counted; None where a price is not known."""
+
+    amount: float | None
+
+
+def _amounts(one: Reviewed) -> tuple[_Amount | None, _Amount | None]:
+    return _amount(one.before), _amount(one.after)
+
+
+def _amount(found: Offline | None) -> _Amount | None:
+    if found is None:
+        return None
+    if found.cost is not None:
+        return _Amount(found.cost.worst_case)
+    return _Amount(found.idle.monthly) if found.idle is not None else None
 
 
 def _section(one: Reviewed) -> Iterator[str]:

@@ -9,8 +9,10 @@ from encamp.ci.touched import StackKind
 from encamp.errors import EncampError, SpecError
 from encamp.packaging.local import local_packages
 from encamp.plan.environment import plan_environment
+from encamp.plan.idle import idle_cost
 from encamp.plan.job import plan_job
 from encamp.plan.policy import PolicyError
+from encamp.plan.prices import price_table
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from encamp.ci.touched import StackConfig
     from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.idle import IdleCost
     from encamp.plan.model import JobPlan
 
 
@@ -29,11 +32,13 @@ class Offline:
 
     Attributes:
         plan: of a job's stack that can be planned, else None.
+        idle: what an environment costs without jobs, None of what is none or cannot be planned.
         refused: why it cannot be, a text a problem, in the words of the rules; empty where it can.
         warnings: what is accepted, but worth knowing.
     """
 
     plan: JobPlan | None = None
+    idle: IdleCost | None = None
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -47,8 +52,9 @@ def look(stack: StackConfig, tree: Path) -> Offline:
     """Plan a stack as a tree has it."""
     try:
         if stack.kind is StackKind.ENVIRONMENT:
-            plan_environment(load_environment(stack.name, tree))
-            return Offline()
+            spec = load_environment(stack.name, tree)
+            environment = plan_environment(spec)
+            return Offline(idle=idle_cost(environment, price_table(spec)), warnings=tuple(environment.warnings))
         if stack.kind is StackKind.JOB:
             return _job(stack, tree)
     except EncampError as error:
