@@ -4,14 +4,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from encamp.errors import PlanError
-from encamp.plan.cost import cost, prices
+from encamp.plan.cost import cost, prices, running_at_most, within_budget
 from encamp.plan.cost_text import cost_document, cost_rows, cost_text, duration
 from encamp.plan.job import plan_job
 from encamp.plan.lasting import Lasting
 from encamp.plan.limits import limits
-from encamp.plan.model import Accelerator, NodePoolPlan
+from encamp.plan.model import Accelerator, LimitsPlan, NodePoolPlan
 from encamp.plan.prices import disk_price, machine_price
 from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.job_file import parse_job
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from encamp.plan.cost_plan import CostPlan
-    from encamp.plan.model import JobPlan, LimitsPlan
+    from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
 
 T4 = Accelerator("nvidia-tesla-t4", 2)
@@ -262,6 +264,36 @@ def test_the_time_that_the_error_names_fits_and_a_second_more_does_not(plan: Cal
 def test_a_budget_that_pays_for_no_minute_is_refused(plan: Callable[..., JobPlan]) -> None:
     with pytest.raises(PlanError, match="raise the budget: waiting for machines"):
         plan(0.05)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    lasts=st.builds(Lasting, keeps_deadline=st.booleans(), restarts_for_machines=st.booleans()),
+    running=st.integers(3600, 700_000),
+    around=st.integers(1800, 100_000),
+    restarts=st.integers(0, 5),
+    queued=st.integers(0, 50_000),
+    share=st.floats(0.05, 1.5),
+)
+def test_a_cut_job_takes_the_longest_time_that_its_budget_pays_for(  # noqa: PLR0917 - as hypothesis gives them
+    lasts: Lasting, running: int, around: int, restarts: int, queued: int, share: float
+) -> None:
+    asked = LimitsPlan(running, None, restarts, 5, running + around, queued)
+    whole = counted(pool("ON_DEMAND"), lasts=lasts, bounds=asked)
+    budget = (whole.worst_case or 0.0) * share
+    planned = replace(whole, budget=budget)
+    try:
+        paid = within_budget(planned, asked, lasts=lasts, fixed=False)
+    except PlanError:
+        assert (counted(pool("ON_DEMAND"), lasts=lasts, bounds=running_at_most(asked, 60)).worst_case or 0.0) > budget
+        return
+    rate = (whole.hourly or 0.0) / 3600
+    assert paid.active_deadline_seconds - paid.max_running_time_seconds == around
+    if paid == asked:
+        assert (whole.worst_case or 0.0) <= budget
+        return
+    assert lasts.worst_seconds(paid) * rate <= budget
+    assert lasts.worst_seconds(running_at_most(asked, paid.max_running_time_seconds + 1)) * rate > budget
 
 
 def test_a_receipt_finds_the_price_of_each_roles_machine(plan: Callable[..., JobPlan]) -> None:
