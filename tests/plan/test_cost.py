@@ -266,7 +266,7 @@ def test_a_budget_that_pays_for_no_minute_is_refused(plan: Callable[..., JobPlan
         plan(0.05)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     lasts=st.builds(Lasting, keeps_deadline=st.booleans(), restarts_for_machines=st.booleans()),
     running=st.integers(3600, 700_000),
