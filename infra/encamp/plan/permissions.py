@@ -127,6 +127,7 @@ _JOB: _Table = {
         "container.pods.getLogs",
     ),
     "roles/logging.viewer": ("logging.logEntries.list",),
+    "roles/logging.logWriter": ("logging.logEntries.create",),
 }
 _PLACEMENT: _Table = {
     "roles/compute.instanceAdmin.v1": (
