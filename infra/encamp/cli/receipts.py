@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @ENVIRONMENT
 @FORMAT
 def command(since: datetime | None, until: datetime | None, environment: str, output: str) -> None:
-    """Add up the receipts of ended jobs: jobs by outcome, node-seconds by machine, cost by list prices.
+    """Add up the receipts of ended jobs: jobs by outcome, node-seconds by machine, cost by the prices of each.
 
     Machines without a price are named beside the sum, and so are jobs whose receipts were reduced when their results
     were deleted at the end of their term.

@@ -152,8 +152,8 @@ class BudgetSpec(Written):
     """What the job may cost at most."""
 
     usd: Double | None = None
-    """US dollars by list prices. A job whose worst case is dearer is refused; without a maxRunningTime the running time
-    is cut to what the budget pays for."""
+    """US dollars, by the prices of the environment. A job whose worst case, restarts among it, is dearer is refused;
+    without a maxRunningTime the running time is cut to what the budget pays for."""
 
 
 class RetentionSpec(Written):
