@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 BUCKET = "sandbox-encamp-artifacts"
 TRAINER = """
 import argparse
+from pathlib import Path
 
 import tensorflow as tf
 
@@ -31,6 +32,11 @@ tf.io.gfile.makedirs(f"{where}/model")
 with tf.io.gfile.GFile(f"{where}/model/done.txt", "w") as file:
     file.write("trained")
 print("made", tf.io.gfile.listdir(f"{where}/model"))
+files = Path(where.replace("gs://", "/gcs/"))
+if files.exists():
+    Path("notes.txt").write_text("seen as a file: ")
+    said = Path("notes.txt").read_text() + (files / "model" / "done.txt").read_text()
+    (files / "model" / "notes.txt").write_text(said)
 """
 
 
@@ -62,6 +68,7 @@ def test_results_stay_in_a_bucket_of_the_jobs_own_for_their_term(camp: Camp, tmp
             "identity": {"mode": "DIRECT"},
             "retention": {"resultsDays": 3},
             "budget": {"usd": 5},
+            "mounts": [{"jobDir": True}],
         },
     )
     camp.encamp("run", path, "--job-id", "direct_own")
@@ -75,6 +82,7 @@ def test_results_stay_in_a_bucket_of_the_jobs_own_for_their_term(camp: Camp, tmp
     assert receipt["cost"]["amount"] > 0
     assert "gcp:serviceaccount/account:Account" not in {one["type"] for one in receipt["resources"]}
     assert storage.read(bucket, "output/model/done.txt") == b"trained"
+    assert storage.read(bucket, "output/model/notes.txt") == b"seen as a file: trained"
     later = datetime.now(UTC) + timedelta(days=3, minutes=1)
     assert [one for one in expired(storage, BUCKET, datetime.now(UTC)) if one.job_id == "direct_own"] == []
     (due,) = [one for one in expired(storage, BUCKET, later) if one.job_id == "direct_own"]

@@ -185,6 +185,12 @@ def test_machines_are_asked_for_where_google_has_them() -> None:
     assert pool.zones == ()
 
 
+def test_ranges_of_an_adopted_network_are_not_judged() -> None:
+    many = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 4200}
+    assert [problem.rule for problem in refused(environment(), many)] == ["G09", "G10"]
+    assert planned(environment(adopt=["network"]), many).node_pools[0].max_nodes == 4201
+
+
 def test_nodes_are_the_environments_own_account() -> None:
     """The project's default account may change nearly everything in many projects; the sandbox's nodes need none."""
     (pool,) = planned(environment(), {"masterType": "n1-standard-4"}).node_pools

@@ -30,6 +30,8 @@ _TPU = "GKE's pages of TPU slices"
 _RANGES = "GKE's page of flexible pod ranges"
 _NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
 
+#: What, when it was there before, has ranges of its own that the environment does not say.
+_WITH_RANGES = frozenset({"network", "cluster"})
 #: Kubernetes' longest label, and so the longest name of a pod of a job.
 LONGEST_LABEL = 63
 
@@ -173,6 +175,8 @@ def _slice_size(situation: Situation) -> Iterator[Finding]:
 
 def _pod_addresses(situation: Situation) -> Iterator[Finding]:
     environment = situation.environment
+    if not _WITH_RANGES.isdisjoint(environment.adopt):
+        return
     room = ipaddress.IPv4Network(environment.pods_cidr).num_addresses
     # A node's range has twice as many addresses as pods, so that an address rests before it is used again.
     taken = sum(case.pool.max_nodes * 2 * case.pool.max_pods_per_node for case in situation.pools)
@@ -184,6 +188,8 @@ def _pod_addresses(situation: Situation) -> Iterator[Finding]:
 
 def _node_addresses(situation: Situation) -> Iterator[Finding]:
     environment = situation.environment
+    if not _WITH_RANGES.isdisjoint(environment.adopt):
+        return
     # The first two and the last two addresses of a subnetwork are Google's.
     room = ipaddress.IPv4Network(environment.subnetwork_cidr).num_addresses - 4
     nodes = sum(case.pool.max_nodes for case in situation.pools)
