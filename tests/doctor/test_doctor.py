@@ -182,6 +182,17 @@ def test_a_job_needs_no_right_to_make_networks(world: World) -> None:
     assert grades(world.findings("train"))["rights"] is Grade.OK
 
 
+def test_what_teams_have_under_conditions_or_in_the_cluster_is_not_missing(world: World) -> None:
+    world.environment("access:", "  teams: [{name: vision, members: ['user:ana@example.com'], roles: [ml.developer]}]")
+    world.job()
+    world.denied = {"container.configMaps.create", "storage.buckets.delete", "iam.serviceAccounts.actAs"}
+    found = world.findings("train")
+    assert only(found, "rights of teams").text.startswith("3 permissions are given by the environment's teams")
+    assert grades(found)["rights"] is Grade.OK
+    world.denied |= {"container.clusters.update"}
+    assert "container.clusters.update" in only(world.findings("train"), "rights").text
+
+
 def test_a_permission_that_cannot_be_asked_for_does_not_hide_the_others(world: World) -> None:
     world.odd, world.denied = {"iam.serviceAccounts.actAs"}, {"container.clusters.create"}
     found = world.findings()["rights"]

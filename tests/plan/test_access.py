@@ -11,12 +11,15 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from encamp.errors import UsageError
-from encamp.plan.access_check import Answer, check_access
+from encamp.plan.access_check import Answer, check_access, given_elsewhere
 from encamp.plan.access_table import access_table
 from encamp.plan.environment import plan_environment
 from encamp.plan.identity import PROJECT_ROLES
+from encamp.plan.job import plan_job
+from encamp.plan.permissions import job_permissions
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.environment.access import AccessSpec, AuditSinkSpec, AuditSpec, TeamSpec
+from encamp.spec.job_file import parse_job
 from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
@@ -218,6 +221,22 @@ def test_every_role_of_the_table_can_be_given() -> None:
     for permission in ml_roles().permissions:
         assert check_access(lab(teams=teams), ANA, permission).allowed
     assert {each.role.partition("-")[0] for each in plan.members} == set(ml_roles().roles)
+
+
+def test_who_may_start_jobs_has_what_a_job_takes() -> None:
+    job = {"jobId": "j", "trainingInput": {"region": "us-central1", "masterConfig": {"imageUri": "gcr.io/p/i"}}}
+    needed = set(job_permissions(plan_job(parse_job(job, source="x").job, lab())))
+    held = {
+        right
+        for ability in ml_roles().abilities_of("ml.developer")
+        for each in ability.rights.values()
+        for right in each
+    }
+    # What is asked of the cluster itself is a rule of its own access control.
+    assert {one for one in needed - held if not one.startswith("container.")} == set()
+    elsewhere = given_elsewhere(needed)
+    assert {"container.configMaps.create", "storage.buckets.delete", "iam.serviceAccounts.actAs"} <= elsewhere
+    assert elsewhere.isdisjoint({"container.clusters.update", "storage.buckets.create", "iam.serviceAccounts.create"})
 
 
 def test_the_page_has_the_tables(*, rewrite_goldens: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from encamp.cloud.rest import RestError
 from encamp.doctor.model import Finding, Grade
+from encamp.plan.access_check import given_elsewhere
 from encamp.plan.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
 from encamp.plan.quotas import environment_quotas, quotas
 
@@ -81,7 +82,17 @@ def rights(stack: Stack, projects: Projects) -> Iterator[Finding]:
     """What the caller may do in the project, and with the billing account where a budget is made."""
     needed = job_permissions(stack.job) if stack.job is not None else environment_permissions(stack.environment)
     needed = {**needed, **roles_of(QUOTAS)}
-    yield from _lacking("rights", needed, projects.permitted(stack.spec.project, list(needed)), "the project")
+    found = projects.permitted(stack.spec.project, list(needed))
+    if stack.job is not None and stack.spec.access is not None:
+        # What a team's roles give elsewhere is no lack of the project's.
+        elsewhere = given_elsewhere(set(needed) - found.given)
+        if elsewhere:
+            text = (
+                f"{len(elsewhere)} permissions are given by the environment's teams under conditions or in the cluster"
+            )
+            yield Finding("rights of teams", Grade.NOTE, text, "ask `encamp access check YOU ml.jobs.create`")
+        needed = {permission: role for permission, role in needed.items() if permission not in elsewhere}
+    yield from _lacking("rights", needed, found, "the project")
     budget = stack.environment.budget if stack.job is None else None
     if budget is not None:
         found = projects.permitted_on_billing(budget.billing_account, list(roles_of(BILLING)))

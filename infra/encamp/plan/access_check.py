@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
-from encamp.spec.ml_roles import ml_roles
+from encamp.spec.ml_roles import Reach, ml_roles
 from encamp.spec.paths import nearest
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.ml_roles import Permission
 
+_PROJECT_WIDE = (Reach.PROJECT, Reach.ACCOUNTS)
 _ACCOUNTS = ("user:", "serviceAccount:")
 _KINDS = ("user:", "group:", "serviceAccount:", "principal:")
 
@@ -108,6 +109,26 @@ def check_access(
         grounds.append(Ground(table.creator, None, user))
     others = () if grounds else tuple(ground for ground in every if ground.member.startswith("group:"))
     return Answer(table.permissions[permission], tuple(grounds), others, roles)
+
+
+def given_elsewhere(permissions: Iterable[str]) -> frozenset[str]:
+    """Those of a job's IAM permissions that a team has where the project cannot be asked for them.
+
+    That is under a condition, on one bucket or account, or as a rule of the cluster's own access control.
+    """
+    every = [
+        (reach, right)
+        for permission in ml_roles().permissions.values()
+        for ability in permission.abilities
+        for reach, rights in ability.rights.items()
+        for right in rights
+    ]
+    wide = {right for reach, right in every if reach in _PROJECT_WIDE}
+    return frozenset(
+        one
+        for one in permissions
+        if one not in wide and (one.startswith("container.") or one in {right for _, right in every})
+    )
 
 
 def _names(given: str, *kinds: str) -> set[str]:
