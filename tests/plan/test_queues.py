@@ -160,6 +160,23 @@ def test_jobs_that_name_no_queue_go_to_the_default() -> None:
     assert plan.queue.name == "vision"
 
 
+@pytest.mark.parametrize(
+    ("cpu", "memory_gib", "written"),
+    [
+        (0, 0, ("0", "0")),
+        (64, 512, ("64", "512Gi")),
+        (12_000, 1024, ("12k", "1Ti")),
+        (3_000_000, 1536, ("3M", "1536Gi")),
+    ],
+)
+def test_amounts_have_the_form_that_the_api_server_keeps(cpu: int, memory_gib: int, written: tuple[str, str]) -> None:
+    team = {"research": {"quotas": [{"cpu": cpu, "memoryGib": memory_gib}]}}
+    plan = plan_queues(lab(teams=team))
+    assert plan is not None
+    amounts = plan.queues[0].quotas[0].amounts
+    assert (amounts["cpu"], amounts["memory"]) == written
+
+
 def test_the_queues_of_an_environment() -> None:
     plan = plan_queues(lab(preemption="lower-priority"))
     assert plan is not None

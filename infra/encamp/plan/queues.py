@@ -28,7 +28,11 @@ CPU, MEMORY = "cpu", "memory"
 #: What the quotas count; a flavor says of each how much there is.
 RESOURCES = (CPU, MEMORY, GPU_RESOURCE, TPU_RESOURCE)
 #: Where nobody limits processors or memory: more of them than any region has.
-UNLIMITED = {CPU: "10000000", MEMORY: "100Pi"}
+UNLIMITED = {CPU: "10M", MEMORY: "100Pi"}
+
+#: By how much each unit is larger than the one before, beginning with what specs count in.
+_DECIMAL = (1000, ("", "k", "M", "G", "T", "P", "E"))
+_BINARY = (1024, ("Gi", "Ti", "Pi", "Ei"))
 
 
 @dataclass(frozen=True)
@@ -131,10 +135,22 @@ def _queue(environment: EnvironmentSpec, name: str, team: TeamQueueSpec) -> Team
 def _amounts(quota: QuotaSpec) -> Mapping[str, str]:
     resource = quota_resource(quota)
     return {
-        CPU: UNLIMITED[CPU] if quota.cpu is None else str(quota.cpu),
-        MEMORY: UNLIMITED[MEMORY] if quota.memory_gib is None else f"{quota.memory_gib}Gi",
-        **{device: str(quota.count or 0) if device == resource else "0" for device in (GPU_RESOURCE, TPU_RESOURCE)},
+        CPU: UNLIMITED[CPU] if quota.cpu is None else quantity(quota.cpu),
+        MEMORY: UNLIMITED[MEMORY] if quota.memory_gib is None else quantity(quota.memory_gib, _BINARY),
+        **{
+            device: quantity(quota.count or 0) if device == resource else "0" for device in (GPU_RESOURCE, TPU_RESOURCE)
+        },
     }
+
+
+def quantity(amount: int, units: tuple[int, tuple[str, ...]] = _DECIMAL) -> str:
+    """An amount in the one form that the API server keeps: any other would show as a change in every preview."""
+    step, names = units
+    for name in names:
+        if amount == 0 or amount % step or name == names[-1]:
+            return f"{amount}{name if amount else ''}"
+        amount //= step
+    raise AssertionError(f"no form of {amount}")
 
 
 def _flavor(environment: EnvironmentSpec, label: str) -> str:
