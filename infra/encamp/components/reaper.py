@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
@@ -43,19 +43,17 @@ PERMISSIONS = (
     "storage.objects.list",
     "storage.objects.update",
 )
-_ENDED = ["get", "list", "delete"]
+_ENDED = ("get", "list", "delete")
+#: API group, resources and verbs: what a reaper does to the objects of jobs.
 _RULES = (
-    {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": _ENDED},
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": _ENDED},
-    {
-        "apiGroups": [""],
-        "resources": ["pods", "services", "configmaps", "serviceaccounts", "podtemplates"],
-        "verbs": _ENDED,
-    },
-    {"apiGroups": ["autoscaling.x-k8s.io"], "resources": ["provisioningrequests"], "verbs": _ENDED},
-    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": _ENDED},
-    {"apiGroups": [""], "resources": ["pods/log", "events"], "verbs": ["get", "list"]},
+    ("jobset.x-k8s.io", ("jobsets",), _ENDED),
+    ("batch", ("jobs",), _ENDED),
+    ("", ("pods", "services", "configmaps", "serviceaccounts", "podtemplates"), _ENDED),
+    ("autoscaling.x-k8s.io", ("provisioningrequests",), _ENDED),
+    ("networking.k8s.io", ("networkpolicies",), _ENDED),
+    ("", ("pods/log", "events"), ("get", "list")),
 )
+_RBAC = "rbac.authorization.k8s.io"
 
 
 class Reaper(pulumi.ComponentResource):
@@ -126,52 +124,63 @@ class Reaper(pulumi.ComponentResource):
             automount_service_account_token=False,
             opts=self._cluster,
         )
-        metadata: Any = {"name": plan.name, "namespace": jobs, "labels": self._labels}
-        rules: Any = list(_RULES)
-        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=rules, opts=self._cluster)
-        group = "rbac.authorization.k8s.io"
-        reference: Any = {"apiGroup": group, "kind": "Role", "name": role.metadata.name}
-        # GKE knows who authenticates at Google by the e-mail.
-        subjects: Any = [{"apiGroup": group, "kind": "User", "name": account.email}]
-        k8s.rbac.v1.RoleBinding("reaper", metadata=metadata, role_ref=reference, subjects=subjects, opts=self._cluster)
-        spec: Any = {
-            "schedule": plan.schedule,
-            "timeZone": "Etc/UTC",
-            "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": 300,
-            "successfulJobsHistoryLimit": 1,
-            "failedJobsHistoryLimit": 3,
-            "jobTemplate": {"spec": {"backoffLimit": 0, "template": self._pod(pod_account)}},
-        }
+        self._rights(account, jobs)
         k8s.batch.v1.CronJob(
             "reaper",
             metadata={"name": plan.name, "namespace": own, "labels": self._labels},
-            spec=spec,
+            spec={
+                "schedule": plan.schedule,
+                "time_zone": "Etc/UTC",
+                "concurrency_policy": "Forbid",
+                "starting_deadline_seconds": 300,
+                "successful_jobs_history_limit": 1,
+                "failed_jobs_history_limit": 3,
+                "job_template": {"spec": {"backoff_limit": 0, "template": self._pod(pod_account)}},
+            },
             opts=self._cluster,
         )
 
-    def _pod(self, account: k8s.core.v1.ServiceAccount) -> dict[str, object]:
+    def _rights(self, account: gcp.serviceaccount.Account, jobs: pulumi.Input[str]) -> None:
+        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
+            "name": self._plan.name,
+            "namespace": jobs,
+            "labels": self._labels,
+        }
+        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
+            {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
+            for group, resources, verbs in _RULES
+        ]
+        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=rules, opts=self._cluster)
+        k8s.rbac.v1.RoleBinding(
+            "reaper",
+            metadata=metadata,
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
+            # GKE knows who authenticates at Google by the e-mail.
+            subjects=[{"api_group": _RBAC, "kind": "User", "name": account.email}],
+            opts=self._cluster,
+        )
+
+    def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan
+        reaper: k8s.core.v1.ContainerArgsDict = {
+            "name": "reaper",
+            "image": plan.image,
+            "command": ["encamp", "reap", "--remote", "--environment", pulumi.get_stack()],
+            "env": [
+                {"name": "PULUMI_BACKEND_URL", "value": plan.backend_url},
+                {"name": "PULUMI_SKIP_UPDATE_CHECK", "value": "true"},
+            ],
+            "env_from": [{"secret_ref": {"name": plan.record_secret}}],
+            "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+            "security_context": {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
         return {
             "metadata": {"labels": self._labels},
             "spec": {
-                "restartPolicy": "Never",
-                "serviceAccountName": account.metadata.name,
-                "automountServiceAccountToken": False,
-                "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-                "containers": [
-                    {
-                        "name": "reaper",
-                        "image": plan.image,
-                        "command": ["encamp", "reap", "--remote", "--environment", pulumi.get_stack()],
-                        "env": [
-                            {"name": "PULUMI_BACKEND_URL", "value": plan.backend_url},
-                            {"name": "PULUMI_SKIP_UPDATE_CHECK", "value": "true"},
-                        ],
-                        "envFrom": [{"secretRef": {"name": plan.record_secret}}],
-                        "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
-                        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    }
-                ],
+                "restart_policy": "Never",
+                "service_account_name": account.metadata.name,
+                "automount_service_account_token": False,
+                "security_context": {"run_as_non_root": True, "seccomp_profile": {"type": "RuntimeDefault"}},
+                "containers": [reaper],
             },
         }
