@@ -109,6 +109,14 @@ def test_what_an_organisation_forbids_in_its_cloud_may_be_tried_here(prepare: Pr
     assert len(prepare(environment=environment).prepared.replicas) == 5
 
 
+def test_where_machines_come_from_is_nothing_to_this_one(prepare: Prepare) -> None:
+    changes = {"scaleTier": "BASIC_GPU", **dict.fromkeys(key for key in INPUT if key.endswith(("Type", "Count")))}
+    block = {"provisioning": "RESERVATION", "reservation": "ours", "mounts": [{"bucket": "data"}]}
+    found = prepare(changes, block)
+    assert [replica.name for replica in found.prepared.replicas] == ["master-replica-0"]
+    assert "encamp.mounts: of no effect here, there is no /gcs on this machine" in found.prepared.notes
+
+
 def test_an_image_with_a_module_has_cluster_spec_too(prepare: Prepare) -> None:
     image = {"runtimeVersion": None, "pythonVersion": None, "masterConfig": {"imageUri": "gcr.io/mine/torch"}}
     first = prepare(image).prepared.replicas[0]

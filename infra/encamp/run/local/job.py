@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: Where results of jobs lie that name no place of their own, below the working directory.
 RESULTS = "encamp-local"
 _REMOTE = "gs://"
+#: Fields of encamp's block that a run on this machine has no use for.
+_OF_THE_CLOUD = ("package_path", "packages", "provisioning", "reservation", "zone", "placement")
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,9 @@ def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: Exit
 
 def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
     """The plan as it runs here, and what differs from the cloud."""
-    # Packages of this machine are used where they lie: the plan needs no uploads.
-    block = found.job.encamp.model_copy(update={"package_path": None, "packages": None})
+    # Packages of this machine are used where they lie: the plan needs no uploads. Where machines come from is nothing
+    # to this one.
+    block = found.job.encamp.model_copy(update=dict.fromkeys(_OF_THE_CLOUD))
     job = found.job.model_copy(update={"encamp": block})
     environment = wish.environment or _nowhere(job.training_input.region)
     # An organisation's rules are about its cloud, not about machines of people.
@@ -114,6 +117,8 @@ def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tup
     plan = with_job_dir(plan, job_dir)
     if plan.storage.job_dir is not None:
         notes += (f"the job dir is {plan.storage.job_dir}",)
+    if plan.storage.mounts:
+        notes += ("encamp.mounts: of no effect here, there is no /gcs on this machine",)
     return plan, notes
 
 
