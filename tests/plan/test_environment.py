@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.adoption import cluster_problems
+from encamp.plan.adoption import FoundCluster, cluster_problems
 from encamp.plan.environment import plan_environment
 from encamp.plan.environment_model import LifecyclePlan
 from encamp.spec.environment import parse_environment
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
 
 DATA = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
-FIT = {"workload_identity": "my-project.svc.id.goog", "ranges": "pods", "gcs_fuse": True, "autopilot": False}
+FIT = FoundCluster(workload_pool="my-project.svc.id.goog", pods_range="pods", gcs_fuse=True)
 UNFINISHED = LifecyclePlan("AbortIncompleteMultipartUpload", age_days=7)
 
 
@@ -50,8 +51,8 @@ def test_the_sandbox_gets_nothing_that_it_has_no_use_for() -> None:
 def test_an_api_server_that_everybody_reaches_is_warned_of() -> None:
     (warning,) = planned().warnings
     assert "gke.authorizedNetworks" in warning
-    for gke in ({"authorizedNetworks": []}, {"privateEndpoint": True}):
-        assert planned(gke=gke).warnings == ()
+    assert planned(gke={"authorizedNetworks": []}).warnings == ()
+    assert planned(gke={"privateEndpoint": True}).warnings == ()
     assert planned(adopt=["cluster"]).warnings == ()
 
 
@@ -112,17 +113,16 @@ def test_an_account_of_somebody_elses_gets_nothing_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("change", "message"),
     [
-        ({"autopilot": True}, "Autopilot"),
-        ({"workload_identity": None}, "--workload-pool=my-project.svc.id.goog"),
-        ({"workload_identity": "other.svc.id.goog"}, "Workload Identity"),
-        ({"ranges": None}, "VPC-native"),
-        ({"gcs_fuse": None}, "GCS FUSE"),
+        ({"workload_pool": None}, "--workload-pool=my-project.svc.id.goog"),
+        ({"workload_pool": "other.svc.id.goog"}, "Workload Identity"),
+        ({"pods_range": None}, "VPC-native"),
+        ({"gcs_fuse": False}, "GCS FUSE"),
     ],
 )
-def test_a_cluster_that_jobs_cannot_run_in_is_not_adopted(found: dict[str, object], message: str) -> None:
+def test_a_cluster_that_jobs_cannot_run_in_is_not_adopted(change: dict[str, Any], message: str) -> None:
     plan = planned(adopt=["cluster"])
     assert cluster_problems(FIT, plan) == []
-    (problem,) = cluster_problems(FIT | found, plan)
+    (problem,) = cluster_problems(replace(FIT, **change), plan)
     assert message in problem

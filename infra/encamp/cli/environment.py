@@ -32,9 +32,26 @@ def up(stack: str) -> None:
 @click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
 @click.confirmation_option("--yes", prompt="Destroy the environment?")
 def down(stack: str) -> None:
-    """Destroy an environment. Refused by the cloud while its artifacts bucket holds results."""
-    open_engine(stack).destroy(stack)
+    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything."""
+    engine = open_engine(stack)
+    _refuse_protected(engine, stack)
+    engine.destroy(stack)
     click.echo(f"environment {stack} is gone")
+
+
+def _refuse_protected(engine: JobEngine, stack: str) -> None:
+    """The engine would first delete all that is not protected, and leave half an environment.
+
+    Raises:
+        UsageError: something is protected.
+    """
+    from encamp.errors import UsageError  # noqa: PLC0415 - `--help` starts without it
+
+    protected = engine.state(stack).protected
+    if protected:
+        hint = f"write `protect: false` there, `encamp environment up {stack}`, and then this"
+        message = f"environment {stack} is protected: {', '.join(protected)}"
+        raise UsageError(message, where=f"stacks/Pulumi.{stack}.yaml", hint=hint)
 
 
 def _start_queues(stack: str) -> None:

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
-from encamp.plan.adoption import cluster_problems
+from encamp.plan.adoption import AUTOPILOT, FoundCluster, cluster_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,22 +60,19 @@ class Cluster(pulumi.ComponentResource):
         plan = self._plan
         cluster = gcp.container.Cluster.get(name, plan.gke.full_name, opts=pulumi.ResourceOptions(parent=self))
 
-        def look(found: dict[str, object]) -> None:
-            problems = cluster_problems(found, plan)
-            if problems:
-                raise pulumi.RunError(f"cluster {plan.cluster} cannot be adopted: {'; '.join(problems)}")
-
         pulumi.Output.all(
-            workload_identity=cluster.workload_identity_config.workload_pool,
-            ranges=cluster.ip_allocation_policy.cluster_secondary_range_name,
-            gcs_fuse=cluster.addons_config.gcs_fuse_csi_driver_config,
-            autopilot=cluster.enable_autopilot,
-        ).apply(look)
+            workload_pool=cluster.workload_identity_config.apply(lambda found: found.workload_pool if found else None),
+            pods_range=cluster.ip_allocation_policy.apply(
+                lambda found: found.cluster_secondary_range_name if found else None
+            ),
+            gcs_fuse=cluster.addons_config.apply(_has_gcs_fuse),
+        ).apply(lambda found: _refuse(cluster_problems(FoundCluster(**found), plan), plan))
+        # A preview knows nothing of what Google does not say, so this is asked by itself.
+        cluster.enable_autopilot.apply(lambda on: _refuse([AUTOPILOT] if on else [], plan))
         return cluster
 
     def _made(self, name: str, network: Network, after: Sequence[pulumi.Resource]) -> gcp.container.Cluster:
         plan, gke = self._plan, self._plan.gke
-        groups = plan.access.security_group if plan.access is not None else None
         return gcp.container.Cluster(
             name,
             name=plan.cluster,
@@ -117,7 +114,7 @@ class Cluster(pulumi.ComponentResource):
             },
             security_posture_config={"mode": "BASIC", "vulnerability_mode": "VULNERABILITY_DISABLED"},
             cost_management_config={"enabled": True},
-            authenticator_groups_config={"security_group": groups} if groups is not None else None,
+            authenticator_groups_config=_groups(plan),
             cluster_autoscaling=_auto_provisioning(plan),
             database_encryption=_secrets(plan),
             resource_labels=dict(plan.labels),
@@ -163,6 +160,16 @@ class Cluster(pulumi.ComponentResource):
         )
 
 
+def _has_gcs_fuse(addons: gcp.container.outputs.ClusterAddonsConfig | None) -> bool:
+    driver = addons.gcs_fuse_csi_driver_config if addons else None
+    return bool(driver and driver.enabled)
+
+
+def _refuse(problems: list[str], plan: EnvironmentPlan) -> None:
+    if problems:
+        raise pulumi.RunError(f"cluster {plan.cluster} cannot be adopted: {'; '.join(problems)}")
+
+
 def _first_pool(plan: EnvironmentPlan) -> gcp.container.ClusterNodeConfigArgsDict | None:
     """Nodes of the first pool live for minutes, and still need an account that may be one, and the key."""
     config: gcp.container.ClusterNodeConfigArgsDict = {}
@@ -194,6 +201,12 @@ def _authorized(gke: GkePlan) -> gcp.container.ClusterMasterAuthorizedNetworksCo
         # Addresses of other customers' machines on Google Cloud.
         "gcp_public_cidrs_access_enabled": False,
     }
+
+
+def _groups(plan: EnvironmentPlan) -> gcp.container.ClusterAuthenticatorGroupsConfigArgsDict | None:
+    """The group whose groups Kubernetes knows, if teams are given as groups."""
+    group = plan.access.security_group if plan.access is not None else None
+    return None if group is None else {"security_group": group}
 
 
 def _secrets(plan: EnvironmentPlan) -> gcp.container.ClusterDatabaseEncryptionArgsDict | None:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from encamp.plan.model import EnvironmentPlan
 
 
-def cluster_problems(found: Mapping[str, object], plan: EnvironmentPlan) -> list[str]:
-    """Why a cluster cannot be adopted, each with what to change on it; empty where it can.
+#: Why a cluster whose nodes are Google's cannot be adopted.
+AUTOPILOT = "it is an Autopilot cluster, which takes no node pools of jobs"
 
-    Args:
-        found: ``workload_identity``, its workload pool; ``ranges``, name of its pods' secondary range; ``gcs_fuse``,
-            whether the driver is on; ``autopilot``. What it has not is None.
-        plan: the environment that adopts it.
+
+@dataclass(frozen=True)
+class FoundCluster:
+    """What Google says of a cluster.
+
+    Attributes:
+        workload_pool: of its Workload Identity, None without.
+        pods_range: name of the secondary range of its pods, None where it is not VPC-native.
+        gcs_fuse: whether its GCS FUSE driver is on.
     """
+
+    workload_pool: str | None
+    pods_range: str | None
+    gcs_fuse: bool
+
+
+def cluster_problems(found: FoundCluster, plan: EnvironmentPlan) -> list[str]:
+    """Why a cluster cannot be adopted by an environment, each with what to change on it; empty where it can."""
     problems = []
-    if found.get("autopilot"):
-        problems.append("it is an Autopilot cluster, which takes no node pools of jobs")
-    if found.get("workload_identity") != plan.gke.workload_pool:
+    if found.workload_pool != plan.gke.workload_pool:
         problems.append(f"it lacks Workload Identity (--workload-pool={plan.gke.workload_pool})")
-    if not found.get("ranges"):
-        problems.append("it is not VPC-native, which Google makes of no cluster later: replicas need routed addresses")
-    if not found.get("gcs_fuse"):
+    if not found.pods_range:
+        problems.append("it is not VPC-native, and no cluster becomes that later")
+    if not found.gcs_fuse:
         problems.append("it lacks GCS FUSE (--update-addons=GcsFuseCsiDriver=ENABLED)")
     return problems

@@ -69,6 +69,12 @@ class StackState:
         return [_name(resource) for resource in self.resources]
 
     @property
+    def protected(self) -> list[str]:
+        """Type and logical name of each that the engine refuses to delete."""
+        kept = [one for one in self.resources if one.get("protect") and not one.get("external")]
+        return [f"{one['type'].rpartition(':')[2]} {_name(one)}" for one in kept]
+
+    @property
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs, none where ``up`` never came to its end."""
         stack = [one for one in self.deployment.get("resources") or [] if one["type"] == _STACK]

@@ -43,7 +43,10 @@ def make_key(session: GcpSession) -> tuple[ResourceState, ResourceState]:
 
 
 def let_in(session: GcpSession) -> ResourceState:
-    agent = asyncio.run(FUNCTIONS[AGENT]({}, session._context))["member"]
+    async def ask() -> str:
+        return str((await FUNCTIONS[AGENT]({}, session._context))["member"])
+
+    agent = asyncio.run(ask())
     grant = {"cryptoKeyId": KEY, "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter", "member": agent}
     return create(session, "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", grant)
 
