@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from encamp.errors import PlanError
 from encamp.plan.cost import cost, prices, running_at_most, within_budget
-from encamp.plan.cost_text import cost_document, cost_rows, cost_text, duration
+from encamp.plan.cost_text import cost_document, cost_line, cost_lines, cost_rows, cost_text, duration
 from encamp.plan.job import plan_job
 from encamp.plan.lasting import Lasting
 from encamp.plan.limits import limits
@@ -204,6 +204,7 @@ def test_one_unknown_price_makes_the_whole_unknown() -> None:
     assert (planned.hourly, planned.expected, planned.worst_case) == (None, None, None)
     assert planned.unpriced == ("n9-odd-1",)
     assert cost_text(planned)[0] == "unknown   no price of n9-odd-1"
+    assert cost_line(planned) == "what the job costs is not known: no price of n9-odd-1"
     assert cost_rows(planned)[2][-1] == "unknown"
 
 
@@ -211,6 +212,14 @@ def test_the_text_says_whose_prices_of_when_and_from_where() -> None:
     assert cost_text(counted(pool("ON_DEMAND")))[-1] == (
         "prices    of us-central1, 2026-07-30 (list prices, without discounts and taxes)"
     )
+
+
+def test_one_line_says_what_a_job_costs() -> None:
+    planned = counted(pool("ON_DEMAND"), bounds=HOUR)
+    assert cost_line(planned) == (
+        "the job costs 0.40 USD an hour, expected 0.40 USD, at worst 2.02 USD (prices of us-central1, 2026-07-30)"
+    )
+    assert cost_lines(planned)[1] == "p: 1 x n1-standard-8: 0.38 USD an hour, expected 0.38, at worst 1.90"
 
 
 def test_a_table_of_ones_own_is_counted_by_and_named(plan: Callable[..., JobPlan]) -> None:

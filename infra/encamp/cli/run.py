@@ -66,6 +66,7 @@ def drive(
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
+    from encamp.plan.cost_text import cost_line  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
 
@@ -76,6 +77,8 @@ def drive(
     plan = plan_job(found.job, target, packages=local_packages(found))
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
+    if plan.cost is not None:
+        lines.show(cost_line(plan.cost))
     data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
     request = JobRequest(
         plan,

@@ -28,6 +28,16 @@ def cost_text(planned: CostPlan) -> list[str]:
     return [*lines, whose]
 
 
+def cost_line(planned: CostPlan) -> str:
+    """The cost in one line."""
+    if planned.hourly is None:
+        return f"what the job costs is not known: no price of {', '.join(planned.unpriced)}"
+    return (
+        f"the job costs {planned.hourly:.2f} USD an hour, expected {planned.expected:.2f} USD, at worst "
+        f"{planned.worst_case:.2f} USD ({planned.basis})"
+    )
+
+
 def cost_lines(planned: CostPlan) -> list[str]:
     """The cost by resource and in all, in lines that stand by themselves."""
     parts = [
