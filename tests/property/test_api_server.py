@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
+from encamp.plan.driver import DriverPlan, driver_job, driver_secret
 from encamp.plan.manifests import render_manifests
 
 if TYPE_CHECKING:
@@ -25,12 +26,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.sandbox
 
 GOLDENS = sorted((Path(__file__).parents[1] / "golden").glob("*/manifests.yaml"))
+REAPER = Path(__file__).parents[1] / "components" / "golden" / "reaper.yaml"
+CRON_JOB = "kubernetes:batch/v1:CronJob reaper"
+#: Pulumi's mocks give every number as one with a point; the kubernetes provider sends whole ones whole.
+WHOLE = re.compile(r"\b(\d+)\.0\b")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
 @pytest.fixture(scope="module")
 def api(shared_camp: Camp) -> Iterator[httpx.Client]:
+    # JobSets are asked for at Kueue too, as in an environment with queues.
+    shared_camp.encamp("sandbox", "up", "--queues")
     client = api_client(shared_camp.layout.kubeconfig.read_text())
     yield client
     client.close()
@@ -104,6 +111,15 @@ def test_any_job_is_taken(properties: Property, api: httpx.Client, data: st.Data
 @pytest.mark.parametrize("path", GOLDENS, ids=[path.parent.name for path in GOLDENS])
 def test_a_goldens_manifests_are_taken(api: httpx.Client, path: Path) -> None:
     assert refusals(api, path.read_text(encoding="utf-8")) == []
+
+
+def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
+    plan = DriverPlan("default", "d@p.iam.gserviceaccount.com", "gcr.io/p/encamp:1", "gs://state", "record", {"a": "b"})
+    job = driver_job(plan, "prod", "census_1", "census-1a2b3c4d")
+    secret = driver_secret(plan, "census-1a2b3c4d", "{}", "00000000-0000-0000-0000-000000000000")
+    reaper = json.loads(WHOLE.sub(r"\1", json.dumps(yaml.safe_load(REAPER.read_text())[CRON_JOB])))
+    reaper["metadata"]["namespace"] = "default"
+    assert refusals(api, yaml.safe_dump_all([job, secret, reaper], explicit_start=True)) == []
 
 
 def test_what_is_wrong_is_refused(api: httpx.Client) -> None:
