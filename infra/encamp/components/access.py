@@ -29,7 +29,7 @@ class Access(pulumi.ComponentResource):
         provider: of the environment's cluster.
         jobs: name of the namespace that jobs run in.
         artifacts: name of the artifacts bucket.
-        after: what makes the accounts of the machines and of the drivers, where the environment does.
+        after: what must stand before: the accounts of machines and drivers, rights on the key.
 
     Attributes:
         audit_writer: who writes exported audit logs, None where none are exported: the destination's owner lets it in.
@@ -61,7 +61,7 @@ class Access(pulumi.ComponentResource):
             self._cloud_tpu()
         self.audit_writer: pulumi.Output[str] | None = None
         if plan.audit is not None:
-            self.audit_writer = Audit("audit", environment, plan.audit, opts=self._child).writer
+            self.audit_writer = Audit("audit", environment, plan.audit, after=after, opts=self._child).writer
         self.register_outputs({})
 
     def _role(self, role: CustomRolePlan) -> gcp.projects.IAMCustomRole:

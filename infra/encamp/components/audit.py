@@ -8,6 +8,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.plan.access_model import AuditPlan, AuditSinkPlan
     from encamp.plan.model import EnvironmentPlan
 
@@ -17,14 +19,24 @@ _DAY_SECONDS = 86_400
 class Audit(pulumi.ComponentResource):
     """Data Access logs and their sink; Admin Activity is always kept, whatever stands here.
 
+    Args:
+        after: what must stand before the bucket: rights on its key.
+
     Attributes:
         writer: the identity that writes to the sink's destination, None without a sink.
     """
 
     def __init__(
-        self, name: str, environment: EnvironmentPlan, plan: AuditPlan, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        environment: EnvironmentPlan,
+        plan: AuditPlan,
+        *,
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:Audit", name, {}, opts)
+        self._after = list(after)
         self._child = pulumi.ResourceOptions(parent=self)
         for service, types in plan.services.items():
             configs: list[gcp.projects.IAMAuditConfigAuditLogConfigArgsDict] = [
@@ -66,6 +78,9 @@ class Audit(pulumi.ComponentResource):
 
     def _bucket(self, environment: EnvironmentPlan, plan: AuditSinkPlan) -> gcp.storage.Bucket:
         days = plan.retention_days or 0
+        key: gcp.storage.BucketEncryptionArgsDict | None = None
+        if environment.key is not None:
+            key = {"default_kms_key_name": environment.key.full_name}
         return gcp.storage.Bucket(
             "audit",
             name=plan.bucket,
@@ -74,7 +89,8 @@ class Audit(pulumi.ComponentResource):
             public_access_prevention="enforced",
             retention_policy={"retention_period": str(days * _DAY_SECONDS)},
             lifecycle_rules=[{"action": {"type": "Delete"}, "condition": {"age": days}}],
+            encryption=key,
             force_destroy=False,
             labels=dict(environment.labels),
-            opts=pulumi.ResourceOptions(parent=self, protect=plan.protect),
+            opts=pulumi.ResourceOptions(parent=self, protect=plan.protect, depends_on=self._after),
         )

@@ -70,8 +70,8 @@ class Environment(pulumi.ComponentResource):
             Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
         if plan.reaper is not None:
             Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
-        # A right is given only to who exists.
-        holders = list(ready)
+        # A right is given only to who exists, and a bucket gets a key when it may be used.
+        holders = [*ready, *encrypted]
         if plan.driver is not None:
             holders.append(Driver("driver", plan, plan.driver, provider=provider, opts=child).account)
         access: Access | None = None
