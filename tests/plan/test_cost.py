@@ -17,7 +17,7 @@ from encamp.plan.model import Accelerator, LimitsPlan, NodePoolPlan
 from encamp.plan.prices import disk_price, machine_price
 from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.job_file import parse_job
-from encamp.spec.prices import HourPriceSpec, PriceTableSpec, built_in_prices
+from encamp.spec.prices import DiskPriceSpec, HourPriceSpec, PriceTableSpec, built_in_prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,6 +236,14 @@ def test_a_table_of_ones_own_is_counted_by_and_named(plan: Callable[..., JobPlan
     assert str(found.cost.basis) == "prices of europe-west4, 2026-10-01"
     assert [warning for warning in found.warnings if "but the machines are in us-central1" in warning]
     assert prices(found)[1] == {"n1-standard-4": 1.0}
+
+
+def test_what_costs_nothing_is_within_any_budget(plan: Callable[..., JobPlan]) -> None:
+    free = {"machines": {"n1-standard-4": HourPriceSpec(usd_per_hour=0.0)}, "disks": {"pd-ssd": DiskPriceSpec()}}
+    given = plan(0.01, table=TABLE.model_copy(update=free))
+    assert given.limits == plan().limits
+    assert given.cost is not None
+    assert (given.cost.hourly, given.cost.worst_case) == (0.0, 0.0)
 
 
 def test_a_job_in_its_budget_keeps_its_time(plan: Callable[..., JobPlan]) -> None:

@@ -99,9 +99,9 @@ def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixe
             where="encamp.budget.usd",
             hint="choose another machine, remove the budget, or give prices of your own (`prices` of the environment)",
         )
-    paid_for = math.floor(planned.budget / planned.hourly * _HOUR)
-    if planned.worst_seconds <= paid_for:
+    if planned.worst_seconds * planned.hourly <= planned.budget * _HOUR:
         return limits
+    paid_for = math.floor(planned.budget / planned.hourly * _HOUR)
     # The longest running time whose worst case is paid for; the worst case grows with it.
     longest = (
         bisect_right(
