@@ -9,6 +9,8 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.plan.model import EnvironmentPlan, ReaperPlan
 
 #: What ``cloud/leftovers.py``, sealing and the engine's ``destroy`` ask of Google, and no more.
@@ -30,8 +32,6 @@ PERMISSIONS = (
     "logging.logEntries.create",
     "logging.logEntries.list",
     "resourcemanager.projects.get",
-    "resourcemanager.projects.getIamPolicy",
-    "resourcemanager.projects.setIamPolicy",
     "storage.buckets.delete",
     "storage.buckets.get",
     "storage.buckets.getIamPolicy",
@@ -43,6 +43,9 @@ PERMISSIONS = (
     "storage.objects.list",
     "storage.objects.update",
 )
+#: What taking a job's grants from the project's policy takes, and with a condition only: who may change a policy at
+#: will may do everything.
+GRANTS = ("resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy")
 _ENDED = ("get", "list", "delete")
 #: API group, resources and verbs: what a reaper does to the objects of jobs.
 _RULES = (
@@ -78,34 +81,53 @@ class Reaper(pulumi.ComponentResource):
         self._plan = plan
         self._labels = dict(environment.labels)
         self._cluster = pulumi.ResourceOptions(parent=self, provider=provider)
-        child = pulumi.ResourceOptions(parent=self)
+        self._project = environment.project
+        account = self._account(environment, provider)
+        self._in_cluster(account, jobs)
+        self.register_outputs({})
+
+    def _account(self, environment: EnvironmentPlan, provider: k8s.Provider) -> gcp.serviceaccount.Account:
+        """The reaper's service account, as which its pods act."""
+        plan, child = self._plan, pulumi.ResourceOptions(parent=self)
         account = gcp.serviceaccount.Account(
             "reaper",
             account_id=plan.name,
             display_name=f"encamp reaper of {environment.name}",
-            project=environment.project,
-            opts=child,
-        )
-        role = gcp.projects.IAMCustomRole(
-            "reaper",
-            role_id=plan.role_id,
-            title=f"encamp reaper of {environment.name}",
-            permissions=list(PERMISSIONS),
-            project=environment.project,
+            project=self._project,
             opts=child,
         )
         member = pulumi.Output.concat("serviceAccount:", account.email)
-        gcp.projects.IAMMember("reaper", project=environment.project, role=role.name, member=member, opts=child)
+        title = f"encamp reaper of {environment.name}"
+        role = self._role("reaper", plan.role_id, title, PERMISSIONS)
+        gcp.projects.IAMMember("reaper", project=self._project, role=role.name, member=member, opts=child)
+        grants = self._role("reaper-grants", plan.grants_role_id, f"{title}: grants of jobs", GRANTS)
+        gcp.projects.IAMMember(
+            "reaper-grants",
+            project=self._project,
+            role=grants.name,
+            member=member,
+            condition={"title": plan.grants.title, "expression": plan.grants.expression},
+            opts=child,
+        )
         gcp.serviceaccount.IAMMember(
             "reaper-pod",
             service_account_id=account.name,
             role="roles/iam.workloadIdentityUser",
-            member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
+            member=f"serviceAccount:{self._project}.svc.id.goog[{plan.name}/{plan.name}]",
             # The identity pool that it is a member of comes with the first cluster.
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
         )
-        self._in_cluster(account, jobs)
-        self.register_outputs({})
+        return account
+
+    def _role(self, name: str, role_id: str, title: str, permissions: Sequence[str]) -> gcp.projects.IAMCustomRole:
+        return gcp.projects.IAMCustomRole(
+            name,
+            role_id=role_id,
+            title=title,
+            permissions=list(permissions),
+            project=self._project,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _in_cluster(self, account: gcp.serviceaccount.Account, jobs: pulumi.Input[str]) -> None:
         plan = self._plan

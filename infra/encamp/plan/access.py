@@ -129,13 +129,18 @@ def _conditions(spec: EnvironmentSpec, role_ids: Iterable[str]) -> Mapping[Reach
     own = tuple(f"projects/{spec.project}/roles/{each}" for each in role_ids)
     return {
         Reach.JOB_BUCKETS: ConditionPlan("buckets-of-jobs", _job_buckets()),
-        Reach.JOB_GRANTS: ConditionPlan("roles-of-jobs", _grants_only(PROJECT_ROLES)),
+        Reach.JOB_GRANTS: roles_of_jobs(),
         Reach.ROLE_GRANTS: ConditionPlan("ml-roles", _grants_only(own)),
         Reach.ARTIFACTS_GRANTS: ConditionPlan(
             "roles-of-jobs", _grants_only((OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER))
         ),
         Reach.MODELS: ConditionPlan("models", _below(spec.artifacts_bucket, MODELS_FOLDER)),
     }
+
+
+def roles_of_jobs() -> ConditionPlan:
+    """The project's policy may be changed in bindings of the roles that jobs get, and in no other."""
+    return ConditionPlan("roles-of-jobs", _grants_only(PROJECT_ROLES))
 
 
 def _job_buckets() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.plan import environment_parts as parts
-from encamp.plan.access import plan_access, starters
+from encamp.plan.access import plan_access, roles_of_jobs, starters
 from encamp.plan.charts import plan_charts
 from encamp.plan.driver import plan_driver
 from encamp.plan.gke import plan_gke
@@ -77,6 +77,8 @@ def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
         name=name,
         # Ids of custom roles take no hyphens, and one that was deleted is kept from use for weeks.
         role_id=name.replace("-", "_"),
+        grants_role_id=f"{name.replace('-', '_')}_grants",
+        grants=roles_of_jobs(),
         image=spec.reaper.image,
         schedule=spec.reaper.schedule,
         backend_url=spec.reaper.backend_url,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from encamp.plan.access_model import AccessPlan
+    from encamp.plan.access_model import AccessPlan, ConditionPlan
     from encamp.plan.charts import ChartPlan
     from encamp.plan.cost_plan import CostPlan
     from encamp.plan.driver import DriverPlan
@@ -282,11 +282,15 @@ class ReaperPlan:
     Attributes:
         name: of its service account at Google and of everything of it in the cluster, its namespace among that.
         role_id: of the custom role that holds its rights.
+        grants_role_id: of the one by which it takes jobs' grants from the project's policy.
+        grants: under which condition it has that one.
         record_secret: a Secret whose keys become the pod's variables.
     """
 
     name: str
     role_id: str
+    grants_role_id: str
+    grants: ConditionPlan
     image: str
     schedule: str
     backend_url: str
