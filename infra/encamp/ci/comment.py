@@ -161,6 +161,9 @@ def _section(one: Reviewed) -> Iterator[str]:
     if stack.kind is StackKind.JOB:
         yield from _costs(one)
     if one.steps:
+        if one.failed:
+            yield "What it had come to by then:"
+            yield ""
         yield from _folded(one.steps)
     elif one.previewed is not None and not one.failed:
         yield f"Nothing would change ({one.previewed.unchanged} resources stay as they are)."
