@@ -235,7 +235,7 @@ def test_a_table_of_ones_own_is_counted_by_and_named(plan: Callable[..., JobPlan
     assert found.cost.hourly == pytest.approx(1.0 + 17 / 730, abs=1e-5)
     assert str(found.cost.basis) == "prices of europe-west4, 2026-10-01"
     assert [warning for warning in found.warnings if "but the machines are in us-central1" in warning]
-    assert prices(found)[1] == {"n1-standard-4": 1.0}
+    assert prices(found)[1] == {"n1-standard-4": pytest.approx(1.0 + 17 / 730, abs=1e-6)}
 
 
 def test_what_costs_nothing_is_within_any_budget(plan: Callable[..., JobPlan]) -> None:
@@ -324,6 +324,27 @@ def test_a_receipt_finds_the_price_of_each_roles_machine(plan: Callable[..., Job
     )
     assert machines == {"master": "n1-standard-8 + 2 x nvidia-tesla-t4", "worker": "n1-standard-4"}
     assert set(hourly) == set(machines.values())
+    disk = disk_price(TABLE, "pd-ssd", 100) or 0.0
+    assert hourly["n1-standard-4"] == pytest.approx(price("n1-standard-4") + disk, abs=1e-6)
+
+
+def test_machines_with_other_disks_have_prices_of_their_own(plan: Callable[..., JobPlan]) -> None:
+    machines, hourly = prices(
+        plan(
+            scaleTier="CUSTOM",
+            masterType="n1-standard-4",
+            masterConfig={"diskConfig": {"bootDiskSizeGb": 500}},
+            workerType="n1-standard-4",
+            workerCount=1,
+        )
+    )
+    assert machines == {"master": "n1-standard-4, 500 GB pd-ssd", "worker": "n1-standard-4, 100 GB pd-ssd"}
+    assert hourly[machines["master"]] - hourly[machines["worker"]] == pytest.approx(400 * 0.17 / 730, abs=1e-5)
+
+
+def test_a_machine_whose_disk_has_no_price_has_none(plan: Callable[..., JobPlan]) -> None:
+    found = plan(table=TABLE.model_copy(update={"disks": {}}))
+    assert prices(found) == ({"master": "n1-standard-4"}, {})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.plan.cost_plan import CostPart, CostPlan, PriceBasis
-from encamp.plan.prices import disk_price, machine_price, machine_text
+from encamp.plan.prices import disk_price, disk_text, machine_price, machine_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def _parts(pool: NodePoolPlan, table: PriceTableSpec) -> Iterator[CostPart]:
     price = machine_price(table, pool.machine_type, pool.accelerator, pool.provisioning)
     yield CostPart(pool.name, "machines", machine_text(pool), pool.max_nodes, price)
     disk = disk_price(table, pool.disk_type, pool.disk_size_gb)
-    yield CostPart(pool.name, "disks", f"{pool.disk_size_gb} GB {pool.disk_type}", pool.max_nodes, disk)
+    yield CostPart(pool.name, "disks", disk_text(pool), pool.max_nodes, disk)
 
 
 def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixed: bool) -> LimitsPlan:
@@ -147,12 +147,29 @@ def cost_warnings(planned: CostPlan, region: str) -> list[str]:
 
 
 def prices(plan: JobPlan) -> tuple[Mapping[str, str], Mapping[str, float]]:
-    """The machine of each role in words, and the hour's price of each machine that has one."""
-    pools = {pool.name: machine_text(pool) for pool in plan.node_pools}
-    machines = {group.role.value: pools.get(group.node_pool, group.machine_type) for group in plan.groups}
-    parts = plan.cost.parts if plan.cost is not None else ()
-    priced = (part for part in parts if part.kind == "machines")
-    return machines, {part.what: part.each for part in priced if part.each is not None}
+    """The machine of each role in words, and the hour's price of each machine with its disk where both are known.
+
+    Machines that differ in nothing but their disks are told apart by these.
+    """
+    words = _words(plan.node_pools)
+    machines = {group.role.value: words.get(group.node_pool, group.machine_type) for group in plan.groups}
+    hourly: dict[str, float | None] = {}
+    for part in plan.cost.parts if plan.cost is not None else ():
+        word = words[part.resource]
+        known = hourly.get(word, 0.0) if part.kind == "disks" else 0.0
+        hourly[word] = None if known is None or part.each is None else known + part.each
+    return machines, {word: round(each, 6) for word, each in hourly.items() if each is not None}
+
+
+def _words(pools: Sequence[NodePoolPlan]) -> Mapping[str, str]:
+    """Each pool's machine in words; with its disk where another pool has the same machine with another one."""
+    disks: dict[str, set[str]] = {}
+    for pool in pools:
+        disks.setdefault(machine_text(pool), set()).add(disk_text(pool))
+    return {
+        pool.name: f"{text}, {disk_text(pool)}" if len(disks[text := machine_text(pool)]) > 1 else text
+        for pool in pools
+    }
 
 
 def _too_dear(planned: CostPlan, longest: int, least: float) -> PlanError:

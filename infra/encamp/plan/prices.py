@@ -58,6 +58,11 @@ def machine_text(pool: NodePoolPlan) -> str:
     return f"{text}, spot" if pool.spot else text
 
 
+def disk_text(pool: NodePoolPlan) -> str:
+    """``100 GB pd-ssd``: the boot disk of each of a pool's machines."""
+    return f"{pool.disk_size_gb} GB {pool.disk_type}"
+
+
 def has_built_in(machine_type: str) -> bool:
     """Whether the machine's accelerators are part of it, so that its price is theirs too."""
     return bool((data_file("machines").get(machine_type) or {"gpu": True})["gpu"])

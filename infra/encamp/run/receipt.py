@@ -141,7 +141,7 @@ def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float], prices_of
         "machines": machines,
         "unpriced": sorted(set(seconds) - set(priced)),
         "prices": prices_of or PRICES_OF,
-        "basis": f"time from schedule to end of each replica, {prices_of or PRICES_OF}",
+        "basis": f"time from schedule to end of each replica, its boot disk among it, {prices_of or PRICES_OF}",
     }
 
 
