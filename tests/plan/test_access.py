@@ -13,13 +13,14 @@ from pydantic.alias_generators import to_camel
 from encamp.errors import UsageError
 from encamp.plan.access_check import Answer, check_access, given_elsewhere
 from encamp.plan.access_table import access_table
+from encamp.plan.declared import declared_resources
 from encamp.plan.environment import plan_environment
 from encamp.plan.identity import PROJECT_ROLES
 from encamp.plan.job import plan_job
 from encamp.plan.permissions import job_permissions
-from encamp.spec.environment import EnvironmentSpec, parse_environment
+from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.environment.access import AccessSpec, AuditSinkSpec, AuditSpec, TeamSpec
-from encamp.spec.job_file import parse_job
+from encamp.spec.job_file import load_job, parse_job
 from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
@@ -237,6 +238,24 @@ def test_who_may_start_jobs_has_what_a_job_takes() -> None:
     elsewhere = given_elsewhere(needed)
     assert {"container.configMaps.create", "storage.buckets.delete", "iam.serviceAccounts.actAs"} <= elsewhere
     assert elsewhere.isdisjoint({"container.clusters.update", "storage.buckets.create", "iam.serviceAccounts.create"})
+
+
+@pytest.mark.parametrize("case", ["basic-bare", "queued", "storage-own-bucket", "tpu-7x-multi-host"])
+def test_who_may_start_jobs_may_make_and_take_down_every_object_of_a_job(case: str) -> None:
+    found = load_job(Path(__file__).parents[1] / "golden" / case / "job.yaml").named(case.replace("-", "_"))
+    (developing,) = (role for role in planned().cluster_roles if role.name == "encamp-ml-developer")
+    allowed = {(rule.group, resource): set(rule.verbs) for rule in developing.rules for resource in rule.resources}
+    sandbox = load_environment("sandbox", Path(__file__).parents[2])
+    objects = [
+        one.type for one in declared_resources(plan_job(found.job, sandbox)) if one.type.startswith("kubernetes:")
+    ]
+    assert objects
+    for token in objects:
+        _, version, kind = token.split(":")
+        group = version.partition("/")[0]
+        resource = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
+        verbs = allowed["" if group == "core" else group, resource]
+        assert {"create", "delete", "get", "list", "watch"} <= verbs, token
 
 
 def test_the_page_has_the_tables(*, rewrite_goldens: bool) -> None:
