@@ -13,9 +13,9 @@ from encamp.errors import UsageError
 from encamp.plan.names import short_name
 from encamp.run.catalogue import Catalogue
 from encamp.run.context import Context
-from encamp.run.engine import EnvironmentOutputs
 from encamp.run.intent import Intent
 from encamp.run.job_logs import JobLogs
+from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.replicas import Replica, read_replica
 from encamp.run.seal import seal_logs
 from encamp.run.sealed import read_log

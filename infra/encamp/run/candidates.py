@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
-from encamp.run.engine import JobEngine, StackOutputs
+from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, found_intent
 from encamp.run.listing import Things, things_of_jobs
+from encamp.run.outputs import StackOutputs
 from encamp.run.target import open_cluster
 from encamp.run.workspace import committed_config, project_file
 

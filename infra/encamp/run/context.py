@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
-from encamp.run.engine import EnvironmentOutputs, JobEngine
+from encamp.run.engine import JobEngine
 from encamp.run.records import Records
 from encamp.run.workspace import project_file, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from encamp.run.outputs import EnvironmentOutputs
 
 
 @dataclass

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.plan.model import JobPlan
     from encamp.run.context import Context
-    from encamp.run.engine import EnvironmentOutputs
     from encamp.run.events import ResourceStep
+    from encamp.run.outputs import EnvironmentOutputs
     from encamp.run.records import CancelRequest, Lease, Records
     from encamp.run.replicas import Replica
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.plan.model import JobPlan
-    from encamp.run.engine import EnvironmentOutputs, StackOutputs
+    from encamp.run.outputs import EnvironmentOutputs, StackOutputs
 
 
 #: Where only the deadline label limits a job; JSON has no infinity.

@@ -11,7 +11,7 @@ from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.errors import EncampError, EngineError
 from encamp.plan.job import environment_labels
-from encamp.run.engine import EnvironmentOutputs
+from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.workspace import project_file
 from encamp.spec.environment import SANDBOX_PREFIX, load_environment
 
