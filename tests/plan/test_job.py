@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Plan = Callable[..., JobPlan]
 
 IMAGE = {"imageUri": "gcr.io/p/i"}
-KEYS = {"jobId", "name", "region", "replicas", "nodePools", "identity", "storage", "limits", "cost"}
+KEYS = {"jobId", "name", "region", "replicas", "nodePools", "identity", "storage", "limits", "cost", "quotas"}
 REPLICA_KEYS = {
     "name",
     "role",
