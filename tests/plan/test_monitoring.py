@@ -18,7 +18,7 @@ REAPER = {"image": "gcr.io/lab/encamp:1", "backendUrl": "gs://lab-state", "recor
 
 
 def planned(**changes: Any) -> MonitoringPlan:
-    data = {**DATA, "monitoring": {}, **changes}
+    data: dict[str, Any] = {**DATA, "monitoring": {}, **changes}
     found = plan_environment(parse_environment(data, project="my-project", source="x")).monitoring
     assert found is not None
     return found

@@ -1,0 +1,96 @@
+"""``encamp drive``: which pod begins a job, and which goes on with it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from encamp.cli.drive import command
+from encamp.errors import UsageError
+from encamp.run.actor import Actor
+from encamp.run.ending import RunResult
+from encamp.run.states import Outcome, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "job.yaml"
+WORDS = [str(DIGITS), "--job-id", "digits_1", "--environment", "prod"]
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    def give(*_: Any) -> Any:
+        return answer
+
+    return give
+
+
+class Pod:
+    """What a pod finds: a record that knows the job or does not, and what it does then."""
+
+    def __init__(self) -> None:
+        self.record: Any = None
+        self.begun: list[dict[str, Any]] = []
+        self.gone_on: list[str] = []
+
+    def begin(self, _: Any, job_id: str | None, environment: str, **how: Any) -> None:
+        self.begun.append({"job": job_id, "environment": environment, **how})
+
+    def go_on(self, _: Any, __: Any, environment: str, job_id: str) -> None:
+        self.gone_on.append(f"{job_id} in {environment}")
+
+    @contextmanager
+    def looking(self, _: str) -> Iterator[Any]:
+        records = SimpleNamespace(record=_always(self.record))
+        yield SimpleNamespace(records=records, context=None, catalogue=SimpleNamespace(job=_always(None)))
+
+
+@pytest.fixture
+def pod(monkeypatch: pytest.MonkeyPatch) -> Pod:
+    made = Pod()
+    monkeypatch.setattr("encamp.cli.target.enter", _always(SimpleNamespace(project="p")))
+    monkeypatch.setattr("encamp.run.remote.require_remote", _always(None))
+    monkeypatch.setattr("encamp.cli.known.looking", made.looking)
+    monkeypatch.setattr("encamp.cli.run.drive", made.begin)
+    monkeypatch.setattr("encamp.run.in_cluster.go_on", made.go_on)
+    ended = RunResult(Outcome(State.FAILED, "worker-0 exited with 7"), None, (), "gs://b/jobs/digits_1/")
+    monkeypatch.setattr("encamp.run.ended.result_of", _always(ended))
+    return made
+
+
+def test_the_first_pod_begins_the_job_for_who_handed_it_over(pod: Pod) -> None:
+    ana = {"user": "ana", "host": "laptop", "account": "ana@example.com"}
+    ran = CliRunner().invoke(command, WORDS, env={"ENCAMP_STARTED_BY": json.dumps(ana)}, catch_exceptions=False)
+    assert ran.exit_code == 0
+    (begun,) = pod.begun
+    assert (begun["job"], begun["environment"], begun["detached"]) == ("digits_1", "prod", True)
+    assert begun["started_by"] == Actor("ana", "laptop", "ana@example.com")
+
+
+def test_a_later_pod_goes_on_and_ends_as_the_job_did(pod: Pod) -> None:
+    pod.record = SimpleNamespace(torn_down=False)
+    ran = CliRunner().invoke(command, WORDS, catch_exceptions=False)
+    assert (pod.begun, pod.gone_on, ran.exit_code) == ([], ["digits_1 in prod"], 1)
+
+
+def test_a_pod_after_the_end_only_says_how_it_ended(pod: Pod) -> None:
+    pod.record = SimpleNamespace(torn_down=True)
+    ran = CliRunner().invoke(command, WORDS, catch_exceptions=False)
+    assert (pod.begun, pod.gone_on, ran.exit_code) == ([], [], 1)
+    assert "gs://b/jobs/digits_1/" in ran.output
+
+
+def test_a_record_of_the_pods_own_is_refused(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(project: str) -> None:
+        raise UsageError("the record is a file of this machine", where=project)
+
+    monkeypatch.setattr("encamp.run.remote.require_remote", refuse)
+    with pytest.raises(UsageError, match="a file of this machine"):
+        CliRunner().invoke(command, WORDS, catch_exceptions=False)
+    assert pod.begun == []
