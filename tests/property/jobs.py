@@ -9,10 +9,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from encamp.errors import PlanError
+from encamp.plan.placing import offered
+from encamp.plan.replicas import roles as planned_roles
 from encamp.spec import machines_today as today
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.data_files import data_file
-from encamp.spec.encamp import GpuType, MachineSpec, Provisioning, TpuVersion
+from encamp.spec.encamp import GpuType, MachineSpec, Provisioning, RunAs, TpuVersion
+from encamp.spec.job_file import parse_job
 from encamp.spec.training import ScaleTier
 
 Data = dict[str, Any]
@@ -37,6 +41,8 @@ TEXTS = st.lists(TEXT, max_size=5)
 LINE = TEXT.map(lambda text: "".join(text.splitlines()) or "o").filter(lambda text: len(text.encode()) <= 900)
 NAME = st.from_regex(r"[a-z][a-z0-9]{2,12}", fullmatch=True)
 COUNT = st.sampled_from([1, 1, 1, 2, 3, 70])
+#: The region of the environment that the files are planned for.
+HERE = "us-central1"
 
 
 def merged(*parts: Data) -> Data:
@@ -211,6 +217,8 @@ def options(draw: st.DrawFn, *, accelerated: bool, region: str) -> tuple[Data, D
         block,
         {"identity": {"mode": "DIRECT"}} if direct else draw(maybe(st.just({"identity": {"mode": "SERVICE_ACCOUNT"}}))),
         draw(maybe(field("imageStreaming", st.booleans()))),
+        draw(maybe(field("runAs", st.sampled_from([one.value for one in RunAs])))),
+        draw(maybe(field("mounts", mounts()))),
         draw(maybe(field("retention", st.integers(1, 1000).map(lambda days: {"resultsDays": days})))),
         draw(maybe(st.just({"substitutions": "allowed"}))),
     )
@@ -234,6 +242,16 @@ def scheduling_and_provisioning(draw: st.DrawFn, *, accelerated: bool) -> tuple[
     if way is Provisioning.RESERVATION:
         block["reservation"] = draw(NAME)
     return {"scheduling": scheduling} if scheduling else {}, block
+
+
+def mounts() -> st.SearchStrategy[list[Data]]:
+    """Buckets of names of their own, some of them a folder, some to be written to."""
+    folders = maybe(field("prefix", st.from_regex(r"[a-z0-9]{1,8}(/[a-z0-9.-]{3,8})?", fullmatch=True)))
+    rights = maybe(field("write", st.booleans()))
+    options = maybe(field("options", st.lists(st.sampled_from(["file-mode=777", "metadata-cache:ttl-secs:-1"]))))
+    named = st.tuples(NAME.map(lambda name: {"bucket": f"data-{name}"}), folders, rights, options)
+    one = named.map(lambda parts: merged(*parts))
+    return st.lists(one, max_size=3, unique_by=lambda mount: str(mount["bucket"]))
 
 
 @st.composite
@@ -279,4 +297,26 @@ def jobs(draw: st.DrawFn) -> Data:
         draw(maybe(field("labels", labels))),
     )
     whole = merged(block, local, more)
+    whole = draw(placed(merged(found, {"encamp": whole}), whole, region))
     return merged(found, {"encamp": whole}) if whole else found
+
+
+@st.composite
+def placed(draw: st.DrawFn, found: Data, block: Data, region: str) -> Data:
+    """The block with what depends on where its machines are: one zone, and ways to get them that each of them has."""
+    way = block.get("provisioning")
+    if way in {None, "ON_DEMAND", "SPOT"}:
+        return merged(block, draw(maybe(field("zone", st.just(f"{region}-a"))))) if region != HERE else block
+    try:
+        shapes = [request.shape for request in planned_roles(parse_job(found, source="drawn").job)[0]]
+    except PlanError:
+        return block
+    if way in {"FLEX_START", "QUEUED"}:
+        never = data_file("placement")["noFlexStart"]["tpus"]
+        return merged(block, {"provisioning": "SPOT"}) if any(one.tpu_version in never for one in shapes) else block
+    known = [set(zones) for shape in shapes if (zones := offered(shape)) is not None]
+    here = {f"{HERE}-{letter}" for letter in "abcf"}
+    common = sorted(here.intersection(*known)) if region == HERE else [f"{region}-a"]
+    if not common:
+        return {name: value for name, value in block.items() if name not in {"provisioning", "reservation"}}
+    return merged(block, draw(field("zone", st.sampled_from(common))))

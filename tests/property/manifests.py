@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SET_UP = ["python3", "/encamp/bootstrap.py", "--"]
 INDEX = "ENCAMP_REPLICA_INDEX"
+HOME = "/encamp-run"
 ACCELERATORS = ("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator")
 JSON_VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC", "CLOUD_ML_JOB")
 
@@ -45,6 +46,9 @@ class Group:
     deadline_seconds: int
     restarts: int
     labels: dict[str, str]
+    user: int | None
+    folder: str | None
+    files: list[tuple[str, str, bool]]
     replicas: list[Replica]
 
 
@@ -57,6 +61,7 @@ class ReadJob:
     labels: dict[str, str]
     restarts: int
     packages: list[str]
+    speaks_to: dict[str, str]
     groups: list[Group]
 
 
@@ -76,8 +81,18 @@ def read(text: str) -> ReadJob:
         labels=job_set["metadata"]["labels"],
         restarts=job_set["spec"]["failurePolicy"]["maxRestarts"],
         packages=settings["packages"],
+        speaks_to=_speaks_to(objects["NetworkPolicy"]),
         groups=[_read_group(each) for each in job_set["spec"]["replicatedJobs"]],
     )
+
+
+def _speaks_to(policy: dict[str, Any]) -> dict[str, str]:
+    """The labels of who may reach the replicas, and who the replicas are: the same."""
+    (rule,) = policy["spec"]["ingress"]
+    (peer,) = rule["from"]
+    labels: dict[str, str] = peer["podSelector"]["matchLabels"]
+    assert policy["spec"]["podSelector"]["matchLabels"] == labels
+    return labels
 
 
 def looked_at(count: int) -> list[int]:
@@ -108,8 +123,20 @@ def _read_group(replicated: dict[str, Any]) -> Group:
         deadline_seconds=job["activeDeadlineSeconds"],
         restarts=job["backoffLimitPerIndex"],
         labels=job["template"]["metadata"]["labels"],
+        user=pod["securityContext"].get("runAsUser"),
+        folder=container.get("workingDir"),
+        files=_files(pod, container),
         replicas=[_started(container, index) for index in looked_at(job["completions"])],
     )
+
+
+def _files(pod: dict[str, Any], container: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    """Each mounted bucket: its name, where it is seen, whether it may be read only."""
+    volumes = {each["name"]: each["csi"] for each in pod["volumes"] if "csi" in each}
+    mounts = [each for each in container["volumeMounts"] if each["name"] in volumes]
+    assert all(volumes[each["name"]]["readOnly"] == each["readOnly"] for each in mounts)
+    buckets = {name: csi["volumeAttributes"]["bucketName"] for name, csi in volumes.items()}
+    return [(buckets[each["name"]], each["mountPath"], each["readOnly"]) for each in mounts]
 
 
 def _started(container: dict[str, Any], index: int) -> Replica:
@@ -139,6 +166,7 @@ def meant(plan: JobPlan) -> ReadJob:
         labels=dict(plan.labels),
         restarts=plan.limits.max_restarts,
         packages=next((list(group.package_uris) for group in plan.groups if group.package_uris), []),
+        speaks_to={"encamp-job": plan.name},
         groups=[_meant_group(plan, group, pools[group.node_pool]) for group in plan.groups],
     )
 
@@ -159,6 +187,9 @@ def _meant_group(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> 
         deadline_seconds=plan.limits.active_deadline_seconds,
         restarts=plan.limits.max_replica_restarts,
         labels={**plan.labels, "encamp-role": group.role.value},
+        user=65532 if group.non_root else None,
+        folder=None if group.interpreter is None else HOME if group.non_root else "/",
+        files=[(mount.bucket, mount.path, mount.read_only) for mount in plan.storage.mounts],
         replicas=[_meant_replica(plan, group, index) for index in looked_at(group.count)],
     )
 
@@ -167,7 +198,8 @@ def _meant_replica(plan: JobPlan, group: ReplicaGroupPlan, index: int) -> Replic
     command = None if group.command is None else list(group.command)
     if group.interpreter is not None:
         command = [*SET_UP, *(command or [])]
-    environment = {**_parsed(group.env), "TF_CONFIG": _plain(tf_config(plan, group, index))}
+    home = {"HOME": HOME, "LOGNAME": "trainer", "USER": "trainer"} if group.non_root else {}
+    environment = {**home, **_parsed(group.env), "TF_CONFIG": _plain(tf_config(plan, group, index))}
     if group.custom_container:
         environment["CLUSTER_SPEC"] = _plain(cluster_spec(plan, group, index))
     return Replica((command, None if group.args is None else list(group.args)), environment)

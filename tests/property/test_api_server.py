@@ -57,11 +57,15 @@ def refusals(api: httpx.Client, stream: str) -> list[str]:
     return found
 
 
+def _plural(kind: str) -> str:
+    return f"{kind.lower().removesuffix('y')}ies" if kind.endswith("y") else f"{kind.lower()}s"
+
+
 def taken(api: httpx.Client, item: dict[str, Any], body: str, form: str, found: list[str]) -> dict[str, Any] | None:
     """The object as the server would keep it; a refusal or a warning goes to ``found``."""
     group = item["apiVersion"]
     root = f"/apis/{group}" if "/" in group else f"/api/{group}"
-    path = f"{root}/namespaces/{item['metadata']['namespace']}/{item['kind'].lower()}s"
+    path = f"{root}/namespaces/{item['metadata']['namespace']}/{_plural(item['kind'])}"
     answer = api.post(path, params=STRICT, content=body.encode(), headers={"Content-Type": form})
     if not answer.is_success or "warning" in answer.headers:
         name = f"{item['kind']} {item['metadata']['name']}"
