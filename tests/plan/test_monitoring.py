@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from encamp.plan.environment import plan_environment
+from encamp.plan.job import plan_job
 from encamp.plan.job_log import Event, log_filter
 from encamp.plan.monitoring import AlertPlan, LogCondition, MonitoringPlan, QueryCondition, ThresholdCondition
 from encamp.spec.environment import parse_environment
+from encamp.spec.job_file import parse_job
 
 DATA: dict[str, Any] = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
 REAPER = {"image": "gcr.io/lab/encamp:1", "backendUrl": "gs://lab-state", "recordSecret": "record"}
@@ -106,6 +108,25 @@ def test_names_and_queries_are_of_the_forms_that_google_takes(name: str) -> None
         assert len(query) < 2048
     assert len({one.title for one in plan.alerts}) == len(plan.alerts)
     assert all(one.title.startswith(f"{name}: ") for one in plan.alerts)
+
+
+def test_a_job_that_may_outlast_the_alert_is_warned_of() -> None:
+    training = {
+        "region": "us-central1",
+        "scaleTier": "CUSTOM",
+        "masterType": "n1-standard-4",
+        "masterConfig": {"imageUri": "gcr.io/p/i"},
+        "scheduling": {"maxRunningTime": "864000s"},
+    }
+    job = parse_job({"trainingInput": training}, source="test").named("job").job
+    warned = plan_job(job, parse_environment({**DATA, "monitoring": {}}, project="my-project", source="x")).warnings
+    (said,) = [each for each in warned if "longestJobHours" in each]
+    # Ten days of running, an hour of preparing, half an hour of tearing down.
+    assert said.startswith("its machines may be up for 242 hours, and the environment reports")
+    wider = parse_environment({**DATA, "monitoring": {"longestJobHours": 242}}, project="my-project", source="x")
+    assert not any("longestJobHours" in each for each in plan_job(job, wider).warnings)
+    without = parse_environment(DATA, project="my-project", source="x")
+    assert not any("longestJobHours" in each for each in plan_job(job, without).warnings)
 
 
 def _queries(plan: MonitoringPlan) -> list[str]:

@@ -33,6 +33,7 @@ from encamp.plan.model import (
     JobPlan,
     ReplicaGroupPlan,
 )
+from encamp.plan.monitoring import overdue_warnings
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.pod_security import is_non_root
@@ -121,6 +122,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *cut,
             *unbilled,
             *cost_warnings(costs, environment.region),
+            *overdue_warnings(pools, environment),
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})

@@ -8,6 +8,7 @@ Source of the metrics: cloud.google.com/kubernetes-engine/docs/how-to/kube-state
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from encamp.plan.job_log import COST, JOB, STATE, WHY, Event, log_filter
 from encamp.plan.model import ENVIRONMENT_LABEL, JOB_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from encamp.plan.pool_model import NodePoolPlan
     from encamp.spec.environment import EnvironmentSpec, MonitoringSpec
 
 _HOUR = 3600
@@ -117,6 +119,17 @@ def plan_monitoring(spec: EnvironmentSpec, labels: Mapping[str, str]) -> Monitor
         dashboard=json.dumps(dashboard(board), sort_keys=True),
         labels=labels,
     )
+
+
+def overdue_warnings(pools: Iterable[NodePoolPlan], environment: EnvironmentSpec) -> list[str]:
+    """What to say of a job whose machines may rightly be up for longer than the environment's alert allows."""
+    longest = max((pool.max_run_duration_seconds for pool in pools), default=0)
+    wanted = environment.monitoring
+    if wanted is None or longest <= wanted.longest_job_hours * _HOUR:
+        return []
+    up = f"its machines may be up for {math.ceil(longest / _HOUR)} hours"
+    told = f"the environment reports those that are up for more than {wanted.longest_job_hours}"
+    return [f"{up}, and {told} (monitoring.longestJobHours)"]
 
 
 def log_metric(spec: EnvironmentSpec, event: str) -> str:

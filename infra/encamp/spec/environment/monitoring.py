@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: A condition may have to hold for so long at most (cloud.google.com/monitoring/api/ref_v3, MetricThreshold.duration).
 LONGEST_MINUTES = 23 * 60 + 30
-#: A job may run for seven days; a day more for its waiting and its end.
+#: A job that says nothing of it may run for seven days; a day more for its waiting and its end.
 _LONGEST_JOB_HOURS = 8 * 24
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
