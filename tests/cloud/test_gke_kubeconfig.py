@@ -12,3 +12,8 @@ def test_the_kubeconfig_holds_no_secret_and_asks_the_plugin() -> None:
     (user,) = written["users"]
     assert set(user["user"]) == {"exec"}
     assert user["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
+
+
+def test_a_name_of_googles_needs_no_certificate_of_the_clusters() -> None:
+    written: dict[str, Any] = json.loads(gke_kubeconfig("encamp", "gke-42.us-central1.gke.goog", None))
+    assert written["clusters"][0]["cluster"] == {"server": "https://gke-42.us-central1.gke.goog"}

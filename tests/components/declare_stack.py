@@ -32,7 +32,13 @@ COMPUTED = {
     "gcp:monitoring/notificationChannel:NotificationChannel": {
         "name": "projects/my-lab-project/notificationChannels/1"
     },
-    "gcp:container/cluster:Cluster": {"endpoint": "10.0.0.2", "masterAuth": {"clusterCaCertificate": "Q0E="}},
+    "gcp:container/cluster:Cluster": {
+        "endpoint": "10.0.0.2",
+        "masterAuth": {"clusterCaCertificate": "Q0E="},
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"endpoint": "gke-42.us-central1.gke.goog", "allowExternalTraffic": True}
+        },
+    },
     "gcp:serviceaccount/account:Account": {
         "email": "job@sandbox-encamp.iam.gserviceaccount.com",
         "member": "serviceAccount:job@sandbox-encamp.iam.gserviceaccount.com",

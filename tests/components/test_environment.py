@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.sandbox.cloud.gcp.table import TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -74,4 +76,12 @@ def test_an_adopted_cluster_brings_its_network_and_machines(declared: Callable[[
     found = declared("adopted-cluster")
     assert found[CLUSTER] == {"found": "projects/my-lab-project/locations/us-central1/clusters/platform"}
     assert not [key for key in found if key.startswith(("gcp:compute/", "gcp:container/nodePool"))]
-    assert "platform" in found["pulumi:providers:kubernetes lab"]["kubeconfig"]
+    kubeconfig = found["pulumi:providers:kubernetes lab"]["kubeconfig"]
+    assert "platform" in kubeconfig
+    assert "https://gke-42.us-central1.gke.goog" in kubeconfig
+    assert "certificate-authority-data" not in kubeconfig
+
+
+def test_everything_that_an_environment_declares_is_in_the_sandbox_too(declared: Callable[[str], Resources]) -> None:
+    kinds = {key.partition(" ")[0] for name in ("full", "with-access") for key in declared(name)}
+    assert {kind for kind in kinds if kind.startswith("gcp:")} - set(TYPES) == set()

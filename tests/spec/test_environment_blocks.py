@@ -160,6 +160,11 @@ def test_an_adopted_network_may_be_another_projects_with_ranges_of_other_names()
     assert spec.vpc.host_project == "host-project"
 
 
+def test_the_sandboxs_cluster_has_no_name_of_its_own() -> None:
+    with pytest.raises(SpecError, match="no name of its own"):
+        parse_environment(DATA | {"gke": {"dnsEndpoint": True}}, project="sandbox-lab", source="x")
+
+
 def test_a_long_window_of_one_day_is_enough() -> None:
     spec = parsed(gke={"maintenance": {"days": ["SU"], "hours": 12}})
     assert spec.gke is not None

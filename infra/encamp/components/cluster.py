@@ -8,7 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
-from encamp.plan.adoption import AUTOPILOT, FoundCluster, cluster_problems
+from encamp.plan.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,10 +51,18 @@ class Cluster(pulumi.ComponentResource):
         self.ready: list[pulumi.Resource] = [self.cluster]
         if plan.gke.system_pool is not None:
             self.ready.append(self._system_pool(plan.gke.system_pool))
-        self.kubeconfig: pulumi.Output[str] = pulumi.Output.all(
-            self.cluster.endpoint, self.cluster.master_auth.cluster_ca_certificate
-        ).apply(lambda given: gke_kubeconfig(plan.cluster, given[0], given[1]))
+        self.kubeconfig = self._kubeconfig()
         self.register_outputs({})
+
+    def _kubeconfig(self) -> pulumi.Output[str]:
+        plan, cluster = self._plan, self.cluster
+        if plan.gke.dns_endpoint:
+            return cluster.control_plane_endpoints_config.apply(
+                lambda found: gke_kubeconfig(plan.cluster, _dns_name(found, plan), None)
+            )
+        return pulumi.Output.all(cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
+            lambda given: gke_kubeconfig(plan.cluster, given[0], given[1])
+        )
 
     def _adopted(self, name: str) -> gcp.container.Cluster:
         plan = self._plan
@@ -92,6 +100,7 @@ class Cluster(pulumi.ComponentResource):
             remove_default_node_pool=True,
             node_config=_first_pool(plan),
             private_cluster_config=_endpoint(gke),
+            control_plane_endpoints_config=_by_name(gke),
             master_authorized_networks_config=_authorized(gke),
             workload_identity_config={"workload_pool": gke.workload_pool},
             enable_shielded_nodes=True,
@@ -167,7 +176,11 @@ def _has_gcs_fuse(addons: gcp.container.outputs.ClusterAddonsConfig | None) -> b
 
 def _refuse(problems: list[str], plan: EnvironmentPlan) -> None:
     if problems:
-        raise pulumi.RunError(f"cluster {plan.cluster} cannot be adopted: {'; '.join(problems)}")
+        raise _refusal(problems, plan)
+
+
+def _refusal(problems: list[str], plan: EnvironmentPlan) -> pulumi.RunError:
+    return pulumi.RunError(f"cluster {plan.cluster} cannot be adopted: {'; '.join(problems)}")
 
 
 def _first_pool(plan: EnvironmentPlan) -> gcp.container.ClusterNodeConfigArgsDict | None:
@@ -189,6 +202,18 @@ def _endpoint(gke: GkePlan) -> gcp.container.ClusterPrivateClusterConfigArgsDict
     if gke.control_plane_cidr is not None:
         config["master_ipv4_cidr_block"] = gke.control_plane_cidr
     return config
+
+
+def _by_name(gke: GkePlan) -> gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None:
+    return {"dns_endpoint_config": {"allow_external_traffic": True}} if gke.dns_endpoint else None
+
+
+def _dns_name(endpoints: gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None, plan: EnvironmentPlan) -> str:
+    """The DNS name of the API server; an adopted cluster that lets nobody in by it is refused."""
+    found = endpoints.dns_endpoint_config if endpoints else None
+    if found is None or not found.allow_external_traffic or found.endpoint is None:
+        raise _refusal([NO_NAME], plan)
+    return found.endpoint
 
 
 def _authorized(gke: GkePlan) -> gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:

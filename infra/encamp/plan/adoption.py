@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
 
 
-#: Why a cluster whose nodes are Google's cannot be adopted.
+#: Why a cluster cannot be adopted: gke.dnsEndpoint says that it has such a name, and jobs need pools of their own.
+NO_NAME = "nobody outside reaches it by its DNS name (--enable-dns-access)"
 AUTOPILOT = "it is an Autopilot cluster, which takes no node pools of jobs"
 
 

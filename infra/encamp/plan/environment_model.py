@@ -91,6 +91,7 @@ class GkePlan:
     Attributes:
         full_name: ``projects/P/locations/R/clusters/C``.
         authorized_networks: name and range of who may reach the API server; None for every address.
+        dns_endpoint: whether it is reached by its DNS name.
         logs: components whose logs are kept.
         metrics: components whose metrics are kept.
     """
@@ -100,6 +101,7 @@ class GkePlan:
     release_channel: str
     authorized_networks: tuple[tuple[str, str], ...] | None
     private_endpoint: bool
+    dns_endpoint: bool
     control_plane_cidr: str | None
     maintenance: MaintenancePlan
     image_streaming: bool

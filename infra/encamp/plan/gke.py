@@ -41,6 +41,7 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
         release_channel=gke.release_channel,
         authorized_networks=None if networks is None else tuple((one.name or one.cidr, one.cidr) for one in networks),
         private_endpoint=gke.private_endpoint,
+        dns_endpoint=gke.dns_endpoint,
         control_plane_cidr=gke.control_plane_cidr,
         maintenance=_maintenance(gke.maintenance),
         image_streaming=gke.image_streaming,

@@ -90,6 +90,9 @@ def is_gone(client: GoogleClient, path: str) -> bool:
 
 
 def _kubeconfig(cluster: dict[str, Any], path: str) -> str:
+    name = (cluster.get("controlPlaneEndpointsConfig") or {}).get("dnsEndpointConfig") or {}
+    if name.get("allowExternalTraffic") and name.get("endpoint"):
+        return gke_kubeconfig(path.rpartition("/")[2], name["endpoint"], None)
     try:
         return gke_kubeconfig(
             path.rpartition("/")[2], cluster["endpoint"], cluster["masterAuth"]["clusterCaCertificate"]

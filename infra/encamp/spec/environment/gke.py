@@ -23,8 +23,8 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 #: A cluster takes at most as many exclusions, three of them without any upgrade, and those last 30 days at most.
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
-#: What also holds for the nodes that jobs bring into a cluster that is adopted.
-_OF_NODES = {"node_service_account", "image_repositories"}
+#: What can be said of a cluster that is adopted: how it is reached, and the nodes that jobs bring into it.
+_OF_ADOPTED = {"dns_endpoint", "node_service_account", "image_repositories"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
@@ -99,6 +99,9 @@ class GkeSpec(Written):
     Google's sign-in stands before it then too, and alone."""
     private_endpoint: Flag = False
     """The API server has no public address. Whoever runs encamp must then be inside of the VPC."""
+    dns_endpoint: Flag = False
+    """The API server is also reached by a DNS name, from anywhere, behind Google's sign-in and permissions, and encamp
+    uses that: for CI, whose addresses change. `authorizedNetworks` then hold for its address only."""
     control_plane_cidr: Text | None = None
     """A /28 for the control plane; chosen by Google when absent."""
     maintenance: MaintenanceSpec = MaintenanceSpec()
@@ -122,8 +125,10 @@ class GkeSpec(Written):
 def gke_problems(gke: GkeSpec, environment: EnvironmentSpec) -> Iterator[Found]:
     """Everything that is wrong with it."""
     if "cluster" in environment.adopt:
-        for name in sorted(gke.model_fields_set - _OF_NODES):
+        for name in sorted(gke.model_fields_set - _OF_ADOPTED):
             yield Found((name,), "is of a cluster that is made, and this one is adopted", "leave it out")
+    if gke.dns_endpoint and environment.is_sandbox:
+        yield Found(("dns_endpoint",), "the sandbox's API server has no name of its own", "leave it out")
     yield from _endpoint(gke)
     yield from _maintenance(gke.maintenance)
     yield from _freezes(gke.maintenance.freezes)
