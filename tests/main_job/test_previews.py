@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: What a change may touch and a stack reads.
