@@ -13,7 +13,7 @@ from encamp.sandbox.cloud.gcp.model import Context
 from encamp.sandbox.cloud.gcp.session import GcpSession
 from encamp.sandbox.cloud.storage_client import StorageClient
 from encamp.sandbox.layout import Layout
-from encamp.sandbox.provider import Resource
+from encamp.sandbox.provider import Resource, ResourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +66,10 @@ def test_the_rules_of_google_take_all_of_it(monitoring: Resources, tmp_path: Pat
         checked = await session.check(resource, {}, json.loads(text), seed=b"seed")
         assert list(checked.failures) == [], key
         answer = await session.create(resource, checked.inputs, time_limit=None, preview=False)
+        state = ResourceState(answer.resource_id, checked.inputs, answer.outputs)
+        read = await session.read(resource, state)
+        assert read is not None
+        assert (read.inputs, read.outputs) == (state.inputs, state.outputs), key
         made[{"mail-ml-oncall@example.com": "own"}.get(name, name)] = answer.resource_id
 
     async def all_of_them() -> None:
