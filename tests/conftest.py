@@ -50,8 +50,8 @@ _ORDER = (
     "sandbox/test_lifecycle.py",
     "sandbox",
 )
-#: Rooms whose files share a control plane; elsewhere a worker takes a file.
-_WHOLE_ROOMS = ("sandbox/kubelet", "sandbox/kubernetes")
+#: Rooms whose files share a control plane or a process of programs; elsewhere a worker takes a file.
+_WHOLE_ROOMS = ("components", "sandbox/kubelet", "sandbox/kubernetes")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadfile`` a room that shares a control plane stays on one worker too."""
+    """With ``--dist loadfile`` a room whose files share something stays on one worker too."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - single tests need no workers

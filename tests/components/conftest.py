@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import copy
 import json
 import subprocess
 import sys
@@ -13,36 +14,65 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
 Resources = dict[str, dict[str, Any]]
 
 
-@functools.cache
-def _printed() -> str:
-    """What all of them register: one process, because the engine's SDK takes seconds to import."""
-    stacks = [f"environment/{path.stem}" for path in sorted((HERE / "environments").glob("*.yaml"))]
-    ended = subprocess.run(
-        [sys.executable, str(HERE / "declare_stack.py"), *stacks],
-        env={"PYTHONPATH": str(HERE.parents[1] / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+class Programs:
+    """The process that runs programs for all tests of this one, started when the first asks."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._known: dict[str, Any] = {}
+
+    def ask(self, asked: dict[str, Any]) -> Any:
+        line = json.dumps(asked)
+        if line not in self._known:
+            self._known[line] = self._answer(line)
+        # Tests take out of it what they do not compare.
+        return copy.deepcopy(self._known[line])
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+
+    def _answer(self, line: str) -> Any:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, str(HERE / "programs.py")],
+                env={"PYTHONPATH": str(HERE.parents[1] / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        asking, answers = self._process.stdin, self._process.stdout
+        assert asking is not None
+        assert answers is not None
+        asking.write(line + "\n")
+        asking.flush()
+        said = json.loads(answers.readline() or '{"error": "it has ended; see what it wrote to stderr"}')
+        assert "error" not in said, said["error"]
+        return said["found"]
 
 
 @pytest.fixture(scope="session")
-def declared() -> Callable[[str], Resources]:
+def programs() -> Iterator[Programs]:
+    with contextlib.closing(Programs()) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def registered(programs: Programs) -> Callable[[str], Resources]:
+    """The resources of a stack, of ``golden/<case>`` or of ``environment/<name>``: type and logical name to inputs."""
+    return lambda stack: programs.ask({"declare": stack})
+
+
+@pytest.fixture(scope="session")
+def declared(registered: Callable[[str], Resources]) -> Callable[[str], Resources]:
     """The resources of ``environments/<name>.yaml``: type and logical name to inputs."""
-
-    def of(name: str) -> Resources:
-        found: dict[str, Resources] = json.loads(_printed())
-        return found[f"environment/{name}"]
-
-    return of
+    return lambda name: registered(f"environment/{name}")
 
 
 @pytest.fixture

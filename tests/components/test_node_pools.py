@@ -2,53 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-CASES = (
-    "basic-bare@full",
-    "compact-a2",
-    "flex-start",
-    "gpu-h200",
-    "labels-on-the-bill",
-    "queued",
-    "reservation",
-    "spot-all-roles",
-    "tpu-7x-multi-host",
-    "tpu-v5e-single-host",
-    "tpu-v6e-multi-host",
-)
-
-
-def registered(case: str) -> dict[str, dict[str, Any]]:
-    return _all()[f"golden/{case}"]
-
-
-@cache
-def _all() -> dict[str, dict[str, dict[str, Any]]]:
-    """What all cases register: one process, because the engine's SDK takes seconds to import."""
-    script = str(Path(__file__).with_name("declare_stack.py"))
-    ended = subprocess.run(
-        [sys.executable, script, *(f"golden/{case}" for case in CASES)],
-        env={"PYTHONPATH": str(REPOSITORY / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    resources: dict[str, dict[str, dict[str, Any]]] = json.loads(ended.stdout)
-    return resources
+Declared = dict[str, dict[str, Any]]
 
 
 def pool_of(resources: dict[str, dict[str, Any]], machine: str) -> dict[str, Any]:
@@ -118,42 +81,44 @@ ANY = {"locationPolicy": "ANY"}
         ("gpu-h200", "a3-ultragpu-8g", {"nodeLocations": ["us-central1-b"], "placementPolicy": None}, {}),
     ],
 )
-def test_a_pool_in_the_providers_words(case: str, machine: str, pool: dict[str, Any], config: dict[str, Any]) -> None:
-    found = pool_of(registered(case), machine)
+def test_a_pool_in_the_providers_words(
+    registered: Callable[[str], Declared], case: str, machine: str, pool: dict[str, Any], config: dict[str, Any]
+) -> None:
+    found = pool_of(registered(f"golden/{case}"), machine)
     assert {key: found.get(key) for key in pool} == pool
     assert {key: found["nodeConfig"].get(key) for key in config} == config
     if case == "tpu-v5e-single-host":
         assert "placementPolicy" not in found
 
 
-def test_what_a_job_makes_has_the_environments_account_and_key() -> None:
-    resources = registered("basic-bare@full")
+def test_what_a_job_makes_has_the_environments_account_and_key(registered: Callable[[str], Declared]) -> None:
+    resources = registered("golden/basic-bare@full")
     key = "projects/my-lab-project/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
     config = pool_of(resources, "n1-standard-4")["nodeConfig"]
     assert config["bootDiskKmsKey"] == key
     assert config["serviceAccount"].startswith("encamp-nodes-")
     assert resources["gcp:storage/bucket:Bucket scratch"]["encryption"] == {"defaultKmsKeyName": key}
-    assert "bootDiskKmsKey" not in pool_of(registered("spot-all-roles"), "n1-standard-4")["nodeConfig"]
+    assert "bootDiskKmsKey" not in pool_of(registered("golden/spot-all-roles"), "n1-standard-4")["nodeConfig"]
 
 
-def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy() -> None:
-    resources = registered("tpu-7x-multi-host")
+def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy(registered: Callable[[str], Declared]) -> None:
+    resources = registered("golden/tpu-7x-multi-host")
     pool = pool_of(resources, "tpu7x-standard-4t")
     policy = next(inputs for key, inputs in resources.items() if key.startswith("gcp:compute/resourcePolicy"))
     assert policy["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
     assert pool["placementPolicy"] == {"type": "", "policyName": policy["name"]}
 
 
-def test_a_job_that_is_queued_for_asks_before_its_pods_run() -> None:
-    resources = registered("queued")
+def test_a_job_that_is_queued_for_asks_before_its_pods_run(registered: Callable[[str], Declared]) -> None:
+    resources = registered("golden/queued")
     request = next(inputs for key, inputs in resources.items() if "ProvisioningRequest" in key)
     template = next(inputs for key, inputs in resources.items() if "PodTemplate" in key)
     assert request["spec"]["podSets"] == [{"count": 2, "podTemplateRef": {"name": template["metadata"]["name"]}}]
     assert request["metadata"]["labels"]["encamp-deadline"]
 
 
-def test_what_is_paid_for_carries_the_jobs_own_labels_beside_encamps() -> None:
-    found = registered("labels-on-the-bill")
+def test_what_is_paid_for_carries_the_jobs_own_labels_beside_encamps(registered: Callable[[str], Declared]) -> None:
+    found = registered("golden/labels-on-the-bill")
     own = {"team": "vision", "cost-center": "c-42"}
     pool = pool_of(found, "n1-standard-4")["nodeConfig"]["resourceLabels"]
     buckets = [inputs["labels"] for key, inputs in found.items() if key.startswith("gcp:storage/bucket:Bucket ")]

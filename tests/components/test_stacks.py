@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +15,13 @@ from encamp.spec.environment import load_environment
 from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from encamp.plan.model import JobPlan
 
 pytestmark = pytest.mark.slow
+
+Declared = dict[str, dict[str, Any]]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STACKS = sorted((REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
@@ -58,33 +56,10 @@ HELD_ELSEWHERE = (
 EXPECTED = {"encamp-owner", "encamp-job", "encamp-environment", "encamp-deadline"}
 
 
-@functools.cache
-def _printed() -> str:
-    """What all stacks and cases register: one process, because the engine's SDK takes seconds to import."""
-    stacks = [path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in STACKS]
-    ended = subprocess.run(
-        [
-            sys.executable,
-            str(Path(__file__).with_name("declare_stack.py")),
-            *stacks,
-            *(f"golden/{case}" for case in CASES),
-        ],
-        env={"PYTHONPATH": str(REPOSITORY / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def registered(stack: str) -> dict[str, dict[str, Any]]:
-    resources: dict[str, dict[str, dict[str, Any]]] = json.loads(_printed())
-    return resources[stack]
-
-
 @pytest.mark.parametrize("path", STACKS, ids=[path.name for path in STACKS])
-def test_a_committed_stack_declares_what_its_golden_says(path: Path, *, rewrite_goldens: bool) -> None:
+def test_a_committed_stack_declares_what_its_golden_says(
+    registered: Callable[[str], Declared], path: Path, *, rewrite_goldens: bool
+) -> None:
     stack = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
     resources = registered(stack)
     # Charts are held against what they were rendered to, and of some rooms the contents stand in goldens of their own.
@@ -110,13 +85,15 @@ def _of_charts() -> Iterator[str]:
 @pytest.mark.parametrize(
     "case", ["identity-direct", "storage-own-bucket", "storage-given-bucket", "storage-given-account"]
 )
-def test_a_jobs_storage_and_identity_are_what_its_golden_says(case: str, *, rewrite_goldens: bool) -> None:
+def test_a_jobs_storage_and_identity_are_what_its_golden_says(
+    registered: Callable[[str], Declared], case: str, *, rewrite_goldens: bool
+) -> None:
     rooms = ("gcp:storage", "gcp:projects", "gcp:serviceaccount", "kubernetes:core/v1:ServiceAccount")
     resources = {key: inputs for key, inputs in registered(f"golden/{case}").items() if key.startswith(rooms)}
     _compare(resources, case, rewrite=rewrite_goldens)
 
 
-def test_a_bucket_that_stays_is_not_labelled_as_what_is_taken_down() -> None:
+def test_a_bucket_that_stays_is_not_labelled_as_what_is_taken_down(registered: Callable[[str], Declared]) -> None:
     own = registered("golden/storage-own-bucket")["gcp:storage/bucket:Bucket results"]
     assert set(own["labels"]) == {"encamp-owner", "encamp-environment", "encamp-results"}
     # Seven days after the end of a job that may take seven days, and a little.
@@ -136,13 +113,13 @@ def _plan(case: str) -> JobPlan:
     return plan_job(found.job, load_environment("sandbox", REPOSITORY))
 
 
-def _jobs() -> dict[str, dict[str, dict[str, Any]]]:
+def _jobs(registered: Callable[[str], Declared]) -> dict[str, dict[str, dict[str, Any]]]:
     return {case: registered(f"golden/{case}") for case in CASES}
 
 
-def test_what_the_intent_names_is_what_the_components_declare() -> None:
+def test_what_the_intent_names_is_what_the_components_declare(registered: Callable[[str], Declared]) -> None:
     kinds: set[str] = set()
-    for case, resources in _jobs().items():
+    for case, resources in _jobs(registered).items():
         plan = _plan(case)
         made = {key for key in resources if not key.startswith(("encamp:", "pulumi:"))}
         declared = declared_resources(plan)
@@ -171,8 +148,8 @@ def _cloud_name(inputs: dict[str, Any], kind: str, plan: JobPlan) -> str:
     return str(inputs["name"])
 
 
-def test_everything_of_a_job_says_whose_it_is_and_until_when() -> None:
-    for case, resources in _jobs().items():
+def test_everything_of_a_job_says_whose_it_is_and_until_when(registered: Callable[[str], Declared]) -> None:
+    for case, resources in _jobs(registered).items():
         plan = _plan(case)
         want = {**plan.labels, "encamp-deadline": "1800000000"}
         for key, inputs in resources.items():
@@ -207,10 +184,10 @@ def _named(kind: str, inputs: dict[str, Any], plan: JobPlan) -> bool:
     return kind == "gcp:compute/resourcePolicy:ResourcePolicy" and inputs["name"].startswith(plan.name[:20])
 
 
-def test_grants_end_with_the_deadline_wherever_a_condition_can_stand() -> None:
+def test_grants_end_with_the_deadline_wherever_a_condition_can_stand(registered: Callable[[str], Declared]) -> None:
     time_limit = 'request.time < timestamp("2027-01-15T08:00:00Z")'
     unlimited: set[str] = set()
-    for resources in _jobs().values():
+    for resources in _jobs(registered).values():
         for key, inputs in resources.items():
             if "Member" not in key:
                 continue

@@ -190,27 +190,29 @@ def run(mocks: Up, stack: str) -> None:
 def twice(clouds: Clouds, stack: str) -> dict[str, list[str]]:
     """What is refused at first and what would be changed then, by resource; under ``""`` how many there are."""
     states: dict[str, ResourceState] = {}
-    declared.DEADLINE = "1800000000"
+    written = declared.DEADLINE
     first = Up(clouds, states)
     run(first, stack)
     made = len(states)
     clouds.ask(clouds.disturb())
-    declared.DEADLINE = str(1_800_000_000 + DAY)
     second = Again(clouds, states)
+    declared.DEADLINE = str(int(written) + DAY)
     run(second, stack)
+    declared.DEADLINE = written
     said = {**second.said, **{key: ["destroyed"] for key in states}, **first.said}
     return {"": [str(made)], **{key: why for key, why in said.items() if why}}
 
 
-def main(arguments: list[str]) -> None:
+def all_twice(arguments: list[str]) -> dict[str, dict[str, list[str]]]:
+    """What is said of each stack of ``PROJECT=STACK,STACK...``, a cloud of its own for each argument."""
     found: dict[str, dict[str, list[str]]] = {}
     for argument in arguments:
         project, _, stacks = argument.partition("=")
         with tempfile.TemporaryDirectory() as root:
             clouds = Clouds(Path(root), project)
             found |= {stack: twice(clouds, stack) for stack in stacks.split(",")}
-    sys.stdout.write(json.dumps(found))
+    return found
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.stdout.write(json.dumps(all_twice(sys.argv[1:])))
