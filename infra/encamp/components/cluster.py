@@ -132,7 +132,8 @@ class Cluster(pulumi.ComponentResource):
                 parent=self,
                 depends_on=list(after),
                 protect=plan.protect,
-                # The first pool is gone, and with it what its nodes were like.
+                # The first pool is gone, and with it what its nodes were like: compared, it would replace the cluster
+                # at every change (github.com/hashicorp/terraform-provider-google/issues/12070).
                 ignore_changes=["nodeConfig"],
             ),
         )

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 #: What a node has to do on the project: cloud.google.com/kubernetes-engine/docs/how-to/service-accounts.
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount",)
+#: In the order that GKE was seen to answer in, here and below: providers before 8 compare lists, not sets
+#: (github.com/hashicorp/terraform-provider-google/issues/28688, GoogleCloudPlatform/cluster-toolkit/issues/6331).
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
-CONTROL_PLANE = ("APISERVER", "CONTROLLER_MANAGER", "SCHEDULER")
+CONTROL_PLANE = ("APISERVER", "SCHEDULER", "CONTROLLER_MANAGER")
 #: JobSets, GPUs and the pods of jobs, beside what GKE itself is made of.
-METRICS = ("SYSTEM_COMPONENTS", "DCGM", "JOBSET", "POD")
+METRICS = ("SYSTEM_COMPONENTS", "POD", "DCGM", "JOBSET")
 #: Any day before the first cluster: only the time of the day and the length of the window count.
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
