@@ -245,3 +245,16 @@ def test_a_refused_stack_is_bad_input(checkout: Path, previews: Previews, monkey
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert "**Refused by rules:**" in ended.output
     assert previews.asked == []
+
+
+def test_a_change_that_breaks_its_environment_has_a_comment_too(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "lab", environment={**ENVIRONMENT, "region": "nowhere", "bucket": "b"})
+    monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["x"], "digits": ["y"]}))
+    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
+    assert ended.exit_code == ExitCode.BAD_INPUT
+    assert "2 stacks touched, 2 cannot be brought up" in ended.output
+    assert "'nowhere' must be a region" in ended.output
+    assert previews.asked == []

@@ -71,13 +71,14 @@ class Reviewed:
         return any(step.type == JOB_SET and step.does in ending for step in self.steps)
 
 
-def review(checkout: Path, base: str, environment: str, say: Callable[[str], None]) -> list[Reviewed]:
+def review(checkout: Path, base: str, environment: str | None, say: Callable[[str], None]) -> list[Reviewed]:
     """Review the work tree against the commit where it left ``base``; environments come first.
 
     Args:
         checkout: a Git checkout with stacks.
         base: a branch, tag or commit.
-        environment: stacks of this environment are previewed by the engine, those of others are planned only.
+        environment: stacks of this environment are previewed by the engine, those of others are planned only;
+            None asks the engine of none.
         say: gets a line for people before each preview.
 
     Raises:
@@ -94,6 +95,8 @@ def review(checkout: Path, base: str, environment: str, say: Callable[[str], Non
             before = look(touched.stack, tree) if touched.was is not Was.ADDED else None
             after = look(touched.stack, checkout) if touched.was is not Was.REMOVED else None
             found.append(Reviewed(touched, before, after))
+    if environment is None:
+        return found
     asking = _Asking(checkout, environment, say)
     return [asking.asked(one) for one in found]
 

@@ -44,10 +44,15 @@ def preview(base: str, output: Path | None, environment: str) -> None:
     from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.review import review  # noqa: PLC0415
     from encamp.cli.target import checkout, enter  # noqa: PLC0415
+    from encamp.errors import SpecError  # noqa: PLC0415
 
-    folder = checkout()
-    enter(environment)
-    found = review(folder, base, environment, _say)
+    folder, previewed = checkout(), environment
+    try:
+        enter(environment)
+    except SpecError:
+        # The change breaks the environment itself: the comment says how, and there is no cloud to ask.
+        previewed = None
+    found = review(folder, base, previewed, _say)
     _write(comment(found, environment=environment, base=base), output)
     if any(one.refused for one in found):
         sys.exit(ExitCode.BAD_INPUT)
