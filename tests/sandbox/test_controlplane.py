@@ -20,7 +20,7 @@ from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.state import read_state
 from encamp.sandbox.supervisor.supervisor import Supervisor
-from encamp.sandbox.tools import installed
+from encamp.sandbox.tools import installed, manifest_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     write_access(made, {"kubectl": tools["kubectl"]}, path="")
     stop = asyncio.Event()
     loop = asyncio.new_event_loop()
-    supervisor = Supervisor(made, control_plane(made, tools), tools["jobset"].with_name("manifests.json"))
+    supervisor = Supervisor(made, control_plane(made, tools), *manifest_files())
     thread = threading.Thread(target=lambda: loop.run_until_complete(supervisor.run(stop)))
     thread.start()
     try:
@@ -184,7 +184,7 @@ def test_a_pod_that_no_node_fits_says_why(api: httpx.Client, node: str, namespac
 def test_the_webhooks_of_job_set_are_asked(api: httpx.Client, namespace: str) -> None:
     answer = api.post(_JOBSETS.format(namespace), json=_job_set("train" * 12))
     assert answer.status_code == 422, answer.text
-    assert "vjobset.kb.io" in answer.text
+    assert "validate-jobset-x-k8s-io-v1alpha2-jobset.x-k8s.io" in answer.text
 
 
 def test_strangers_get_nothing(layout: Layout) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import copy
 import hashlib
 import json
 import ssl
@@ -37,27 +36,42 @@ _PATHS = {
 }
 
 
+#: Of a chart, what its controller needs of a cluster that it is no pod of.
+_OF_TYPES = ("CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
 def bootstrap_objects(layout: Layout, *manifests: Path) -> list[dict[str, Any]]:
     """Give the objects to apply, with the webhooks' addresses and a digest of each.
 
     Args:
         layout: the sandbox.
-        manifests: ``manifests.json`` of each tool that has one.
+        manifests: a list of objects each, or a rendered chart, of which types and webhooks are wanted here.
     """
     authority = base64.b64encode(layout.ca_certificate.read_bytes()).decode()
     objects = []
-    for original in (item for file in manifests for item in json.loads(file.read_text(encoding="utf-8"))):
-        item = copy.deepcopy(original)
-        for webhook in item.get("webhooks", []):
-            service = webhook["clientConfig"]["service"]
-            url = f"https://{LOOPBACK}:{layout.ports.jobset_webhook}{service['path']}"
-            webhook["clientConfig"] = {"url": url, "caBundle": authority}
-        if "webhooks" in item:
-            # kustomize would prefix it; the plain name says nothing in a cluster.
-            item["metadata"]["name"] = f"jobset-{item['metadata']['name']}"
-        item.pop("status", None)
-        objects.append(digested(item))
+    for file in manifests:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        for item in of_types(kept["objects"]) if isinstance(kept, dict) else kept:
+            locate(item, layout.ports.jobset_webhook, authority)
+            item.pop("status", None)
+            objects.append(digested(item))
     return objects
+
+
+def of_types(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What of a chart a cluster needs whose controller is no pod of it: types and webhooks."""
+    return [item for item in objects if item["kind"] in _OF_TYPES]
+
+
+def locate(item: dict[str, Any], port: int, authority: str) -> None:
+    """Have the API server ask an object's webhooks on this machine; ``authority`` is a certificate in base64."""
+    conversion = item.get("spec", {}).get("conversion", {})
+    clients = [hook["clientConfig"] for hook in item.get("webhooks", ())]
+    if conversion.get("strategy") == "Webhook":
+        clients.append(conversion["webhook"]["clientConfig"])
+    for client in clients:
+        path = client.pop("service")["path"]
+        client |= {"url": f"https://{LOOPBACK}:{port}{path}", "caBundle": authority}
 
 
 def digested(item: dict[str, Any]) -> dict[str, Any]:

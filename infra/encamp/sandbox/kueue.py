@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from encamp.plan.charts import KUEUE, read_chart
-from encamp.sandbox.bootstrap import digested
+from encamp.sandbox.bootstrap import digested, locate, of_types
 from encamp.sandbox.layout import write_private
 from encamp.sandbox.ports import LOOPBACK
 from encamp.sandbox.service import Probe, Service
@@ -36,7 +36,6 @@ NAME = KUEUE
 _SERVICE, _SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
 #: What Kueue calls its authority, and looks for in its certificate.
 _AUTHORITY = "kueue-ca"
-_APPLIED = ("CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _FILES = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _LIFETIME = timedelta(days=3650)
 #: Kueue makes certificates anew three months before they end.
@@ -79,21 +78,10 @@ def kueue_objects(layout: Layout) -> list[dict[str, Any]]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": chart["namespace"]}},
         {"apiVersion": "v1", "kind": "Secret", "metadata": own, "data": content},
     ]
-    for original in chart["objects"]:
-        if original["kind"] in _APPLIED:
-            objects.append(item := copy.deepcopy(original))
-            for client in _clients(item):
-                path = client.pop("service")["path"]
-                client["url"] = f"https://{LOOPBACK}:{layout.ports.kueue_webhook}{path}"
-                client["caBundle"] = content["ca.crt"]
+    for item in copy.deepcopy(of_types(chart["objects"])):
+        locate(item, layout.ports.kueue_webhook, content["ca.crt"])
+        objects.append(item)
     return [digested(item) for item in objects]
-
-
-def _clients(item: dict[str, Any]) -> list[dict[str, Any]]:
-    """Where the API server is told to ask a webhook."""
-    conversion = item.get("spec", {}).get("conversion", {})
-    converting = [conversion["webhook"]["clientConfig"]] if conversion.get("strategy") == "Webhook" else []
-    return [*(hook["clientConfig"] for hook in item.get("webhooks", ())), *converting]
 
 
 def _certificates(layout: Layout) -> Path:

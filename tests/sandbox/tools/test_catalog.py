@@ -73,8 +73,8 @@ def test_the_sandbox_comes_up_without_what_is_built_on_demand(cache: Path) -> No
 
 def test_what_is_missing_is_named(cache: Path) -> None:
     _fill()
-    (build_folder(TOOLS["jobset"]) / "manifests.json").unlink()
-    assert [tool.name for tool in missing()] == ["jobset"]
-    with pytest.raises(SandboxError, match="jobset"):
+    (build_folder(TOOLS["autoscaler"]) / "manifests.json").unlink()
+    assert [tool.name for tool in missing()] == ["autoscaler"]
+    with pytest.raises(SandboxError, match="autoscaler"):
         installed()
     assert cache.is_dir()

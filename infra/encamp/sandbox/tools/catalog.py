@@ -112,7 +112,6 @@ TOOLS: dict[str, Tool] = {
             "sigs.k8s.io/jobset",
             {"": "jobset"},
             stamps=("sigs.k8s.io/jobset/pkg/version.GitVersion",),
-            manifests=("config/components/crd/bases", "config/components/webhook"),
         ),
         Tool(
             "kueue",
@@ -193,8 +192,9 @@ def installed() -> dict[str, Path]:
 
 
 def manifest_files() -> list[Path]:
-    """The manifests that every cluster gets, of each tool that has some."""
-    return [build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests]
+    """What every cluster gets: JobSet's chart, as an environment installs it, and manifests of tools."""
+    chart = resource("templates", "charts", "jobset.json")
+    return [chart, *(build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests)]
 
 
 @functools.cache
