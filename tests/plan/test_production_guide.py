@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from encamp.plan.environment import plan_environment
+from encamp.plan.idle import idle_cost
 from encamp.plan.permissions import BILLING, SECRETS_KEY, environment_permissions, roles_of
-from encamp.plan.prices import disk_price, machine_price, price_table
+from encamp.plan.prices import HOURS_OF_MONTH, price_table
 from encamp.spec.environment import EnvironmentSpec, MonitoringSpec, load_environment
-from encamp.spec.environment.gke import SystemPoolSpec
 
 ROOT = Path(__file__).parents[2]
-HOURS = 730
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +36,12 @@ def test_it_names_every_role_that_bringing_the_example_up_takes(production: Envi
     assert listed == needed
 
 
-def test_an_idle_environment_costs_what_the_table_says(production: EnvironmentSpec, guide: str) -> None:
-    table = price_table(production)
-    pool = SystemPoolSpec()
-    machine, disk = machine_price(table, pool.machine_type, None), disk_price(table, "pd-balanced", 100)
-    assert machine is not None
-    assert disk is not None
+def test_an_idle_environment_costs_what_the_preview_says(production: EnvironmentSpec, guide: str) -> None:
+    cost = idle_cost(plan_environment(production), price_table(production))
     rows = [float(each) for each in re.findall(r"\| (\d+\.\d\d) \|", guide.partition("## 8.")[2])]
-    assert rows[1:3] == [round(pool.min_nodes * machine * HOURS, 2), round(disk * HOURS, 2)]
+    assert rows == [round((part.hourly or 0) * HOURS_OF_MONTH, 2) for part in cost.parts]
     (together,) = re.findall(r"\*\*(\d+\.\d\d)\*\*", guide)
-    assert float(together) == round(sum(rows), 2)
+    assert float(together) == cost.monthly
 
 
 def test_the_page_on_monitoring_says_every_field_with_its_default() -> None:
