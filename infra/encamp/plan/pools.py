@@ -97,9 +97,8 @@ def _pool(
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
     disk = _disk(request)
     longest, nodes, key = node_run_duration_seconds(limits), node_account(environment), plan_key(environment)
-    one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
-    placed = place(shape, Wish(job.encamp.zone, one, got in _WHEN_THERE_IS_ROOM), environment)
-    warnings.extend(placed.warnings)
+    placed = place(shape, _wish(job, got), environment)
+    warnings.extend((*placed.warnings, *_cautions(shape, got)))
     return NodePoolPlan(
         name=pool_name(name, _shape_text(shape, disk, got)),
         machine_type=shape.machine_type,
@@ -123,6 +122,19 @@ def _pool(
         service_account=nodes.email if nodes is not None else None,
         disk_key=key.full_name if key is not None else None,
     )
+
+
+def _wish(job: TrainingJobSpec, got: Provisioning) -> Wish:
+    """What the job asks of the place of machines that are got in a way."""
+    one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
+    return Wish(job.encamp.zone, one, got in _WHEN_THERE_IS_ROOM)
+
+
+def _cautions(shape: Shape, got: Provisioning) -> tuple[str, ...]:
+    """What is not known well enough to be refused."""
+    if got is not Provisioning.QUEUED or shape.tpu_version is None:
+        return ()
+    return ("GKE queues for TPUs from some version on; a cluster of an older one refuses the node pool",)
 
 
 def _workload_policy(shape: Shape) -> str | None:
