@@ -50,9 +50,9 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         budget=parts.plan_budget(spec),
         warnings=tuple(_warnings(spec)),
         reaper=_reaper(spec),
+        access=plan_access(spec),
         charts=plan_charts(spec, environment_labels(spec)),
         queues=plan_queues(spec),
-        access=plan_access(spec),
         monitoring=plan_monitoring(spec, environment_labels(spec)),
         driver=plan_driver(spec, environment_labels(spec), starters(spec)),
     )

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 LONGEST_NAME = 28
 #: Longest name of a GKE node pool.
 LONGEST_POOL = 40
+#: Longest value of a label, and so of what is named in one.
+LONGEST_LABEL = 63
 #: Longest id of a custom role.
 LONGEST_ROLE = 64
 #: What the buckets of jobs are for, as their names say it.
 SCRATCH = "scratch"
 RESULTS = "results"
-#: Longest value of a label, and so of what is named in one.
-LONGEST_LABEL = 63
 #: The node pool of what an environment runs always.
 SYSTEM_POOL = "encamp-system"
 #: The key of what an environment stores, in a ring of its own.
@@ -80,6 +80,14 @@ def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
     return _checked(f"{name}-{use}-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
 
 
+def queue_object(environment: str, name: str) -> str:
+    """The name of a queue, flavor, check or priority of Kueue's: these have no namespace, so the environment leads."""
+    plain = f"{environment}-{name}"
+    if len(plain) <= LONGEST_LABEL and _NAME.fullmatch(plain):
+        return plain
+    return bounded(plain, LONGEST_LABEL, _digest(environment, name))
+
+
 def custom_role_id(project: str, environment: str, key: str) -> str:
     """The id of a custom role of an environment, at most 64 characters: such ids take no hyphens.
 
@@ -87,14 +95,6 @@ def custom_role_id(project: str, environment: str, key: str) -> str:
     """
     plain = f"encamp-{environment}-{key}"
     return bounded(plain, LONGEST_ROLE, _digest(project, environment, key)).replace("-", "_")
-
-
-def queue_object(environment: str, name: str) -> str:
-    """The name of a queue, flavor, check or priority of Kueue's: these have no namespace, so the environment leads."""
-    plain = f"{environment}-{name}"
-    if len(plain) <= LONGEST_LABEL and _NAME.fullmatch(plain):
-        return plain
-    return bounded(plain, LONGEST_LABEL, _digest(environment, name))
 
 
 def service_account_email(account_id: str, project: str) -> str:
@@ -112,6 +112,11 @@ def log_name(role: Role, index: int) -> str:
     return f"{role.value}-replica-{index}"
 
 
+def longest_pod_name(name: str, role: Role, count: int) -> str:
+    """The longest name of a pod of a role: JobSet's, with the index and the five letters that a Job adds."""
+    return f"{name}-{role.value}-0-{count - 1}-xxxxx"
+
+
 def replica_host(name: str, role: Role, index: int) -> str:
     """The host name of a replica inside the cluster, as JobSet's headless service gives it."""
     return f"{name}-{role.value}-0-{index}.{name}"
@@ -119,11 +124,6 @@ def replica_host(name: str, role: Role, index: int) -> str:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def longest_pod_name(name: str, role: Role, count: int) -> str:
-    """The longest name of a pod of a role: JobSet's, with the index and the five letters that a Job adds."""
-    return f"{name}-{role.value}-0-{count - 1}-xxxxx"
 
 
 def _checked(name: str, form: re.Pattern[str], longest: int) -> str:
