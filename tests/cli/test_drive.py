@@ -1,4 +1,4 @@
-"""``encamp drive``: which pod begins a job, and which goes on with it."""
+"""``encamp submit --in-cluster`` and ``encamp drive``: who hands a job over, which pod begins it, which goes on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from encamp.cli.drive import command
+from encamp.cli.submit import command as submit
 from encamp.errors import UsageError
 from encamp.run.actor import Actor
 from encamp.run.ending import RunResult
 from encamp.run.states import Outcome, State
+from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,3 +96,50 @@ def test_a_record_of_the_pods_own_is_refused(pod: Pod, monkeypatch: pytest.Monke
     with pytest.raises(UsageError, match="a file of this machine"):
         CliRunner().invoke(command, WORDS, catch_exceptions=False)
     assert pod.begun == []
+
+
+BARE = Path(__file__).parents[1] / "golden" / "basic-bare" / "job.yaml"
+ENVIRONMENT = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
+DRIVER = {"image": "gcr.io/lab/encamp:1", "backendUrl": "gs://lab-state", "recordSecret": "record"}
+
+
+@pytest.fixture
+def handed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is handed over to a cluster."""
+    made: list[dict[str, Any]] = []
+
+    def hand_over(_: Any, driver: Any, plan: Any, job: Any, **how: Any) -> None:
+        made.append({"driver": driver.name, "job": plan.job_id, "data": job, **how})
+
+    monkeypatch.setattr("encamp.run.driver.look_ahead", _always(None))
+    monkeypatch.setattr("encamp.run.context.Context.environment", _always(None))
+    monkeypatch.setattr("encamp.run.context.Context.cluster", _always(SimpleNamespace(close=_always(None))))
+    monkeypatch.setattr("encamp.run.in_cluster.hand_over", hand_over)
+    return made
+
+
+def submitted(monkeypatch: pytest.MonkeyPatch, **block: Any) -> Any:
+    spec = parse_environment({**ENVIRONMENT, **block}, project="my-project", source="x")
+    monkeypatch.setattr("encamp.cli.target.enter", _always(spec))
+    words = [str(BARE), "--in-cluster", "--job-id", "bare_1", "--environment", "prod"]
+    return CliRunner().invoke(submit, words, catch_exceptions=False)
+
+
+def test_a_job_is_handed_over_with_its_id_and_who_did(
+    handed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = submitted(monkeypatch, driver=DRIVER)
+    assert (ran.exit_code, ran.stdout) == (0, "bare_1\n")
+    assert "encamp attach bare_1 --environment prod" in ran.stderr
+    (one,) = handed
+    assert (one["job"], one["data"]["jobId"], one["environment"]) == ("bare_1", "bare_1", "prod")
+    assert one["driver"].startswith("encamp-driver-")
+    assert {"user", "host"} <= set(one["started_by"])
+
+
+def test_without_drivers_in_the_environment_nothing_is_handed_over(
+    handed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="`driver` block"):
+        submitted(monkeypatch)
+    assert handed == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -48,16 +50,19 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.plan.environment import plan_environment  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.actor import Actor  # noqa: PLC0415
+    from encamp.run.driver import look_ahead  # noqa: PLC0415
     from encamp.run.in_cluster import hand_over  # noqa: PLC0415
 
     found = job.load(job_id, suffix=time.strftime("%Y%m%d_%H%M%S", time.gmtime()))
     spec = enter(environment)
     driver = require_driver(plan_environment(spec).driver, environment)
     plan = plan_job(found.job, spec, packages=local_packages(found))
-    lines = Lines()
+    # On stdout stands the id alone, for scripts.
+    context = replace(Lines().context(), show=partial(click.echo, err=True))
     for warning in plan.warnings:
-        lines.show(f"warning: {warning}")
-    context = lines.context()
+        context.show(f"warning: {warning}")
+    # What a pod would say in its log alone is said here.
+    look_ahead(plan, context)
     cluster = context.cluster(context.environment(environment))
     data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
     try:

@@ -77,16 +77,25 @@ def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], No
     """
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
-    storage = Storage(context.client)
-    _refuse_ended(storage, request.plan)
-    for warning in check_job(request.plan, context.client):
-        context.show(f"warning: {warning}")
+    look_ahead(request.plan, context)
     records = context.records()
     try:
         intent = _intent(request, environment, context)
         return _Driver(request, context, environment, records=records, intent=intent).run(accepted)
     finally:
         records.close()
+
+
+def look_ahead(plan: JobPlan, context: Context) -> None:
+    """Look at what would make a job fail, before anything of it is on record; what may go wrong is shown.
+
+    Raises:
+        UsageError: the job id was used before, or the job's data is not as it must be.
+        EngineError: the environment is not up.
+    """
+    _refuse_ended(Storage(context.client), plan)
+    for warning in check_job(plan, context.client):
+        context.show(f"warning: {warning}")
 
 
 def _without(warnings: Sequence[str], show: Callable[[str], None]) -> Callable[[str], None]:
