@@ -195,10 +195,14 @@ def test_what_rules_refuse_is_not_asked_of_the_engine(
     assert all("jobs/job.yaml:" in problem for problem in refused)
 
 
-def test_of_a_secret_job_nothing_is_said_but_that_it_is_one(
-    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+SECURE = {"secure": "v1:AAAA:BBBB"}
+
+
+@pytest.mark.parametrize("job", [SECURE, {"trainingInput": {"scaleTier": "BASIC", "args": [SECURE]}}])
+def test_of_a_job_with_secrets_nothing_is_said_but_that_it_has_some(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch, job: Any
 ) -> None:
-    stack(checkout, "digits", environmentStack="lab", job={"secure": "v1:AAAA:BBBB"})
+    stack(checkout, "digits", environmentStack="lab", job=job)
     found = reviewed(checkout, monkeypatch, Engine({}))["digits"]
     assert (found.refused, previews.asked) == ((), [])
     assert found.after is not None

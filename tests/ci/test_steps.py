@@ -103,6 +103,17 @@ def test_neither_values_nor_messages_show_secrets_of_a_known_form() -> None:
     assert steps.errors == ["job: cannot read https://user:[secret]@example.com/x"]
 
 
+def test_what_the_engine_marks_as_secret_is_shown_as_one_at_every_depth() -> None:
+    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "[secret]"}
+    old, new = {"spec": secret, "data": {"a": secret, "b": 1}}, {"spec": secret, "data": {"a": secret, "b": 2}}
+    paths = {"spec.jobs[0].args": {"diffKind": "update"}, "data": {"diffKind": "update"}}
+    steps = taken(event("update", "job", old=state(inputs=old), new=state(inputs=new), detailedDiff=paths))
+    assert steps.steps()[0].differences == (
+        Difference("data", '{"a": "[secret]", "b": 1}', '{"a": "[secret]", "b": 2}', replaces=False),
+        Difference("spec.jobs[0].args", '"[secret]"', '"[secret]"', replaces=False),
+    )
+
+
 def test_warnings_are_kept_and_the_engines_own_chatter_is_not() -> None:
     steps = taken(diagnostic("warning", "an old name\n"), diagnostic("debug", "registering"), diagnostic("info", "hm"))
     assert (steps.warnings, steps.errors) == (["an old name"], [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.ci.touched import StackKind
+from encamp.ci.touched import StackKind, holds_secret
 from encamp.errors import EncampError, SpecError
 from encamp.packaging.local import local_packages
 from encamp.plan.environment import plan_environment
@@ -50,6 +50,10 @@ class Offline:
 
 def look(stack: StackConfig, tree: Path) -> Offline:
     """Plan a stack as a tree has it."""
+    if holds_secret(stack.config.get(f"encamp:{stack.kind}")):
+        return Offline(
+            warnings=(f"the {stack.kind} holds secrets that only the engine can read: it is not planned here",)
+        )
     try:
         if stack.kind is StackKind.ENVIRONMENT:
             spec = load_environment(stack.name, tree)
@@ -64,8 +68,8 @@ def look(stack: StackConfig, tree: Path) -> Offline:
 
 def _job(stack: StackConfig, tree: Path) -> Offline:
     job = stack.config["encamp:job"]
-    if not isinstance(job, dict) or set(job) == {"secure"}:
-        return Offline(warnings=("the job is secret: only the engine can read it, so its cost is not known here",))
+    if not isinstance(job, dict):
+        return Offline(refused=(f"{stack.file}: encamp:job must be a mapping",))
     if not stack.environment:
         return Offline(refused=(f"{stack.file}: encamp:environmentStack is missing",))
     found = read_job_stack(job, repository=tree, stack=stack.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from encamp.ci.offline import look
 from encamp.ci.preview import Previews
 from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
-from encamp.ci.touched import StackKind, Was, touched_stacks
+from encamp.ci.touched import StackKind, Was, holds_secret, touched_stacks
 from encamp.plan.declared import JOB_SET, declared_resources
 from encamp.run.engine import JobEngine, NoStackError
 
@@ -136,7 +136,7 @@ class _Asking:
 
     def _new(self, one: Reviewed) -> Reviewed:
         stack = one.touched.stack
-        if _holds_secret(stack.config):
+        if holds_secret(stack.config):
             return _with(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
         if stack.kind is StackKind.ENVIRONMENT:
             return _with(one, previewed=self._previews.new(stack.name, stack.config))
@@ -147,13 +147,6 @@ class _Asking:
             one,
             previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
         )
-
-
-def _holds_secret(config: Any) -> bool:
-    """Whether a value of a stack's config is one that only the stack's own key opens."""
-    if isinstance(config, dict):
-        return set(config) == {"secure"} or any(_holds_secret(value) for value in config.values())
-    return isinstance(config, list) and any(_holds_secret(value) for value in config)
 
 
 def _with(one: Reviewed, *, previewed: Previewed | None = None, note: str = "", held: int = 0) -> Reviewed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from encamp.redaction import redacted
+from encamp.redaction import MASK, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: What the engine writes for a value that only the cloud will tell.
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+#: The key by which the engine marks secrets, assets and the like (sdk/go/common/resource/sig).
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
 _STEP = re.compile(r"""\["(?P<quoted>(?:[^"\\]|\\.)*)"\]|\[(?P<index>\d+)\]|\.?(?P<name>[^.\[]+)""")
 _COLOURS = re.compile(r"<\{%[^%]*%\}>")
 
@@ -176,6 +178,8 @@ def _keys(path: str) -> Iterator[str | int]:
 
 def _at(data: Any, path: str) -> Any:
     for key in _keys(path):
+        if _is_secret(data):
+            return data
         try:
             data = data[key]
         except (KeyError, IndexError, TypeError):
@@ -188,4 +192,17 @@ def _text(value: Any) -> str | None:
         return None
     if value == _UNKNOWN:
         return "known once it exists"
-    return redacted(json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return redacted(json.dumps(_masked(value), ensure_ascii=False, sort_keys=True))
+
+
+def _is_secret(value: Any) -> bool:
+    """Whether it is what the engine writes for a secret: its own mark, and no value."""
+    return isinstance(value, dict) and _SIGNATURE in value
+
+
+def _masked(value: Any) -> Any:
+    if _is_secret(value):
+        return MASK
+    if isinstance(value, dict):
+        return {key: _masked(item) for key, item in value.items()}
+    return [_masked(item) for item in value] if isinstance(value, list) else value

@@ -90,6 +90,13 @@ def stacks(tree: Path) -> dict[str, StackConfig]:
     return found
 
 
+def holds_secret(config: Any) -> bool:
+    """Whether a value of a stack's config is one that only the stack's own key opens."""
+    if isinstance(config, dict):
+        return set(config) == {"secure"} or any(holds_secret(value) for value in config.values())
+    return isinstance(config, list) and any(holds_secret(value) for value in config)
+
+
 def touched_stacks(head: Path, base: Path, changed: Sequence[str]) -> tuple[Touched, ...]:
     """The stacks that a change touches, environments first.
 
