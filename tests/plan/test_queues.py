@@ -148,7 +148,7 @@ def test_what_other_teams_leave_unused_counts_where_a_queue_borrows() -> None:
 
 
 @pytest.mark.parametrize(("block", "where"), [({"queue": "research"}, "queue"), ({"priority": "high"}, "priority")])
-def test_an_environment_without_queues_takes_no_queue(block: dict[str, str], where: str) -> None:
+def test_an_environment_without_queues_takes_no_queue(block: dict[str, Any], where: str) -> None:
     with pytest.raises(PlanError, match="has no queues") as caught:
         planned(lab(teams=None), **block)
     assert caught.value.where == f"encamp.{where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
@@ -24,10 +25,9 @@ def queue_words(cluster: Cluster, job_set: dict[str, Any]) -> list[str]:
     """One sentence for what a job waits for; it waits on where the cluster does not let it be read."""
     metadata = job_set["metadata"]
     queue = metadata["labels"][QUEUE_LABEL]
-    try:
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(EngineError):
         found = cluster.list("workloads", metadata["namespace"], f"{_OWNER_LABEL}={metadata['uid']}")
-    except EngineError:
-        found = []
     reasons = [reason for workload in found if (reason := _reason(workload.get("status", {})))]
     return [f"the job waits in the queue {queue}{f': {reasons[0]}' if reasons else ''}"]
 

@@ -100,10 +100,13 @@ def issue_kueue_certificates(layout: Layout) -> None:
     except (OSError, ValueError):
         pass
     authority, server = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
-    names = [x509.DNSName(_AUTHORITY)]
-    signed = _certificate(_AUTHORITY, names, authority, authority, now, authority=True)
+    signed = _certificate(_AUTHORITY, [x509.DNSName(_AUTHORITY)], authority, authority, now, authority=True)
     own = f"{_SERVICE}.{read_chart(KUEUE)['namespace']}.svc"
-    served = [x509.DNSName(own), x509.DNSName("localhost"), x509.IPAddress(IPv4Address(LOOPBACK))]
+    served: list[x509.GeneralName] = [
+        x509.DNSName(own),
+        x509.DNSName("localhost"),
+        x509.IPAddress(IPv4Address(LOOPBACK)),
+    ]
     issued = _certificate(own, served, server, authority, now, authority=False)
     # Kueue reads keys in this old form alone.
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
