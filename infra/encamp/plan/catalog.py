@@ -167,7 +167,8 @@ def tpu_zones(version: str) -> tuple[str, ...]:
 
 def gpu_zones(machine_type: str) -> tuple[str, ...] | None:
     """The zones that have a machine with GPUs; None where nothing is known of it."""
-    entry = data_file("regions")["gpuZones"].get(machine_type.rpartition("-")[0])
+    table = data_file("regions")["gpuZones"]
+    entry = table.get(machine_type) or table.get(machine_type.rpartition("-")[0])
     return None if entry is None else tuple(entry["zones"])
 
 
