@@ -12,6 +12,7 @@ from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
 from encamp.plan.job import plan_job
 from encamp.plan.manifests import render_manifests
+from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import JobFile, examine_job, load_job
 from encamp.spec.loading import load_document
 
@@ -30,11 +31,22 @@ EXAMPLES = {
 }
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 SCRIPT = "<templates/bootstrap.py>\n"
+#: What of a case somebody wrote.
+WRITTEN = ("job.yaml", "environment.yaml")
 
 
 def job_path(case: str) -> Path:
     own = GOLDEN / case / "job.yaml"
     return own if own.exists() else EXAMPLES[case]
+
+
+def environment_of(case: str, environment: EnvironmentSpec) -> EnvironmentSpec:
+    """The environment of all cases, with what the case's own file says of it."""
+    own = GOLDEN / case / "environment.yaml"
+    if not own.exists():
+        return environment
+    data = environment.model_dump(exclude_none=True, exclude_defaults=True) | yaml.safe_load(own.read_text())
+    return parse_environment(data, project=environment.project, source=own.name)
 
 
 def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> dict[str, str]:
@@ -84,15 +96,15 @@ def _manifests(manifests: Manifests) -> str:
 def test_a_job_becomes_what_stands_in_its_folder(
     case: str, environment: EnvironmentSpec, package: LocalPackage, request: pytest.FixtureRequest
 ) -> None:
-    found = expected(case, environment, package)
+    found = expected(case, environment_of(case, environment), package)
     folder = GOLDEN / case
     if request.config.getoption("--rewrite-goldens"):
         for stale in folder.glob("*"):
-            if stale.name != "job.yaml":
+            if stale.name not in WRITTEN:
                 stale.unlink()
         for name, text in found.items():
             (folder / name).write_text(text, encoding="utf-8")
-    written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name != "job.yaml"}
+    written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name not in WRITTEN}
     assert found == written
 
 
