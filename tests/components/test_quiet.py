@@ -14,7 +14,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CLOUDS = {
     "acme-ml": ("production", "production-digits"),
     "sandbox-encamp": ("sandbox", "digits", "golden/identity-direct", "golden/queued", "golden/tpu-7x-multi-host"),
-    "my-lab-project": ("environment/with-drivers",),
 }
 STACKS = [stack for stacks in CLOUDS.values() for stack in stacks]
 
