@@ -209,6 +209,16 @@ def test_disks_and_buckets_have_the_environments_key() -> None:
     assert (plan.node_pools[0].disk_key, plan.storage.key) == (None, None)
 
 
+def test_a_zone_of_another_region_is_stood_in_for() -> None:
+    place = environment(otherRegions="stand-in", zones=["us-central1-f"])
+    elsewhere = {"region": "europe-west4", "masterType": "n1-standard-4"}
+    plan = planned(place, elsewhere, zone="europe-west4-b")
+    assert plan.node_pools[0].zones == ("us-central1-f",)
+    assert "us-central1-f stands in for europe-west4-b" in plan.warnings
+    plan = planned(place, {"region": "us-west1"}, **alone(gpu("NVIDIA_B200")))
+    assert plan.node_pools[0].zones == ("us-central1-b",)
+
+
 def test_flex_start_of_a_tpu_is_where_it_is_known_to_be() -> None:
     flex = alone(tpu("v6e", "2x4")) | {"provisioning": "FLEX_START"}
     plan = planned(environment("us-east5", zones=["us-east5-b"]), {}, **flex)
