@@ -69,13 +69,13 @@ def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 
 def _git(checkout: Path, *words: str, refused: str | None = "") -> str | None:
-    """What Git prints; with ``refused=None`` a refusal is None instead of an error."""
+    """What Git prints; with ``refused=None`` a refusal without a word, as of what is not there, is None."""
     try:
         ended = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise UsageError("git is not on PATH", where="git", hint="install it") from error
     if ended.returncode == 0:
         return ended.stdout
-    if refused is None and "not a git repository" not in ended.stderr:
+    if refused is None and not ended.stderr.strip():
         return None
     raise UsageError(f"git {words[0]}: {ended.stderr.strip()}", where=str(checkout))
