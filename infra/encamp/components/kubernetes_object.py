@@ -21,4 +21,9 @@ class KubernetesObject(pulumi.CustomResource):
     def __init__(self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         group = manifest["apiVersion"]
         token = f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest['kind']}"
+        if manifest["kind"] == "Secret":
+            # What a controller writes into its Secret would else lie plain in the engine's state after a refresh.
+            opts = pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(additional_secret_outputs=["data", "stringData"])
+            )
         super().__init__(token, name, dict(manifest), opts)
