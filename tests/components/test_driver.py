@@ -17,7 +17,7 @@ Resources = dict[str, dict[str, Any]]
 def test_an_environment_with_drivers_is_what_its_golden_says(
     declared: Callable[[str], Resources], same_as_golden: Callable[[Resources, str], None]
 ) -> None:
-    own = (" driver", " driver-pod", " submit")
+    own = (" driver", " driver-pod", " submit", " drivers-only")
     same_as_golden({key: one for key, one in declared("with-drivers").items() if key.endswith(own)}, "driver")
 
 

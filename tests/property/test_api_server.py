@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
 from encamp.plan.driver import DriverPlan, driver_job, driver_secret
+from encamp.plan.environment import plan_environment
 from encamp.plan.manifests import render_manifests
+from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import httpx
     from tests.camp import Camp
@@ -124,6 +126,51 @@ def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
     reaper = json.loads(WHOLE.sub(r"\1", json.dumps(yaml.safe_load(REAPER.read_text())[CRON_JOB])))
     reaper["metadata"]["namespace"] = "default"
     assert refusals(api, yaml.safe_dump_all([job, secret, reaper], explicit_start=True)) == []
+
+
+TAMPERED: tuple[Any, ...] = (
+    lambda pod: pod["containers"][0].update(image="evil"),
+    lambda pod: pod["containers"][0].update(command=["sh", "-c", "env"]),
+    lambda pod: pod["containers"][0].update(lifecycle={"postStart": {"exec": {"command": ["env"]}}}),
+    lambda pod: pod["containers"][0]["env"].append({"name": "PYTHONPATH", "value": "/job"}),
+    lambda pod: pod["containers"][0]["env"][0].update(value="gs://elsewhere"),
+    lambda pod: pod["containers"][0]["volumeMounts"][0].update(mountPath="/encamp/infra"),
+    lambda pod: pod["volumes"][0]["secret"].update(secretName="another"),
+    # Files beside the job would be a trainer's folder, whose build file the driver runs.
+    lambda pod: pod["volumes"][0]["secret"].pop("items"),
+    lambda pod: pod.update(initContainers=[{"name": "first", "image": "evil"}]),
+    lambda pod: pod.update(serviceAccountName="default"),
+)
+
+
+def test_a_namespace_of_drivers_takes_drivers_alone(api: httpx.Client, until: Callable[..., Any]) -> None:
+    written = yaml.safe_load((REAPER.parents[1] / "environments" / "with-drivers.yaml").read_text())
+    plan = plan_environment(parse_environment(written, project=None, source="x")).driver
+    assert plan is not None
+    declared = yaml.safe_load(REAPER.with_name("driver.yaml").read_text())
+    made = [f"/api/v1/namespaces/{plan.name}"]
+    assert api.post("/api/v1/namespaces", json=declared["kubernetes:core/v1:Namespace driver"]).is_success
+    for kind, path in (
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ):
+        item = declared[f"kubernetes:admissionregistration.k8s.io/v1:{kind} drivers-only"]
+        root = f"/apis/{item['apiVersion']}/{path}"
+        answer = api.post(root, json=item)
+        assert answer.is_success, answer.text
+        made.append(f"{root}/{plan.name}")
+    good = driver_job(plan, "prod", "census_1", "census-1a2b3c4d")
+
+    def said(tamper: Callable[[dict[str, Any]], object]) -> str:
+        job = json.loads(json.dumps(good))
+        tamper(job["spec"]["template"]["spec"])
+        return "".join(refusals(api, yaml.safe_dump(job)))
+
+    until(lambda: "ValidatingAdmissionPolicy" in said(TAMPERED[0]), 30)
+    assert refusals(api, yaml.safe_dump(good)) == []
+    assert [number for number, tamper in enumerate(TAMPERED) if "denied request: a driver" not in said(tamper)] == []
+    for path in reversed(made):
+        assert api.delete(path).is_success
 
 
 def test_what_is_wrong_is_refused(api: httpx.Client) -> None:

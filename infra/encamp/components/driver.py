@@ -11,10 +11,14 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.plan.driver import admissions
+
 if TYPE_CHECKING:
     from encamp.plan.driver import DriverPlan
     from encamp.plan.model import EnvironmentPlan
 
+#: kubernetes.io/docs/concepts/security/pod-security-standards
+_RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -57,9 +61,10 @@ class Driver(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
         )
         namespace = k8s.core.v1.Namespace(
-            "driver", metadata={"name": plan.name, "labels": dict(plan.labels)}, opts=self._inside
+            "driver", metadata={"name": plan.name, "labels": {**plan.labels, **_RESTRICTED}}, opts=self._inside
         )
         own = namespace.metadata.name
+        self._admission()
         k8s.core.v1.ServiceAccount(
             "driver",
             metadata={
@@ -75,8 +80,41 @@ class Driver(pulumi.ComponentResource):
             self._submitting(own)
         self.register_outputs({})
 
+    def _admission(self) -> None:
+        """Lets nothing but drivers into their namespace."""
+        plan = self._plan
+        checks: list[k8s.admissionregistration.v1.ValidationArgsDict] = [
+            {"expression": each.expression, "message": each.message} for each in admissions(plan)
+        ]
+        policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+            "drivers-only",
+            metadata={"name": plan.name, "labels": dict(plan.labels)},
+            spec={
+                "failure_policy": "Fail",
+                "match_constraints": {
+                    "namespace_selector": {"match_labels": {"kubernetes.io/metadata.name": plan.name}},
+                    "resource_rules": [
+                        {
+                            "api_groups": ["batch"],
+                            "api_versions": ["v1"],
+                            "operations": ["CREATE", "UPDATE"],
+                            "resources": ["jobs"],
+                        }
+                    ],
+                },
+                "validations": checks,
+            },
+            opts=self._inside,
+        )
+        k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            "drivers-only",
+            metadata={"name": plan.name, "labels": dict(plan.labels)},
+            spec={"policy_name": policy.metadata.name, "validation_actions": ["Deny"]},
+            opts=self._inside,
+        )
+
     def _submitting(self, namespace: pulumi.Input[str]) -> None:
-        """To hand a job over is to make a Job and its Secret; to read a Secret is nobody's."""
+        """To hand a job over is to make a Job and its Secret; nobody reads one."""
         metadata: k8s.meta.v1.ObjectMetaArgsDict = {
             "name": "encamp-submit",
             "namespace": namespace,

@@ -6,6 +6,7 @@ so that nobody gains a right by it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ROLE = "ml.developer"
 #: Where a driver finds its job.
 JOB_FOLDER, JOB_FILE = "/job", "job.json"
+#: Names in a pod who handed its job over, as JSON of an ``Actor``.
+STARTED_BY = "ENCAMP_STARTED_BY"
 #: Exit codes of ``encamp drive`` that another try cannot change: failed, bad input, cancelled.
 _FINAL_CODES = (1, 2, 5)
 #: How often a driver whose pod died, or that the infrastructure failed, is begun again.
@@ -121,6 +124,55 @@ def driver_job(plan: DriverPlan, environment: str, job_id: str, name: str) -> di
     }
 
 
+@dataclass(frozen=True)
+class Admission:
+    """Something that has to be true of every Job in the drivers' namespace, in the Common Expression Language."""
+
+    expression: str
+    message: str
+
+
+def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
+    """What a Job of the drivers' namespace may be: a driver, and nothing else.
+
+    A pod there may read the drivers' Secrets; who hands jobs over must not choose what it runs.
+    Source: kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy
+    """
+    pod = "object.spec.template.spec"
+    values = {"PULUMI_BACKEND_URL": plan.backend_url, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    fixed = " && ".join(
+        f"(e.name != {json.dumps(name)} || e.value == {json.dumps(value)})" for name, value in values.items()
+    )
+    names = json.dumps(sorted({*values, STARTED_BY}))
+    file = json.dumps(JOB_FILE)
+    absent = ("args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "workingDir")
+    return (
+        Admission(
+            f"{pod}.serviceAccountName == {json.dumps(plan.name)} && {pod}.containers.size() == 1"
+            f" && !has({pod}.initContainers) && !has({pod}.ephemeralContainers)",
+            "a driver is one container with the drivers' account",
+        ),
+        Admission(
+            f"{pod}.containers.all(c, c.image == {json.dumps(plan.image)} && has(c.command) && c.command.size() > 2"
+            f' && c.command[0] == "encamp" && c.command[1] == "drive" && c.command[2] == "{JOB_FOLDER}/{JOB_FILE}"'
+            f" && {' && '.join(f'!has(c.{each})' for each in absent)})",
+            "a driver runs `encamp drive` of the environment's image, and nothing beside it",
+        ),
+        Admission(
+            f"{pod}.containers.all(c, c.env.all(e, e.name in {names} && !has(e.valueFrom) && {fixed})"
+            f" && c.envFrom.all(f, has(f.secretRef) && f.secretRef.name == {json.dumps(plan.record_secret)}))",
+            "a driver's variables are the environment's",
+        ),
+        Admission(
+            f"object.metadata.name != {json.dumps(plan.record_secret)}"
+            f" && {pod}.volumes.all(v, has(v.secret) && v.secret.secretName == object.metadata.name"
+            f" && has(v.secret.items) && v.secret.items.all(i, i.key == {file} && i.path == {file}))"
+            f" && {pod}.containers.all(c, c.volumeMounts.all(m, m.mountPath == {json.dumps(JOB_FOLDER)}))",
+            "a driver sees its own job, and no other Secret",
+        ),
+    )
+
+
 def driver_secret(plan: DriverPlan, name: str, job: str, owner: str) -> dict[str, Any]:
     """The Secret with the job as JSON text: it may hold a signed URL.
 
@@ -165,5 +217,7 @@ def _pod(plan: DriverPlan, environment: str, job_id: str, name: str) -> dict[str
                 "volumeMounts": [{"name": "job", "mountPath": JOB_FOLDER, "readOnly": True}],
             }
         ],
-        "volumes": [{"name": "job", "secret": {"secretName": name}}],
+        "volumes": [
+            {"name": "job", "secret": {"secretName": name, "items": [{"key": JOB_FILE, "path": JOB_FILE}]}}
+        ],
     }  # fmt: skip

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, EngineError, UsageError
-from encamp.plan.driver import driver_job, driver_secret
+from encamp.plan.driver import STARTED_BY, driver_job, driver_secret
 from encamp.run.finding import Verdict, worst
 from encamp.run.reap import Wishes, reap
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from encamp.run.context import Context
     from encamp.run.records import Records
 
-#: Names in a pod who handed its job over, as JSON of an ``Actor``.
-STARTED_BY = "ENCAMP_STARTED_BY"
 #: How long to wait for a lease that a dead pod left behind, at a time.
 _PAUSE_SECONDS = 10.0
 
