@@ -32,7 +32,7 @@ def make_stacks(layout: Layout, checkout: Path) -> list[str]:
         return []
     known = layout.pulumi_backend / ".pulumi" / "stacks" / _project(checkout)
     made: list[str] = []
-    for stack in _committed(layout, checkout):
+    for stack in committed(layout.project, checkout):
         if (known / f"{stack}.json").exists():
             continue
         ended = subprocess.run(
@@ -49,12 +49,16 @@ def make_stacks(layout: Layout, checkout: Path) -> list[str]:
     return made
 
 
-def _committed(layout: Layout, checkout: Path) -> Iterator[str]:
-    """Names of the stacks whose config says that they live in this sandbox's project."""
+def committed(project: str, checkout: Path) -> Iterator[str]:
+    """Names of the stacks whose config says that they live in a project."""
     for file in sorted((checkout / "stacks").glob("Pulumi.*.yaml")):
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        try:
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError):
+            # Whoever uses that stack is told what is wrong with its file; the sandbox comes up without it.
+            continue
         config = content.get("config") if isinstance(content, dict) else None
-        if isinstance(config, dict) and config.get("gcp:project") == layout.project:
+        if isinstance(config, dict) and config.get("gcp:project") == project:
             yield file.name.removeprefix("Pulumi.").removesuffix(".yaml")
 
 
