@@ -97,17 +97,16 @@ def train(args: argparse.Namespace, config: dict) -> None:
             print(f"epoch {int(epoch):3d}  loss {float(loss):.4f}", flush=True)
             if task["type"] == "chief":
                 manager.save()
-        if int(epoch) == args.lose_worker_after and not resumed:
-            lose(task, args)
+        lose(task, args, now=int(epoch) == args.lose_worker_after and not resumed)
     if task["type"] == "chief":
         finish(network, args, config)
     # All end together, so that none takes another's end for a crash.
     steps(batches, tf.constant(1))
 
 
-def lose(task: dict, args: argparse.Namespace) -> None:
+def lose(task: dict, args: argparse.Namespace, *, now: bool) -> None:
     """End worker 0 as if its machine were taken away, once the chief has saved; for those who want to see it go on."""
-    if task != {"type": "worker", "index": 0}:
+    if not now or task != {"type": "worker", "index": 0}:
         return
     saved = f"-{args.lose_worker_after // args.checkpoint_every}"
     while not (tf.train.latest_checkpoint(f"{args.job_dir}/checkpoints") or "").endswith(saved):
