@@ -101,10 +101,10 @@ def test_a_plan_in_text_fits_a_terminal(encamp: Callable[..., Ran]) -> None:
         assert word in run.stdout
 
 
-def test_manifests_are_three_objects(encamp: Callable[..., Ran]) -> None:
+def test_manifests_are_the_objects_of_the_job(encamp: Callable[..., Ran]) -> None:
     run = encamp("manifests", DIGITS)
     kinds = [each["kind"] for each in yaml.safe_load_all(run.stdout)]
-    assert (run.returncode, kinds) == (0, ["ServiceAccount", "ConfigMap", "JobSet"])
+    assert (run.returncode, kinds) == (0, ["ServiceAccount", "ConfigMap", "NetworkPolicy", "JobSet"])
 
 
 def test_an_unknown_environment_is_named(encamp: Callable[..., Ran]) -> None:

@@ -117,6 +117,7 @@ def test_an_environment_without_drivers_says_what_to_write() -> None:
         require_driver(None, "prod")
 
 
+@pytest.mark.slow
 def test_a_later_pod_brings_the_job_to_its_end(ground: Any, world: Any) -> None:
     ground.record()
     ground.stack("job-j")
@@ -128,6 +129,7 @@ def test_a_later_pod_brings_the_job_to_its_end(ground: Any, world: Any) -> None:
     records.close()
 
 
+@pytest.mark.slow
 def test_a_pod_waits_for_the_lease_of_one_that_died(ground: Any, world: Any) -> None:
     ground.record()
     ground.stack("job-j")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.gcp.model import ResourceType
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.parametrize("type_", TYPES.values(), ids=list(TYPES)),
     # The wheel's own: it warns of old names of its own when a module is imported.
     pytest.mark.filterwarnings(r"ignore:gcp\..* has been deprecated in favor of:DeprecationWarning"),
