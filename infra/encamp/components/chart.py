@@ -44,10 +44,11 @@ class Chart(pulumi.ComponentResource):
             by_kind.setdefault(item["kind"], []).append(item)
         types = [self._made(item, before) for item in by_kind.pop(_TYPE, [])]
         webhooks = [item for kind in sorted(_WEBHOOKS) for item in by_kind.pop(kind, [])]
-        controllers = by_kind.pop("Deployment", [])
+        # The engine waits for a Service until somebody answers behind it, so its controller cannot wait for it.
+        together = [item for kind in ("Deployment", "Service") for item in by_kind.pop(kind, [])]
         rest = [self._made(item, [*before, *types]) for items in by_kind.values() for item in items]
         # A webhook that nobody answers would refuse everything: it comes when its controller is ready.
-        running = [self._made(item, rest) for item in controllers]
+        running = [self._made(item, rest) for item in together]
         self.ready = [*types, *running, *(self._made(item, running) for item in webhooks)]
         self.register_outputs({})
 
