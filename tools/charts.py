@@ -6,6 +6,9 @@ in every preview and in the engine's state; empty data of Secrets, which the con
 for an aggregated API server that nothing here uses (Kueue's visibility); webhooks of Kueue's about pods and kinds of
 jobs that never wait in a queue here, so that a Kueue that is down stops nobody else's; and roles for people, which
 nothing binds: who may what is said by the environment's ``access``.
+
+Webhooks listen on the kubelet's port in their pods: beside 443, GKE's own firewall rule lets a control plane reach that
+one alone on private nodes (cert-manager.io/docs/installation/compatibility, "GKE").
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from encamp.sandbox.tools import TOOLS, BuildLines, Tool, ensure_one  # noqa: E4
 from encamp.sandbox.tools.catalog import HELM  # noqa: E402
 
 CHARTS = {"jobset": "jobset-system", "kueue": "kueue-system"}
+#: The charts' own port of webhooks, and the one they get.
+_CHARTS_PORT, _OPEN_PORT = 9443, 10250
+_CONFIG = "controller_manager_config.yaml"
 _LEFT_OUT = {"APIService"}
 #: How kinds end, beside those that begin with Cluster, whose objects have no namespace, though a chart names one.
 _OF_CLUSTERS = ("Definition", "WebhookConfiguration")
@@ -111,7 +117,29 @@ def _without_words(item: dict[str, Any]) -> dict[str, Any]:
         item["webhooks"] = [hook for hook in item["webhooks"] if _is_asked(hook)]
     if item["kind"] == "Secret" and not any((item.get("data") or {}).values()):
         item.pop("data", None)
+    return _reachable(item)
+
+
+def _reachable(item: dict[str, Any]) -> dict[str, Any]:
+    """An object whose webhooks' port a control plane may reach: in the config, the container, the Service."""
+    if item["kind"] == "ConfigMap" and _CONFIG in item["data"]:
+        config = yaml.safe_load(item["data"][_CONFIG])
+        config["webhook"] = {**config.get("webhook", {}), "port": _OPEN_PORT}
+        item["data"][_CONFIG] = yaml.safe_dump(config)
+    elif item["kind"] == "Deployment":
+        for port in (port for each in _containers(item) for port in each.get("ports", [])):
+            if port["containerPort"] == _CHARTS_PORT:
+                port["containerPort"] = _OPEN_PORT
+    elif item["kind"] == "Service":
+        for port in item["spec"]["ports"]:
+            if port["targetPort"] == _CHARTS_PORT:
+                port["targetPort"] = _OPEN_PORT
     return item
+
+
+def _containers(deployment: dict[str, Any]) -> list[dict[str, Any]]:
+    containers: list[dict[str, Any]] = deployment["spec"]["template"]["spec"]["containers"]
+    return containers
 
 
 def _forget_descriptions(schema: Any) -> None:

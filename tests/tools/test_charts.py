@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from encamp.plan.charts import read_chart
 from encamp.sandbox.tools import TOOLS
@@ -68,3 +69,17 @@ def test_objects_of_the_cluster_name_no_namespace_and_others_their_controllers(n
     for item in kept["objects"]:
         of_cluster = item["kind"].startswith(("Cluster", "Custom", "Mutating", "Validating"))
         assert item["metadata"].get("namespace") == (None if of_cluster else kept["namespace"]), item["kind"]
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_webhooks_listen_where_a_control_plane_may_reach_private_nodes(name: str) -> None:
+    objects = read_chart(name)["objects"]
+    (config,) = [item["data"]["controller_manager_config.yaml"] for item in objects if item["kind"] == "ConfigMap"]
+    assert yaml.safe_load(config)["webhook"]["port"] == 10250
+    (deployment,) = [item for item in objects if item["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    (service,) = [item for item in objects if item["kind"] == "Service" and "webhook" in item["metadata"]["name"]]
+    (target,) = [port["targetPort"] for port in service["spec"]["ports"] if port["port"] == 443]
+    assert ports.get(target, target) == 10250
+    assert 9443 not in ports.values()
