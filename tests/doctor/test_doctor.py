@@ -14,9 +14,9 @@ import requests
 from encamp.cloud.rest import GoogleClient
 from encamp.doctor.examine import examine
 from encamp.doctor.machine import Machine, versions
-from encamp.doctor.model import Finding, Grade
 from encamp.doctor.stack import load_stack
 from encamp.errors import UsageError
+from encamp.findings import Finding, Grade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

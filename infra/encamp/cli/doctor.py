@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
 
-from encamp.errors import ExitCode
+from encamp.cli.findings import show_findings
 
 
 @click.command(name="doctor")
@@ -22,19 +19,9 @@ def command(stack: str, form: str) -> None:
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.doctor.examine import examine  # noqa: PLC0415
     from encamp.doctor.machine import Machine  # noqa: PLC0415
-    from encamp.doctor.model import Grade  # noqa: PLC0415
     from encamp.doctor.stack import load_stack  # noqa: PLC0415
 
     repository = checkout()
     looked_at = load_stack(stack, repository)
     enter_for(looked_at.spec)
-    findings = examine(looked_at, repository, GoogleClient(attempts=2), Machine())
-    if form == "json":
-        click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
-    else:
-        for finding in findings:
-            click.echo(f"{finding.grade.upper():5} {finding.subject}: {finding.text}")
-            if finding.advice:
-                click.echo(f"      try: {finding.advice}")
-    if any(finding.grade is Grade.BAD for finding in findings):
-        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+    show_findings(examine(looked_at, repository, GoogleClient(attempts=2), Machine()), form)

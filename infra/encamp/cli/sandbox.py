@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.findings import show_findings
 from encamp.errors import ExitCode
 from encamp.sandbox.layout import Layout
 
@@ -97,16 +98,7 @@ def doctor(form: str) -> None:
     """Say what this machine allows, and how to mend what it does not. Exit code 3 when the sandbox cannot run."""
     from encamp.sandbox.doctor import examine  # noqa: PLC0415
 
-    findings = examine(Layout.located())
-    if form == "json":
-        click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
-    else:
-        for finding in findings:
-            click.echo(f"{finding.grade.upper():5} {finding.subject}: {finding.text}")
-            if finding.advice:
-                click.echo(f"      try: {finding.advice}")
-    if any(finding.grade == "bad" for finding in findings):
-        sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
+    show_findings(examine(Layout.located()), form)
 
 
 def listener(begun: float) -> Listener:

@@ -35,54 +35,20 @@ class Environment(pulumi.ComponentResource):
 
     def __init__(self, name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("encamp:components:Environment", name, {}, opts)
-        services = [
-            gcp.projects.Service(
-                f"{name}-{service.partition('.')[0]}",
-                service=service,
-                project=plan.project,
-                # Others in the project may use it too.
-                disable_on_destroy=False,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            for service in plan.services
-        ]
-        child = pulumi.ResourceOptions(parent=self, depends_on=services)
-        key = EnvironmentKey(name, plan, plan.key, opts=child) if plan.key is not None else None
+        self._name, self._plan = name, plan
+        self._child = pulumi.ResourceOptions(parent=self, depends_on=self._services())
+        key = EnvironmentKey(name, plan, plan.key, opts=self._child) if plan.key is not None else None
         encrypted = key.grants if key is not None else []
-        network = Network(name, plan, opts=child) if "cluster" not in plan.adopted else None
-        registry = _registry(name, plan, pulumi.ResourceOptions(parent=self, depends_on=[*services, *encrypted]))
-        ready: list[pulumi.Resource] = []
-        if plan.gke.nodes is not None and plan.gke.nodes.account_id is not None:
-            ready = NodeAccount("nodes", plan, plan.gke.nodes, registry=registry, opts=child).ready
-        cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=child)
-        storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=child)
+        under_key = pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=encrypted))
+        network = Network(name, plan, opts=self._child) if "cluster" not in plan.adopted else None
+        registry = _registry(name, plan, under_key)
+        ready = self._node_account(registry)
+        cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
+        storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
         if plan.budget is not None:
-            Budget(name, plan, plan.budget, opts=child)
-        inside = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
-        provider = k8s.Provider(name, kubeconfig=cluster.kubeconfig, opts=inside)
-        namespace = k8s.core.v1.Namespace(
-            name,
-            metadata={"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}},
-            opts=pulumi.ResourceOptions(parent=self, provider=provider),
-        )
-        charts = [Chart(chart.name, chart, provider=provider, opts=child) for chart in plan.charts]
-        if plan.queues is not None:
-            Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
-        if plan.reaper is not None:
-            Reaper("reaper", plan, plan.reaper, provider=provider, jobs=namespace.metadata.name, opts=child)
-        # A right is given only to who exists, and a bucket gets a key when it may be used.
-        holders = [*ready, *encrypted]
-        if plan.driver is not None:
-            holders.append(Driver("driver", plan, plan.driver, provider=provider, opts=child).account)
-        access: Access | None = None
-        if plan.access is not None:
-            jobs = namespace.metadata.name
-            bucket = storage.artifacts
-            access = Access(
-                "access", plan, plan.access, provider=provider, jobs=jobs, artifacts=bucket, after=holders, opts=child
-            )
+            Budget(name, plan, plan.budget, opts=self._child)
         if plan.monitoring is not None:
-            Monitoring("monitoring", plan, plan.monitoring, opts=child)
+            Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,
@@ -90,16 +56,64 @@ class Environment(pulumi.ComponentResource):
             "region": plan.region,
             "project": plan.project,
             "artifactsBucket": storage.artifacts,
-            "namespace": namespace.metadata.name,
             "registry": pulumi.Output.concat(
                 plan.region, "-docker.pkg.dev/", plan.project, "/", registry.repository_id
             ),
         }
-        if access is not None and access.audit_writer is not None:
-            self.outputs["auditWriter"] = access.audit_writer
         if storage.logs is not None:
             self.outputs["logsBucket"] = storage.logs
+        # A right is given only to who exists, and a bucket gets a key when it may be used.
+        self._inside(cluster, storage, holders=[*ready, *encrypted])
         self.register_outputs({})
+
+    def _services(self) -> list[pulumi.Resource]:
+        """Google's APIs that the environment and its jobs ask."""
+        return [
+            gcp.projects.Service(
+                f"{self._name}-{service.partition('.')[0]}",
+                service=service,
+                project=self._plan.project,
+                # Others in the project may use it too.
+                disable_on_destroy=False,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for service in self._plan.services
+        ]
+
+    def _node_account(self, registry: gcp.artifactregistry.Repository) -> list[pulumi.Resource]:
+        """What nodes need before the first of them comes; nothing where their account is somebody else's."""
+        nodes = self._plan.gke.nodes
+        if nodes is None or nodes.account_id is None:
+            return []
+        return NodeAccount("nodes", self._plan, nodes, registry=registry, opts=self._child).ready
+
+    def _inside(self, cluster: Cluster, storage: EnvironmentStorage, *, holders: list[pulumi.Resource]) -> None:
+        """What stands in the cluster, and who may reach it; rights are given after ``holders`` exist."""
+        plan, child = self._plan, self._child
+        ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
+        provider = k8s.Provider(self._name, kubeconfig=cluster.kubeconfig, opts=ready)
+        namespace = k8s.core.v1.Namespace(
+            self._name,
+            metadata={"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}},
+            opts=pulumi.ResourceOptions(parent=self, provider=provider),
+        )
+        jobs = namespace.metadata.name
+        self.outputs["namespace"] = jobs
+        charts = [Chart(chart.name, chart, provider=provider, opts=child) for chart in plan.charts]
+        if plan.queues is not None:
+            Queues("queues", plan, plan.queues, provider=provider, jobs=namespace, charts=charts, opts=child)
+        if plan.reaper is not None:
+            Reaper("reaper", plan, plan.reaper, provider=provider, jobs=jobs, opts=child)
+        if plan.driver is not None:
+            driver = Driver("driver", plan, plan.driver, provider=provider, opts=child)
+            holders = [*holders, driver.account]
+        if plan.access is not None:
+            bucket = storage.artifacts
+            access = Access(
+                "access", plan, plan.access, provider=provider, jobs=jobs, artifacts=bucket, after=holders, opts=child
+            )
+            if access.audit_writer is not None:
+                self.outputs["auditWriter"] = access.audit_writer
 
 
 def _registry(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.artifactregistry.Repository:

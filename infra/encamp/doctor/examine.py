@@ -10,8 +10,9 @@ from encamp.cloud.projects import Projects
 from encamp.cloud.resources import Container
 from encamp.doctor import google, state
 from encamp.doctor.machine import Machine, versions
-from encamp.doctor.model import Finding, Grade, look
 from encamp.doctor.stack import backend_url
+from encamp.errors import EncampError
+from encamp.findings import Finding, Grade
 from encamp.plan.prices import price_table
 from encamp.preflight import check_job
 
@@ -36,8 +37,8 @@ def examine(
     projects, buckets = Projects(client), Buckets(client)
     url = backend_url(repository, machine.environ)
     found = [
-        *look("versions", lambda: versions(machine)),
-        *look("credentials", lambda: google.project(stack, projects)),
+        *_look("versions", lambda: versions(machine)),
+        *_look("credentials", lambda: google.project(stack, projects)),
     ]
     taken = not any(each.grade is Grade.BAD and each.subject in {"credentials", "project"} for each in found)
     asked: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
@@ -57,7 +58,7 @@ def examine(
             ("key", lambda: _adopted_key(stack, projects)),
             ("data", lambda: _data(stack, client)),
         ]
-    return [*found, *(each for subject, at in asked for each in look(subject, at))]
+    return [*found, *(each for subject, at in asked for each in _look(subject, at))]
 
 
 def _prices(stack: Stack, today: date) -> Iterator[Finding]:
@@ -97,3 +98,12 @@ def _adopted_key(stack: Stack, projects: Projects) -> Iterator[Finding]:
         yield Finding("key", Grade.BAD, f"the primary version of {plan.full_name} is {state_}", "enable or restore it")
     else:
         yield Finding("key", Grade.OK, f"{plan.full_name} is on")
+
+
+def _look(subject: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What is found; what cannot be looked at is a finding too, and keeps nobody from looking at the rest."""
+    try:
+        yield from at()
+    except EncampError as error:
+        place = f"{error.where}: " if error.where else ""
+        yield Finding(subject, Grade.BAD, f"{place}{error.what}", error.hint or "")

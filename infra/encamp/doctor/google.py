@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from encamp.cloud.rest import RestError
-from encamp.doctor.model import Finding, Grade
+from encamp.findings import Finding, Grade
 from encamp.plan.access_check import given_elsewhere
 from encamp.plan.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
 from encamp.plan.quotas import environment_quotas, quotas

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from encamp.doctor.model import Finding, Grade
+from encamp.findings import Finding, Grade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

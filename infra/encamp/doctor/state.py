@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from encamp.cloud.buckets import CREATE, DELETE, LIST, READ
-from encamp.doctor.model import Finding, Grade
 from encamp.doctor.stack import pulumi_credentials
+from encamp.findings import Finding, Grade
 from encamp.plan.permissions import SECRETS_KEY, roles_of
 
 if TYPE_CHECKING:

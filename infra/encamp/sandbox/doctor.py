@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 import platform
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from encamp.errors import EncampError
+from encamp.findings import Finding, Grade
 from encamp.sandbox.kubelet.fuse import DEVICE, look_for_fuse
 from encamp.sandbox.ports import Ports
 from encamp.sandbox.tools import TOOLS, cache_folder, missing
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.layout import Layout
 
-GOOD, NOTE, BAD = "ok", "note", "bad"
+GOOD, NOTE, BAD = Grade.OK, Grade.NOTE, Grade.BAD
 _GIB = 1024**3
 _SECONDS = 10
 _MINIMUM_PYTHON = (3, 11)
@@ -37,20 +37,6 @@ _CACHED_DISK, _BUILD_DISK = 1 * _GIB, 5 * _GIB
 _OFFICIAL = ("pulumi-language-python", "pulumi-resource-kubernetes", "pulumi-resource-gcp")
 #: What a pod of ours needs of the kernel: a user, network, mount and process namespace made by an ordinary user.
 _NAMESPACES = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "true"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One thing looked at. ``grade``: ``ok``, ``note`` (it works, with less), ``bad`` (the sandbox cannot run)."""
-
-    subject: str
-    grade: str
-    text: str
-    advice: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """Give it as JSON."""
-        return dataclasses.asdict(self)
 
 
 def examine(layout: Layout) -> list[Finding]:
@@ -82,7 +68,10 @@ def _system() -> Finding:
     if sys.platform == "linux":
         return Finding("system", GOOD, f"{text}, user id {os.getuid()}")
     return Finding(
-        "system", NOTE, f"{text}: pods share this machine's network", "on Linux every pod has a network of its own"
+        "system",
+        NOTE,
+        f"{text}: pods share this machine's network",
+        "on Linux every pod has a network of its own",
     )
 
 
@@ -111,7 +100,10 @@ def _tools() -> Finding:
         text = f"all {len(TOOLS) - len(later)} built{more}, {_size(folder)} in {folder}; it may be removed any time"
         return Finding("tools", GOOD, text)
     return Finding(
-        "tools", NOTE, f"to be built: {', '.join(absent)}", "encamp sandbox up builds them, ten minutes on two cores"
+        "tools",
+        NOTE,
+        f"to be built: {', '.join(absent)}",
+        "encamp sandbox up builds them, ten minutes on two cores",
     )
 
 
