@@ -166,7 +166,17 @@ def _refuse_ended(plan: JobPlan) -> None:
     import pulumi_gcp as gcp  # noqa: PLC0415 - a job that cannot be planned needs no provider
 
     receipt = f"{plan.storage.prefix}receipt.json"
-    found = gcp.storage.get_bucket_objects(bucket=plan.storage.bucket, prefix=receipt)
+    try:
+        found = gcp.storage.get_bucket_objects(bucket=plan.storage.bucket, prefix=receipt)
+    except Exception as error:
+        # The SDK tells failed calls apart by their words alone.
+        if "Error 404" not in str(error):
+            raise
+        raise UsageError(
+            f"the environment {plan.environment} is not up: there is no bucket gs://{plan.storage.bucket}",
+            where="encamp:environmentStack",
+            hint=f"encamp environment up {plan.environment}",
+        ) from None
     if found.bucket_objects:
         raise UsageError(
             f"job {plan.job_id} has ended; its receipt is gs://{plan.storage.bucket}/{receipt}",

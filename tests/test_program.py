@@ -1,0 +1,43 @@
+"""What the program says where the cloud does not answer as it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from encamp import program
+from encamp.errors import UsageError
+from encamp.plan.job import plan_job
+from encamp.spec.environment import load_environment
+from encamp.spec.job_file import load_job
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(r"ignore:gcp\..* has been deprecated:DeprecationWarning")]
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("googleapi: Error 404: The specified bucket does not exist., notFound", UsageError),
+        ("googleapi: Error 403: no storage.objects.list, forbidden", RuntimeError),
+    ],
+)
+def test_a_job_without_its_environment_says_so(
+    said: str, refused: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pulumi_gcp as gcp  # noqa: PLC0415 - takes a second
+
+    def fails(**_: Any) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(gcp.storage, "get_bucket_objects", fails)
+    found = load_job(REPOSITORY / "tests" / "golden" / "basic-bare" / "job.yaml").named("job")
+    plan = plan_job(found.job, load_environment("sandbox", REPOSITORY))
+    with pytest.raises(refused) as raised:
+        program._refuse_ended(plan)
+    if refused is UsageError:
+        assert "the environment sandbox is not up" in str(raised.value)
+        assert "encamp environment up sandbox" in str(raised.value)
