@@ -53,6 +53,24 @@ def test_every_room_stands_on_the_map() -> None:
     assert all(f"`{room}/`" in (REPOSITORY / "infra" / "README.md").read_text() for room in rooms)
 
 
+def spelled_out(path: str) -> list[str]:
+    """``a/{b,c}.py`` as ``a/b.py`` and ``a/c.py``."""
+    before, brace, rest = path.partition("{")
+    if not brace:
+        return [path]
+    inside, _, after = rest.partition("}")
+    return [each for one in inside.split(",") for each in spelled_out(f"{before}{one}{after}")]
+
+
+def test_the_map_names_only_what_is_there() -> None:
+    rows = re.findall(r"^\|.*\|$", (REPOSITORY / "infra" / "README.md").read_text(), re.MULTILINE)
+    named = [code for row in rows for code in re.findall(r"`([^`<> =]*(?:/|\.py)[^`<> =]*)`", row)]
+    assert len(named) > 100
+    places = (REPOSITORY, REPOSITORY / "infra" / "encamp")
+    missing = [path for code in named for path in spelled_out(code) if not any(list(at.glob(path)) for at in places)]
+    assert missing == []
+
+
 def test_no_module_has_grown_past_its_room() -> None:
     lengths = {name: len((REPOSITORY / name).read_text().splitlines()) for name in tracked("infra/**/*.py")}
     assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
