@@ -30,6 +30,7 @@ def test_the_example_trains_on_three_replicas_and_leaves_its_model(camp: Camp) -
     assert work_tree(camp) == before
 
 
+@pytest.mark.jobs
 def test_destroy_by_hand_takes_a_running_job_down(camp: Camp) -> None:
     camp.pulumi("up", "-s", "digits", "--yes", "--skip-preview")
     wait_until(lambda: len(nodes(camp)) > 0)
