@@ -83,3 +83,26 @@ echo whole
     with pytest.raises(CommandError, match="another"):
         SessionCommand().run(["fail"], str(tmp_path), {})
     assert (tmp_path / "calls").read_text() == "x\n" * 4
+
+
+@pytest.mark.parametrize("said", ["error: EOF", "error: failed to load checkpoint: EOF"])
+def test_a_state_whose_engine_was_killed_over_it_is_mended(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_HALF_WRITTEN_SECONDS", 0.0)
+    torn = tmp_path / "states" / ".pulumi" / "stacks" / "encamp" / "job.json.attrs"
+    torn.parent.mkdir(parents=True)
+    torn.touch()
+    os.utime(torn, (0, 0))
+    (tmp_path / "pulumi").write_text(
+        f"""#!/bin/sh
+[ "$1" = version ] && echo v3.259.0 && exit
+[ -e {torn} ] && echo '{said}' >&2 && exit 255
+echo whole
+"""
+    )
+    (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/states")
+    assert SessionCommand().run(["read"], str(tmp_path), {}).stdout == "whole"
+    assert not torn.exists()

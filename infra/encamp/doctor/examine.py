@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from encamp.backend import backend_url
 from encamp.cloud.buckets import Buckets
 from encamp.cloud.projects import Projects
 from encamp.cloud.resources import Container
 from encamp.doctor import google, state
 from encamp.doctor.machine import Machine, versions
-from encamp.doctor.stack import backend_url
 from encamp.errors import EncampError
 from encamp.findings import Finding, Grade
 from encamp.plan.prices import price_table

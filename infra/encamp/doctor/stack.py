@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from encamp.errors import UsageError
 from encamp.packaging.local import local_packages
@@ -18,7 +14,7 @@ from encamp.spec.job_stack import read_job_stack
 from encamp.spec.loading import load_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
     from encamp.plan.model import EnvironmentPlan, JobPlan
     from encamp.spec.environment import EnvironmentSpec
@@ -80,24 +76,3 @@ def load_stack(name: str, repository: Path) -> Stack:
 def _job(written: Any, spec: EnvironmentSpec, stack: str, repository: Path) -> JobPlan:
     found = read_job_stack(written, repository=repository, stack=stack)
     return plan_job(found.job, spec, packages=local_packages(found))
-
-
-def backend_url(repository: Path, environ: Mapping[str, str]) -> str | None:
-    """Where the engine keeps states: what the environment says, the project, or the last `pulumi login`."""
-    if given := environ.get("PULUMI_BACKEND_URL"):
-        return given
-    project = yaml.safe_load((repository / "Pulumi.yaml").read_text(encoding="utf-8"))
-    if url := (project.get("backend") or {}).get("url"):
-        return str(url)
-    found = pulumi_credentials(environ).get("current")
-    return str(found) if found else None
-
-
-def pulumi_credentials(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """What `pulumi login` keeps on this machine; empty where nobody logged in."""
-    home = environ.get("PULUMI_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".pulumi")
-    try:
-        found = json.loads((Path(home) / "credentials.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from encamp.backend import pulumi_credentials
 from encamp.cloud.buckets import CREATE, DELETE, LIST, READ
-from encamp.doctor.stack import pulumi_credentials
 from encamp.findings import Finding, Grade
 from encamp.plan.permissions import SECRETS_KEY, roles_of
 

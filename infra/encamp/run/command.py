@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 # gRPC's fork handlers print warnings when we start the CLI; no child of ours uses gRPC before it has become a program.
@@ -22,6 +24,7 @@ from pulumi.automation import CommandResult, LocalWorkspace, PulumiCommand, Stac
 from pulumi.automation._stack import StackInitMode  # the base class wants it, and its package does not name it
 from pulumi.automation.errors import InvalidVersionError, create_command_error
 
+from encamp.backend import backend_url, mend
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _SILENCE_SECONDS = 10
-#: What the CLI says of a state in a backend of files that is being written.
-_HALF_WRITTEN = "failed to load checkpoint: EOF"
+#: What the CLI says of a state, or of a lock, in a backend of files that is being written, or never will be.
+_HALF_WRITTEN = re.compile(r"^error: (failed to load checkpoint: )?EOF$", re.MULTILINE)
 _HALF_WRITTEN_ATTEMPTS = 20
 _HALF_WRITTEN_SECONDS = 0.5
 #: Without the search for stacks of Pulumi 2 in every command.
@@ -87,7 +90,7 @@ class SessionCommand(PulumiCommand):
         """Run a command; as the base class, but in a session of its own and with ``given`` on its stdin.
 
         A state that another engine writes at this moment (that of a driver that was killed finishes its steps) is
-        read again.
+        read again; one that an engine was killed over is mended first.
 
         Raises:
             pulumi.automation.CommandError: it exits with another code than 0.
@@ -96,9 +99,10 @@ class SessionCommand(PulumiCommand):
             result = self._once(args, cwd, additional_env, on_output, on_error, given=given)
             if result.code == 0:
                 return result
-            if _HALF_WRITTEN not in result.stderr:
+            if _HALF_WRITTEN.search(result.stderr) is None:
                 break
             time.sleep(_HALF_WRITTEN_SECONDS)
+            mend(backend_url(Path(cwd), {**os.environ, **additional_env}))
         raise create_command_error(result)
 
     def _once(

@@ -7,7 +7,6 @@ creates whose answer never came are settled with the cloud's listing before.
 from __future__ import annotations
 
 import json
-import re
 import socket
 import time
 from contextlib import suppress
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
 #: What the listing of a backend of files says of a state that another engine replaces at that moment.
-_REPLACED = re.compile(r"code=NotFound|\bEOF\b")
+_REPLACED = "code=NotFound"
 
 
 class NoStackError(EngineError):
@@ -92,7 +91,7 @@ class JobEngine:
             try:
                 return _names(self._run(listing, "the engine's stacks"))
             except EngineError as error:
-                if _REPLACED.search(str(error)) is None:
+                if _REPLACED not in str(error):
                     raise
         return _names(self._run(listing, "the engine's stacks"))
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _AFTERMATH_SECONDS = 20.0
 #: What the reaper says of a job that it has not brought to its end.
 _UNFINISHED = re.compile(r": (left alone|not brought to its end|would be)")
-_BUG = "Traceback (most recent call last)"
+#: A pass that says so has looked at no job, or not at all of them.
+_BROKEN = re.compile(r"^(Traceback \(most recent call last\)|error: )", re.MULTILINE)
 
 
 class Command(Protocol):
@@ -144,15 +145,15 @@ class Reaper:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done >= number or self._closed)
             said = self._said[number - 1] if self._done >= number else f"{job}: left alone: the reaper was closed"
-        broken = _BUG in said
-        return not broken and not any(
+        return _BROKEN.search(said) is None and not any(
             line.startswith(f"{job}:") and _UNFINISHED.search(line) for line in said.splitlines()
         )
 
     def said_of(self, job: str) -> str:
         """Every pass that named a job."""
         with self._changed:
-            return "\n--- reap\n".join(["", *(said for said in self._said if job in said)])
+            told = (said for said in self._said if job in said or _BROKEN.search(said))
+            return "\n--- reap\n".join(["", *told])
 
     def close(self) -> None:
         with self._changed:
