@@ -148,11 +148,15 @@ def test_a_signal_is_128_and_its_number(replica: Path) -> None:
     assert (process.returncode, message(replica)["exitCode"]) == (139, 139)
 
 
+def until_said(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdout is not None
+    while word not in process.stdout.readline():
+        assert process.poll() is None
+
+
 def test_sigterm_reaches_the_trainer(replica: Path) -> None:
     process = start(replica, "--wait")
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "ready":
-        assert process.poll() is None
+    until_said(process, "ready")
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=30)
     assert (process.returncode, "saving" in out) == (9, True)
@@ -168,9 +172,12 @@ def test_after_the_deadline_nothing_starts(replica: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_stopped_after_the_deadline_says_so_and_what_ends_by_itself_does_not(replica: Path) -> None:
-    deadline = int(time.time()) + 2
+    # Late enough for a busy machine to have started both before.
+    deadline = int(time.time()) + 10
     process = start(replica, "--wait", ENCAMP_DEADLINE=str(deadline))
     failing = start(replica, "--fail-at", str(deadline), ENCAMP_DEADLINE=str(deadline))
+    until_said(failing, "hello")
+    until_said(process, "ready")
     assert failing.wait(30) == 3
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=30)
