@@ -25,7 +25,7 @@ from encamp.sandbox.environment import trainer_variables, variables
 from encamp.sandbox.layout import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import pytest
 
@@ -124,6 +124,16 @@ class Camp:
         )
         assert ended.returncode == code, ended.stdout + ended.stderr
         return ended.stdout
+
+    def nodes(self) -> list[str]:
+        return self.tool("kubectl", "get", "nodes", "-o", "name").split()
+
+    def until(self, true: Callable[[], bool], *, seconds: float = 120) -> None:
+        """Wait until something is true, asking twice a second."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, f"it did not come to be within {seconds} s"
+            time.sleep(0.5)
 
     def accuracy(self, example: str, job_id: str, model: str = "model") -> float:
         """Test accuracy of the model that a job left in its job dir, by the example's own evaluate.py."""

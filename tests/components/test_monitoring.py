@@ -62,7 +62,7 @@ def test_the_rules_of_google_take_all_of_it(monitoring: Resources, tmp_path: Pat
         resource = Resource(token, f"urn:pulumi:dev::encamp::{token}::{name}", name)
         text = json.dumps(inputs).replace("my-lab-project", "sandbox-encamp")
         for number, given in (("1", made.get("own")), ("7", made.get("given"))):
-            text = text.replace(f"projects/sandbox-encamp/notificationChannels/{number}", given or "")
+            text = text.replace(f'"projects/sandbox-encamp/notificationChannels/{number}"', json.dumps(given))
         checked = await session.check(resource, {}, json.loads(text), seed=b"seed")
         assert list(checked.failures) == [], key
         answer = await session.create(resource, checked.inputs, time_limit=None, preview=False)

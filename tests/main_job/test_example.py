@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.camp import Camp
 
 pytestmark = pytest.mark.sandbox
@@ -33,17 +30,6 @@ def test_the_example_trains_on_three_replicas_and_leaves_its_model(camp: Camp) -
 @pytest.mark.jobs
 def test_destroy_by_hand_takes_a_running_job_down(camp: Camp) -> None:
     camp.pulumi("up", "-s", "digits", "--yes", "--skip-preview")
-    wait_until(lambda: len(nodes(camp)) > 0)
+    camp.until(lambda: len(camp.nodes()) > 0)
     camp.pulumi("destroy", "-s", "digits", "--yes", "--skip-preview")
     camp.assert_nothing_left()
-
-
-def nodes(camp: Camp) -> list[str]:
-    return camp.tool("kubectl", "get", "nodes", "-o", "name").split()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.5)

@@ -105,13 +105,6 @@ class Killed:
         return outcome
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(1)
-
-
 def test_each_switch_ends_its_job_alone(camp: Camp, job: Callable[..., str], tmp_path: Path) -> None:
     given = yaml.safe_load(Path(job("chief-0=sleep")).read_text())
     for key in ("workerType", "workerCount"):
@@ -129,14 +122,14 @@ def test_each_switch_ends_its_job_alone(camp: Camp, job: Callable[..., str], tmp
         for one in started:
             one.result()
 
-    wait_until(lambda: by_machines.terminal() == "Failed" and by_machines.nodes() == [])
-    wait_until(lambda: by_cluster.terminal() == "Failed" and by_cluster.nodes() == [])
-    wait_until(lambda: by_label.phases() == ["Running"] and time.time() > deadline)
+    camp.until(lambda: by_machines.terminal() == "Failed" and by_machines.nodes() == [])
+    camp.until(lambda: by_cluster.terminal() == "Failed" and by_cluster.nodes() == [])
+    camp.until(lambda: by_label.phases() == ["Running"] and time.time() > deadline)
     assert len(by_label.nodes()) == 1, "nothing but a reaper ends it"
     assert by_machines.nodes() == [], "no machine comes back"
 
     camp.encamp("reap")
-    wait_until(lambda: by_label.nodes() == [])
+    camp.until(lambda: by_label.nodes() == [])
     said = {one.job_id: one.ended() for one in jobs}
     assert {name: outcome["state"] for name, outcome in said.items()} == dict.fromkeys(settings, "CANCELLED")
     assert "its deadline had passed" in said["by_machines"]["message"]

@@ -6,15 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.camp import Camp
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
@@ -97,7 +94,7 @@ def steps(part: str) -> list[str]:
 def test_by_hand_previews_tell_what_changes_and_no_more_and_reap_ends_the_job(camp: Camp, tmp_path: Path) -> None:
     before = camp.tool("git", "status", "--porcelain")
     camp.pulumi("up", "-s", "digits", "--yes", "--skip-preview")
-    wait_until(lambda: len(nodes(camp)) == 3)
+    camp.until(lambda: len(camp.nodes()) == 3)
     assert "still trains" in camp.encamp("reap", "--dry-run")
 
     # Nodes came, the providers are newer than those that made it all, Google added a label, somebody changed another.
@@ -113,7 +110,7 @@ def test_by_hand_previews_tell_what_changes_and_no_more_and_reap_ends_the_job(ca
     camp.tool("kubectl", "label", "namespace", "encamp-jobs", "encamp-owner=encamp", "goog-terraform-", "--overwrite")
 
     # Nodes go, and of a change only the change is shown.
-    wait_until(lambda: not nodes(camp))
+    camp.until(lambda: not camp.nodes())
     change = Change(tmp_path / "checkout", camp)
     change.edit("stacks/Pulumi.sandbox.yaml", "artifactsBucket:", "artifactsRetentionDays: 90\n    artifactsBucket:")
     change.edit("examples/digits/job.yaml", "--epochs=20", "--epochs=30")
@@ -165,17 +162,6 @@ def made_by_older_providers(camp: Camp, stack: str, file: Path) -> None:
     assert older != state
     file.write_text(older)
     camp.pulumi("stack", "import", "-s", stack, "--file", str(file))
-
-
-def nodes(camp: Camp) -> list[str]:
-    return camp.tool("kubectl", "get", "nodes", "-o", "name").split()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.5)
 
 
 def test_the_doctor_finds_what_the_committed_stacks_need_in_an_environment_that_is_up(camp: Camp) -> None:

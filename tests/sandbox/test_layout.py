@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -107,6 +108,12 @@ def test_ports_are_all_different_and_below_what_clients_get() -> None:
     ports = [port for name, port in Ports.choose().to_json().items() if name != "node_base"]
     assert len(set(ports)) == len(ports)
     assert all(1024 < port < 32768 for port in ports)
+
+
+def test_sandboxes_that_start_at_once_choose_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("encamp.sandbox.ports.random.randrange", Mock(side_effect=[20_000, 20_000, 21_000]))
+    monkeypatch.setattr("encamp.sandbox.ports.is_free", Mock(return_value=True))
+    assert [Ports.choose().etcd_client, Ports.choose().etcd_client] == [20_000, 21_000]
 
 
 def test_ports_of_an_older_file_are_completed() -> None:

@@ -110,28 +110,26 @@ def _row(one: Reviewed) -> str:
 
 def _cost_cell(one: Reviewed) -> str:
     """What the stack costs before and after: a job at worst, an environment without jobs in a month."""
-    if one.touched.stack.kind is StackKind.OTHER or not any(_amounts(one)):
+    before, after = _amount(one.before), _amount(one.after)
+    if one.touched.stack.kind is StackKind.OTHER or (before is None and after is None):
         return ""
     what = "at worst" if one.touched.stack.kind is StackKind.JOB else "a month"
-    before, after = (_money(found.amount) if found is not None else None for found in _amounts(one))
     if after is None:
         return f"{what} {before}, gone"
-    if before is None or before == after:
+    if before is None or str(before) == str(after):
         return f"{what} {after}"
-    old, new = (found.amount if found is not None else None for found in _amounts(one))
-    change = "" if old is None or new is None else f" ({new - old:+.2f})"
+    change = "" if before.usd is None or after.usd is None else f" ({after.usd - before.usd:+.2f})"
     return f"{what} {before} → {after}{change}"
 
 
 @dataclass(frozen=True)
 class _Amount:
-    """A cost that is counted; None where a price is not known."""
+    """A cost that is counted, in US dollars; None where a price is not known."""
 
-    amount: float | None
+    usd: float | None
 
-
-def _amounts(one: Reviewed) -> tuple[_Amount | None, _Amount | None]:
-    return _amount(one.before), _amount(one.after)
+    def __str__(self) -> str:
+        return _money(self.usd)
 
 
 def _amount(found: Offline | None) -> _Amount | None:

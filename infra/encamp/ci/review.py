@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,12 +117,12 @@ class _Asking:
             return one
         if stack.environment != self._environment:
             where = f"of the environment {stack.environment}" if stack.environment else "of no environment"
-            return _with(one, note=f"{where}: planned only, not previewed")
+            return replace(one, note=f"{where}: planned only, not previewed")
         self._say(f"previewing {stack.name}")
         if one.touched.was is Was.REMOVED:
             return self._removed(one)
         if self._engine.has(stack.name):
-            return _with(one, previewed=self._previews.existing(stack.name))
+            return replace(one, previewed=self._previews.existing(stack.name))
         return self._new(one)
 
     def _removed(self, one: Reviewed) -> Reviewed:
@@ -132,22 +132,18 @@ class _Asking:
         except NoStackError:
             return one
         note = f"its config goes, but its state lists {held} resources: take it down before" if held else ""
-        return _with(one, note=note, held=held)
+        return replace(one, note=note, held=held)
 
     def _new(self, one: Reviewed) -> Reviewed:
         stack = one.touched.stack
         if holds_secret(stack.config):
-            return _with(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
+            return replace(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
         if stack.kind is StackKind.ENVIRONMENT:
-            return _with(one, previewed=self._previews.new(stack.name, stack.config))
+            return replace(one, previewed=self._previews.new(stack.name, stack.config))
         outputs = self._engine.outputs(stack.environment)
         if not outputs:
-            return _with(one, note=f"the environment {stack.environment} {_NOT_UP}")
-        return _with(
+            return replace(one, note=f"the environment {stack.environment} {_NOT_UP}")
+        return replace(
             one,
             previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
         )
-
-
-def _with(one: Reviewed, *, previewed: Previewed | None = None, note: str = "", held: int = 0) -> Reviewed:
-    return Reviewed(one.touched, one.before, one.after, previewed, note, held)

@@ -16,6 +16,7 @@ import yaml
 from encamp.errors import EncampError
 from encamp.redaction import texts
 from encamp.spec.job_stack import read_job_stack
+from encamp.spec.stack_files import stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,11 +84,7 @@ class Touched:
 
 def stacks(tree: Path) -> dict[str, StackConfig]:
     """The committed stacks of a tree by name. A config that is no YAML mapping is a stack of the kind OTHER."""
-    found = {}
-    for file in sorted((tree / STACKS).glob("Pulumi.*.yaml")):
-        name = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
-        found[name] = _stack(name, _config(file))
-    return found
+    return {name: _stack(name, _config(file)) for name, file in stack_files(tree / STACKS).items()}
 
 
 def holds_secret(config: Any) -> bool:

@@ -12,6 +12,7 @@ from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack
 from encamp.spec.loading import load_document
+from encamp.spec.stack_files import stack_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def load_stack(name: str, repository: Path) -> Stack:
         SpecError: its environment or its job is wrong.
         PlanError: the job cannot run there.
     """
-    known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in (repository / "stacks").glob("Pulumi.*.yaml"))
+    known = stack_files(repository / "stacks")
     if name not in known:
         raise UsageError(f"there is no stack {name!r}", where="stacks/", hint=f"known: {', '.join(known) or 'none'}")
     source = f"stacks/Pulumi.{name}.yaml"

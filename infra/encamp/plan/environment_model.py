@@ -66,6 +66,10 @@ class MaintenancePlan:
     exclusions: tuple[ExclusionPlan, ...]
 
 
+#: Boot disk that GKE chooses for the pool: cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks.
+SYSTEM_DISK, SYSTEM_DISK_GB = "pd-balanced", 100
+
+
 @dataclass(frozen=True)
 class SystemPoolPlan:
     """The pool of what runs always; counts are over all zones."""

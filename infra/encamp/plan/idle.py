@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.plan.cost_plan import CostPart, PriceBasis
+from encamp.plan.environment_model import SYSTEM_DISK, SYSTEM_DISK_GB
 from encamp.plan.prices import HOURS_OF_MONTH, disk_price, machine_price
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
     from encamp.plan.model import EnvironmentPlan
     from encamp.spec.prices import PriceTableSpec
-
-#: Boot disk of a machine that runs always, where GKE chooses it.
-_DISK, _DISK_GB = "pd-balanced", 100
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,8 @@ def _parts(plan: EnvironmentPlan, table: PriceTableSpec) -> Iterator[CostPart]:
     if pool is not None and pool.min_nodes > 0:
         price = machine_price(table, pool.machine_type, None)
         yield CostPart(pool.name, "machines", pool.machine_type, pool.min_nodes, price)
-        disk = disk_price(table, _DISK, _DISK_GB)
-        yield CostPart(pool.name, "disks", f"{_DISK_GB} GB {_DISK}", pool.min_nodes, disk)
+        disk = disk_price(table, SYSTEM_DISK, SYSTEM_DISK_GB)
+        yield CostPart(pool.name, "disks", f"{SYSTEM_DISK_GB} GB {SYSTEM_DISK}", pool.min_nodes, disk)
 
 
 def _service(table: PriceTableSpec, name: str) -> float | None:

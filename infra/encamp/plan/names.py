@@ -53,12 +53,17 @@ def bounded(text: str, longest: int, digest: str) -> str:
     return _checked(name, _NAME, longest)
 
 
+def _readable(first: str, second: str, longest: int) -> str:
+    """``first-second`` as it is where that is a name of at most ``longest`` characters, else bounded."""
+    plain = f"{first}-{second}"
+    if len(plain) <= longest and _NAME.fullmatch(plain):
+        return plain
+    return bounded(plain, longest, _digest(first, second))
+
+
 def pool_name(name: str, shape: str) -> str:
     """The name of the node pool of one shape of a job, at most 40 characters."""
-    plain = f"{name}-{shape}"
-    if len(plain) <= LONGEST_POOL and _NAME.fullmatch(plain):
-        return plain
-    return bounded(plain, LONGEST_POOL, _digest(name, shape))
+    return _readable(name, shape, LONGEST_POOL)
 
 
 def scratch_bucket(project: str, environment: str, job_id: str) -> str:
@@ -82,10 +87,7 @@ def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
 
 def queue_object(environment: str, name: str) -> str:
     """The name of a queue, flavor, check or priority of Kueue's: these have no namespace, so the environment leads."""
-    plain = f"{environment}-{name}"
-    if len(plain) <= LONGEST_LABEL and _NAME.fullmatch(plain):
-        return plain
-    return bounded(plain, LONGEST_LABEL, _digest(environment, name))
+    return _readable(environment, name, LONGEST_LABEL)
 
 
 def custom_role_id(project: str, environment: str, key: str) -> str:

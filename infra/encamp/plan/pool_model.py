@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from encamp.spec.encamp import WHEN_THERE_IS_ROOM
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,4 +74,4 @@ class NodePoolPlan:
     @property
     def waits_for_room(self) -> bool:
         """Whether its machines start when Google has room for them, and end after 7 days at the latest."""
-        return self.provisioning in {"FLEX_START", "QUEUED"}
+        return self.provisioning in WHEN_THERE_IS_ROOM

@@ -13,8 +13,9 @@ from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
 from encamp.plan.placing import Wish, place
 from encamp.plan.preconditions import PoolCase, Situation, check
-from encamp.spec.encamp import Placement, Provisioning
+from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
+from encamp.spec.rules.options import LONGEST_FLEX_SECONDS
 from encamp.spec.training import Strategy
 
 if TYPE_CHECKING:
@@ -26,12 +27,9 @@ if TYPE_CHECKING:
     from encamp.spec.job import TrainingJobSpec
 
 DEFAULT_DISK_GB = 100
-#: Machines that Google starts when it has room end after 7 days: GKE's pages of flex-start.
-LONGEST_FLEX_START_SECONDS = 7 * 86_400
 
 #: For machines without accelerators Google offers these two only.
 _FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
-_WHEN_THERE_IS_ROOM = (Provisioning.FLEX_START, Provisioning.QUEUED)
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _pool(
         max_nodes=request.count,
         disk_type=disk.type,
         disk_size_gb=disk.size_gb,
-        max_run_duration_seconds=min(longest, LONGEST_FLEX_START_SECONDS) if got in _WHEN_THERE_IS_ROOM else longest,
+        max_run_duration_seconds=min(longest, LONGEST_FLEX_SECONDS) if got in WHEN_THERE_IS_ROOM else longest,
         labels={},
         taint=(JOB_LABEL, name, "NoSchedule"),
         tpu_hosts=shape.tpu_hosts,
@@ -127,7 +125,7 @@ def _pool(
 def _wish(job: TrainingJobSpec, got: Provisioning) -> Wish:
     """What the job asks of the place of machines that are got in a way."""
     one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
-    return Wish(job.encamp.zone, one, got in _WHEN_THERE_IS_ROOM)
+    return Wish(job.encamp.zone, one, got in WHEN_THERE_IS_ROOM)
 
 
 def _cautions(shape: Shape, got: Provisioning) -> tuple[str, ...]:

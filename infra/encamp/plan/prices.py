@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.spec.data_files import data_file
+from encamp.spec.encamp import WHEN_THERE_IS_ROOM
 from encamp.spec.prices import built_in_prices
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Google bills disks by the month, and counts it as so many hours.
 HOURS_OF_MONTH = 730.0
-_WHEN_THERE_IS_ROOM = frozenset({"FLEX_START", "QUEUED"})
 
 
 def price_table(environment: EnvironmentSpec) -> PriceTableSpec:
@@ -74,6 +74,6 @@ def _price(entry: HourPriceSpec | None, provisioning: str) -> float | None:
     special: float | None = None
     if provisioning == "SPOT":
         special = entry.usd_spot_per_hour
-    elif provisioning in _WHEN_THERE_IS_ROOM:
+    elif provisioning in WHEN_THERE_IS_ROOM:
         special = entry.usd_flex_start_per_hour
     return entry.usd_per_hour if special is None else special

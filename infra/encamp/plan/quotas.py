@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.plan import catalog
+from encamp.plan.environment_model import SYSTEM_DISK, SYSTEM_DISK_GB
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from encamp.plan.model import EnvironmentPlan, JobPlan, NodePoolPlan
-
-#: A machine's disk where nobody says otherwise: cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks.
-_SYSTEM_DISK, _SYSTEM_DISK_GB = "pd-balanced", 100
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def environment_quotas(plan: EnvironmentPlan) -> tuple[QuotaNeed, ...]:
     machine = catalog.machine(pool.machine_type)
     needs = (
         _need(_cpus(pool.machine_type), plan.region, machine.vcpu * pool.max_nodes, cpus=True),
-        _need(data_file("quotas")["disks"][_SYSTEM_DISK], plan.region, _SYSTEM_DISK_GB * pool.max_nodes),
+        _need(data_file("quotas")["disks"][SYSTEM_DISK], plan.region, SYSTEM_DISK_GB * pool.max_nodes),
         QuotaNeed("INSTANCES", plan.region, pool.max_nodes),
     )
     return tuple(sorted(needs, key=lambda need: need.name))

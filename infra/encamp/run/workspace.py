@@ -17,6 +17,7 @@ import yaml
 from encamp import resources
 from encamp.errors import EngineError
 from encamp.plan.rendering import to_json
+from encamp.spec.stack_files import stack_files
 
 #: Names another folder for records and job folders.
 STATE_VARIABLE = "ENCAMP_STATE_DIR"
@@ -90,9 +91,7 @@ def committed_config(stack: str) -> dict[str, Any] | None:
 def committed_stacks() -> list[str]:
     """Names of the stacks whose config is committed."""
     settings = yaml.safe_load(project_file().read_text())
-    folder = project_file().parent / settings.get("stackConfigDir", ".")
-    files = sorted(folder.glob("Pulumi.*.yaml"))
-    return [file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files]
+    return list(stack_files(project_file().parent / settings.get("stackConfigDir", ".")))
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:

@@ -12,13 +12,17 @@ import socket
 from typing import TYPE_CHECKING
 
 from encamp.errors import SandboxError
+from encamp.process.port_lock import lock_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from encamp.process.port_lock import PortLock
+
 LOOPBACK = "127.0.0.1"
 _LOWEST, _HIGHEST = 17000, 32000
 _TRIES = 4000
+_LOCKS: list[PortLock] = []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +51,15 @@ class Ports:
 
     @classmethod
     def choose(cls) -> Ports:
-        """Choose a free port for every server: neighbours, so that two sandboxes that start at once rarely meet."""
+        """Choose a free port for every server: neighbours, whose first one's lock this process keeps to its end.
+
+        So no two sandboxes that start at once choose the same, before their servers listen.
+        """
         names = _server_names()
         for _ in range(_TRIES):
             first = random.randrange(_LOWEST, _HIGHEST - len(names), len(names))  # noqa: S311 - a choice, no secret
             block = range(first, first + len(names))
-            if all(map(is_free, block)):
+            if _kept(first) and all(map(is_free, block)):
                 return cls(**dict(zip(names, block, strict=True)))
         return cls(**_free(names, avoid=set()))
 
@@ -79,6 +86,14 @@ class Ports:
     def renewed(self, names: list[str]) -> Ports:
         """Give the same ports but for ``names``, which get others."""
         return dataclasses.replace(self, **_free(names, avoid=set(self.to_json().values())))
+
+
+def _kept(first: int) -> bool:
+    """Whether a block of ports is this process' to choose."""
+    lock = lock_port(first)
+    if lock is not None:
+        _LOCKS.append(lock)
+    return lock is not None
 
 
 def _server_names() -> list[str]:

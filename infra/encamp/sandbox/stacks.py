@@ -13,6 +13,7 @@ import yaml
 
 from encamp.errors import SandboxError
 from encamp.sandbox.environment import variables
+from encamp.spec.stack_files import stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def make_stacks(layout: Layout, checkout: Path) -> list[str]:
 
 def committed(project: str, checkout: Path) -> Iterator[str]:
     """Names of the stacks whose config says that they live in a project."""
-    for file in sorted((checkout / "stacks").glob("Pulumi.*.yaml")):
+    for name, file in stack_files(checkout / "stacks").items():
         try:
             content = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError):
@@ -59,7 +60,7 @@ def committed(project: str, checkout: Path) -> Iterator[str]:
             continue
         config = content.get("config") if isinstance(content, dict) else None
         if isinstance(config, dict) and config.get("gcp:project") == project:
-            yield file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+            yield name
 
 
 def _project(checkout: Path) -> str:

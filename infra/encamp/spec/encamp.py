@@ -71,6 +71,10 @@ class RunAs(StrEnum):
     NON_ROOT = "NON_ROOT"
 
 
+#: What Google starts when it has room, and ends after 7 days.
+WHEN_THERE_IS_ROOM = frozenset({Provisioning.FLEX_START, Provisioning.QUEUED})
+
+
 class IdentityMode(StrEnum):
     """What stands for the replicas in IAM."""
 

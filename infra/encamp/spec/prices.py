@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from encamp.errors import SpecError
 from encamp.spec.data_files import data_file
 from encamp.spec.fields import Double, Text, Written
 from encamp.spec.loading import Document, load_document
@@ -86,11 +85,7 @@ def read_prices(document: Document) -> PriceTableSpec:
     """A table of prices that is a document by itself; see :func:`load_prices`."""
     reading = Reading(document)
     table = read_model(PriceTableSpec, document.data, reading)
-    for path, message, hint in price_problems(table):
-        if not reading.is_broken(path):
-            reading.report(reading.spelled(path, PriceTableSpec), message, hint=hint)
-    if reading.problems:
-        raise SpecError(document.source, reading.problems)
+    reading.check(PriceTableSpec, price_problems(table))
     return table
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
-from encamp.errors import Problem
+from encamp.errors import Problem, SpecError
 from encamp.spec.data_files import data_file
 from encamp.spec.paths import dotted, nearest
 
@@ -125,6 +125,22 @@ class Reading:
     def is_broken(self, path: DataPath) -> bool:
         """Whether the value at a path, or what holds it, was wrong and dropped."""
         return any(path[:end] in self.broken for end in range(1, len(path) + 1))
+
+    def check(self, root: type[BaseModel], found: Iterable[tuple[DataPath, str, str | None]]) -> None:
+        """Report what rules find, but of values that were wrong already, and end with all that is wrong.
+
+        Args:
+            root: model of the whole document.
+            found: of each problem the path in field names, what is wrong, and what to try.
+
+        Raises:
+            SpecError: everything that is wrong, if anything is.
+        """
+        for path, message, hint in found:
+            if not self.is_broken(path):
+                self.report(self.spelled(path, root), message, hint=hint)
+        if self.problems:
+            raise SpecError(self.document.source, self.problems)
 
 
 def read_model(model: type[_Model], data: Any, reading: Reading, *, at: DataPath = (), prefix: DataPath = ()) -> _Model:

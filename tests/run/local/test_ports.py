@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from encamp.errors import UsageError
+from encamp.process import port_lock
 from encamp.run.local import ports
 from encamp.run.local.ports import FIRST_PORT, reserve
 
@@ -72,7 +73,7 @@ def test_ports_lie_below_those_of_outgoing_connections(monkeypatch: pytest.Monke
 
 
 def test_a_locked_file_does_where_there_are_no_abstract_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports.sys, "platform", "darwin")
+    monkeypatch.setattr(port_lock.sys, "platform", "darwin")
     start = free_start(2)
     with reserve(2, start), pytest.raises(UsageError, match="are taken"):
         reserve(2, start)

@@ -3,27 +3,24 @@
 A port is ours while we hold its lock *and* it can be bound: the lock keeps other runs away from it until our replicas
 listen, or listen again, and binding finds what other programs hold. Ports lie below the range that the system takes
 for outgoing connections, so that no client takes one away in between.
-
-The lock is an abstract socket on Linux: it has the scope of the ports themselves (a network namespace, all users), and
-the kernel gives it back when its holder ends in whatever way. Elsewhere it is a locked file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import random
 import socket
-import sys
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from encamp.errors import EngineError, UsageError
+from encamp.process.port_lock import lock_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from encamp.process.port_lock import PortLock
 
 #: Where the old client's ports begin; taken when they are free.
 FIRST_PORT = 27182
@@ -33,10 +30,6 @@ _TRIES = 4000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
-class _Lock(Protocol):
-    def close(self) -> None: ...
-
-
 class Ports:
     """Ports that are ours until ``close``; a context manager.
 
@@ -44,7 +37,7 @@ class Ports:
         numbers: as many as were asked for, different ones.
     """
 
-    def __init__(self, numbers: Sequence[int], locks: Sequence[_Lock]) -> None:
+    def __init__(self, numbers: Sequence[int], locks: Sequence[PortLock]) -> None:
         self.numbers = tuple(numbers)
         self._locks = locks
 
@@ -103,7 +96,7 @@ def _exactly(wanted: range) -> Ports:
 
 def _any(count: int, lowest: int, highest: int) -> Ports:
     numbers: list[int] = []
-    locks: list[_Lock] = []
+    locks: list[PortLock] = []
     generator = random.SystemRandom()
     for _ in range(_TRIES):
         if len(numbers) == count:
@@ -127,9 +120,9 @@ def _bounds() -> tuple[int, int]:
     return _LOWEST, _HIGHEST
 
 
-def _all_of(wanted: Iterable[int]) -> list[_Lock] | None:
+def _all_of(wanted: Iterable[int]) -> list[PortLock] | None:
     """Locks of all, or none at all."""
-    locks: list[_Lock] = []
+    locks: list[PortLock] = []
     for port in wanted:
         lock = _take(port)
         if lock is None:
@@ -140,39 +133,13 @@ def _all_of(wanted: Iterable[int]) -> list[_Lock] | None:
     return locks
 
 
-def _take(port: int) -> _Lock | None:
+def _take(port: int) -> PortLock | None:
     """The lock of a port that is free, None where the port or its lock is somebody's."""
-    lock = _abstract(port) if sys.platform == "linux" else _locked_file(port)
+    lock = lock_port(port)
     if lock is not None and not _free(port):
         lock.close()
         return None
     return lock
-
-
-def _abstract(port: int) -> _Lock | None:
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        lock.bind(f"\0encamp-local-port-{port}")
-    except OSError as error:
-        lock.close()
-        if error.errno != errno.EADDRINUSE:
-            raise
-        return None
-    return lock
-
-
-def _locked_file(port: int) -> _Lock | None:
-    import fcntl  # noqa: PLC0415 - not there on every system
-
-    folder = Path(tempfile.gettempdir()) / f"encamp-ports-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = (folder / str(port)).open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
 
 
 def _free(port: int) -> bool:

@@ -10,6 +10,7 @@ from encamp.spec.environment.model import EnvironmentSpec
 from encamp.spec.environment.rules import environment_problems
 from encamp.spec.loading import DataPath, Document, load_document
 from encamp.spec.reading import Reading, read_model
+from encamp.spec.stack_files import stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ def load_environment(name: str, repository: Path) -> EnvironmentSpec:
         UsageError: there is no such stack config.
         SpecError: everything that is wrong with it.
     """
-    known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in (repository / "stacks").glob("Pulumi.*.yaml"))
+    known = stack_files(repository / "stacks")
     if name not in known:
         listed = ", ".join(known) or "none"
         raise UsageError(f"there is no environment {name!r}", where="stacks/", hint=f"known stacks: {listed}")
@@ -59,9 +60,5 @@ def read_environment(document: Document, data: Any, *, prefix: DataPath, project
     spec = read_model(EnvironmentSpec, data, reading, prefix=prefix)
     if not spec.project and isinstance(project, str):
         spec = spec.model_copy(update={"project": project})
-    for path, message, hint in environment_problems(spec):
-        if not reading.is_broken(path):
-            reading.report(reading.spelled(path, EnvironmentSpec), message, hint=hint)
-    if reading.problems:
-        raise SpecError(document.source, reading.problems)
+    reading.check(EnvironmentSpec, environment_problems(spec))
     return spec

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.data_files import data_file
-from encamp.spec.encamp import IdentityMode, Provisioning, StorageKind
+from encamp.spec.encamp import WHEN_THERE_IS_ROOM, IdentityMode, Provisioning, StorageKind
 from encamp.spec.machines_today import built_in_gpu
 from encamp.spec.rules.case import INPUT, ROLES
 from encamp.spec.rules.numbers import DURATION
@@ -22,7 +22,6 @@ _RESERVATION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 #: Google ends a machine of flex-start or queued provisioning after 7 days.
 LONGEST_FLEX_SECONDS = 604_800
 _LONGEST_PREFIX = 512
-_FLEXIBLE = {Provisioning.FLEX_START, Provisioning.QUEUED}
 
 
 def check_provisioning(case: Case) -> None:
@@ -79,7 +78,7 @@ def check_flexible_time(case: Case) -> None:
     """E08: flex-start and queued machines run 7 days at most."""
     scheduling = case.input.scheduling
     text = scheduling.max_running_time if scheduling is not None else None
-    if case.job.encamp.provisioning not in _FLEXIBLE or text is None or not DURATION.fullmatch(text):
+    if case.job.encamp.provisioning not in WHEN_THERE_IS_ROOM or text is None or not DURATION.fullmatch(text):
         return
     if float(text[:-1]) > LONGEST_FLEX_SECONDS:
         kind = case.job.encamp.provisioning.value
