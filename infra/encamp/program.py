@@ -58,9 +58,9 @@ def _declare(config: pulumi.Config) -> None:
 
 def _environment(config: pulumi.Config) -> None:
     from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
-    from encamp.plan.environment import plan_environment  # noqa: PLC0415
-    from encamp.plan.idle import idle_cost, idle_lines  # noqa: PLC0415
-    from encamp.plan.prices import price_table  # noqa: PLC0415
+    from encamp.plan.cost.idle import idle_cost, idle_lines  # noqa: PLC0415
+    from encamp.plan.cost.prices import price_table  # noqa: PLC0415
+    from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
     spec = parse_environment(
@@ -81,7 +81,7 @@ def _environment(config: pulumi.Config) -> None:
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost_text import cost_lines  # noqa: PLC0415
+    from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415

@@ -20,7 +20,7 @@ from encamp.resources import repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.cost.model import CostPlan
 
 BUCKET = "gcp:storage/bucket:Bucket"
 

@@ -69,7 +69,7 @@ def names(trees: tuple[Path, Path], *changed: str) -> list[str]:
         ("README.md", []),
         ("infrastructure/notes.md", []),
         *((program, ["lab", "prod", "digits", "inline"]) for program in (
-            "infra/encamp/plan/pools.py", "templates/job-set.yaml.j2", "Pulumi.yaml", "requirements.lock",
+            "infra/encamp/plan/machines/pools.py", "templates/job-set.yaml.j2", "Pulumi.yaml", "requirements.lock",
         )),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from encamp.cli import access, target
 from encamp.cli.main import cli
 from encamp.cloud import rest
 from encamp.errors import UsageError
-from encamp.plan.access_table import access_table
+from encamp.plan.access.table import access_table
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:

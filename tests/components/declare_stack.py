@@ -19,7 +19,7 @@ from pulumi.runtime.sync_await import _sync_await
 from encamp.components.environment import Environment
 from encamp.components.training_job import TrainingJob
 from encamp.packaging.local import local_packages
-from encamp.plan.environment import plan_environment
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.job_file import load_job

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from encamp.components import chart
-from encamp.plan.charts import ChartPlan, read_chart
+from encamp.plan.environment.charts import ChartPlan, read_chart
 
 # pulumi's own classes take seconds to import.
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.charts import read_chart
+from encamp.plan.environment.charts import read_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable

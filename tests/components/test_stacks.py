@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from encamp.plan.charts import read_chart
 from encamp.plan.declared import declared_resources
+from encamp.plan.environment.charts import read_chart
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
 from encamp.spec.job_file import load_job

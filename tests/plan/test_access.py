@@ -11,20 +11,20 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from encamp.errors import UsageError
-from encamp.plan.access_check import Answer, check_access, given_elsewhere
-from encamp.plan.access_table import access_table
+from encamp.plan.access.check import Answer, check_access, given_elsewhere
+from encamp.plan.access.identity import PROJECT_ROLES
+from encamp.plan.access.permissions import job_permissions
+from encamp.plan.access.table import access_table
 from encamp.plan.declared import declared_resources
-from encamp.plan.environment import plan_environment
-from encamp.plan.identity import PROJECT_ROLES
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
-from encamp.plan.permissions import job_permissions
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.environment.access import AccessSpec, AuditSinkSpec, AuditSpec, TeamSpec
 from encamp.spec.job_file import load_job, parse_job
 from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
-    from encamp.plan.access_model import AccessPlan
+    from encamp.plan.access.model import AccessPlan
 
 ANA, BEN, OPS = "user:ana@example.com", "user:ben@example.com", "group:ops@example.com"
 CI = "serviceAccount:ci@lab.iam.gserviceaccount.com"

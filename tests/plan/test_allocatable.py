@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan.allocatable import GPU_RESOURCE, TPU_RESOURCE, allocatable, capacity, replica_request
+from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE, allocatable, capacity, replica_request
 from encamp.plan.model import Accelerator
 from encamp.spec import data_files
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from encamp.plan.bill import MOST_LABELS, bill_labels
+from encamp.plan.cost.bill import MOST_LABELS, bill_labels
 
 
 def test_a_jobs_labels_are_put_on_the_bill_but_for_those_of_others() -> None:

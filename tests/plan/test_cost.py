@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encamp.errors import PlanError
-from encamp.plan.cost import cost, prices, running_at_most, within_budget
-from encamp.plan.cost_text import cost_document, cost_line, cost_lines, cost_rows, cost_text, duration
+from encamp.plan.cost.job import cost, prices, running_at_most, within_budget
+from encamp.plan.cost.lasting import Lasting
+from encamp.plan.cost.prices import disk_price, machine_price
+from encamp.plan.cost.text import cost_document, cost_line, cost_lines, cost_rows, cost_text, duration
 from encamp.plan.job import plan_job
-from encamp.plan.lasting import Lasting
 from encamp.plan.limits import limits
 from encamp.plan.model import Accelerator, LimitsPlan, NodePoolPlan
-from encamp.plan.prices import disk_price, machine_price
 from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.job_file import parse_job
 from encamp.spec.prices import DiskPriceSpec, HourPriceSpec, PriceTableSpec, built_in_prices
@@ -22,7 +22,7 @@ from encamp.spec.prices import DiskPriceSpec, HourPriceSpec, PriceTableSpec, bui
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.cost.model import CostPlan
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.adoption import FoundCluster, cluster_problems
-from encamp.plan.environment import plan_environment
-from encamp.plan.environment_model import LifecyclePlan
+from encamp.plan.environment.adoption import FoundCluster, cluster_problems
+from encamp.plan.environment.model import LifecyclePlan
+from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:

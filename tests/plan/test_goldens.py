@@ -11,13 +11,13 @@ import yaml
 from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
 from encamp.plan.job import plan_job
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import JobFile, examine_job, load_job
 from encamp.spec.loading import load_document
 
 if TYPE_CHECKING:
-    from encamp.plan.manifests import Manifests
+    from encamp.plan.manifests.job import Manifests
     from encamp.plan.model import LocalPackage
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from encamp.plan.environment import plan_environment
-from encamp.plan.idle import idle_cost, idle_lines
+from encamp.plan.cost.idle import idle_cost, idle_lines
+from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import parse_environment
 from encamp.spec.prices import PriceTableSpec, built_in_prices
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan.cluster import replicas
 from encamp.plan.document import job_document
-from encamp.plan.environment import plan_environment
+from encamp.plan.environment.cluster import replicas
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.plan.model import Accelerator, Grant
 from encamp.spec.environment import EnvironmentSpec, parse_environment

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import EncampError, PlanError
-from encamp.plan import catalog
-from encamp.plan.allocatable import replica_request
 from encamp.plan.job import plan_job
+from encamp.plan.machines import catalog
+from encamp.plan.machines.allocatable import replica_request
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import GpuType, TpuVersion

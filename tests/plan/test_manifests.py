@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from encamp.errors import PlanError
-from encamp.plan.cluster import cluster_spec, tf_config
-from encamp.plan.manifest_views import escaped
-from encamp.plan.manifests import render_manifests
+from encamp.plan.environment.cluster import cluster_spec, tf_config
+from encamp.plan.manifests.job import render_manifests
+from encamp.plan.manifests.views import escaped
 from encamp.plan.rendering import to_json
 
 if TYPE_CHECKING:

@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 
-from encamp.plan.environment import plan_environment
+from encamp.plan.environment.job_log import Event, log_filter
+from encamp.plan.environment.monitoring import (
+    AlertPlan,
+    LogCondition,
+    MonitoringPlan,
+    QueryCondition,
+    ThresholdCondition,
+)
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
-from encamp.plan.job_log import Event, log_filter
-from encamp.plan.monitoring import AlertPlan, LogCondition, MonitoringPlan, QueryCondition, ThresholdCondition
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
 

@@ -9,7 +9,7 @@ import pytest
 from encamp.errors import PlanError
 from encamp.plan.declared import declared_resources, grant_name
 from encamp.plan.job import plan_job
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:

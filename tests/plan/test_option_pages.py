@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.plan.job import plan_job
-from encamp.plan.manifests import render_manifests
-from encamp.plan.preconditions import PRECONDITIONS
+from encamp.plan.machines.preconditions import PRECONDITIONS
+from encamp.plan.manifests.job import render_manifests
 from encamp.spec.data_files import data_file
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import read_job

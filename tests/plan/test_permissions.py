@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from encamp.plan.environment import plan_environment
+from encamp.plan.access.permissions import BILLING, environment_permissions, job_permissions, roles_of
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
-from encamp.plan.permissions import BILLING, environment_permissions, job_permissions, roles_of
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import load_job
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.plan.job import plan_job
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:

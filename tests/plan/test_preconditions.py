@@ -9,9 +9,9 @@ import pytest
 
 from encamp.errors import PlanError, PreconditionError, Problem
 from encamp.plan.job import plan_job
-from encamp.plan.machines import Shape
+from encamp.plan.machines.preconditions import PRECONDITIONS, PoolCase, Situation, check
+from encamp.plan.machines.shapes import Shape
 from encamp.plan.model import Accelerator, JobPlan, NodePoolPlan, RequestedMachine, Role
-from encamp.plan.preconditions import PRECONDITIONS, PoolCase, Situation, check
 from encamp.plan.replicas import RoleRequest
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job

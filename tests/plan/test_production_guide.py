@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from encamp.plan.environment import plan_environment
-from encamp.plan.idle import idle_cost
-from encamp.plan.permissions import BILLING, SECRETS_KEY, environment_permissions, roles_of
-from encamp.plan.prices import HOURS_OF_MONTH, price_table
+from encamp.plan.access.permissions import BILLING, SECRETS_KEY, environment_permissions, roles_of
+from encamp.plan.cost.idle import idle_cost
+from encamp.plan.cost.prices import HOURS_OF_MONTH, price_table
+from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import EnvironmentSpec, MonitoringSpec, load_environment
 
 ROOT = Path(__file__).parents[2]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan.charts import plan_charts
 from encamp.plan.declared import declared_resources
 from encamp.plan.document import job_document
+from encamp.plan.environment.charts import plan_charts
+from encamp.plan.environment.queues import FLAVOR_LABEL, flavor_label, plan_queues, pool_flavor
 from encamp.plan.job import plan_job
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 from encamp.plan.model import Accelerator, NodePoolPlan
-from encamp.plan.queues import FLAVOR_LABEL, flavor_label, plan_queues, pool_flavor
 from encamp.plan.table import job_table
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import GpuType, TpuVersion

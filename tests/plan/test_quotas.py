@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan import catalog
 from encamp.plan.job import plan_job
-from encamp.plan.quotas import _cpus, quotas
+from encamp.plan.machines import catalog
+from encamp.plan.machines.quotas import _cpus, quotas
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import GpuType, TpuVersion

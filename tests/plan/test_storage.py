@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.identity import granted_buckets, workload_principal
+from encamp.plan.access.identity import granted_buckets, workload_principal
 from encamp.plan.job import plan_job
 from encamp.plan.model import Grant
 from encamp.spec.environment import parse_environment

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from encamp.errors import PlanError
-from encamp.plan.placing import offered
+from encamp.plan.machines.placing import offered
 from encamp.plan.replicas import roles as planned_roles
 from encamp.spec import machines_today as today
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform

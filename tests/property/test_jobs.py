@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 
 if TYPE_CHECKING:
     from tests.property.conftest import Property

@@ -10,11 +10,11 @@ import pytest
 
 from encamp.cloud.kubeconfig import api_client
 from encamp.cloud.kubernetes import Cluster
-from encamp.plan.charts import read_chart
+from encamp.plan.environment.charts import read_chart
+from encamp.plan.environment.queue_manifests import queue_manifests
+from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels, plan_job
-from encamp.plan.manifests import render_manifests
-from encamp.plan.queue_manifests import queue_manifests
-from encamp.plan.queues import plan_queues
+from encamp.plan.manifests.job import render_manifests
 from encamp.run.queued import queue_words, waits_in_queue
 from encamp.spec.encamp import GpuType, Provisioning, TpuVersion
 from encamp.spec.environment import EnvironmentSpec, parse_environment

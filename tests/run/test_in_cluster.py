@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import EngineError, UsageError
-from encamp.plan.access_model import SubjectPlan
-from encamp.plan.driver import DriverPlan, require_driver
+from encamp.plan.access.model import SubjectPlan
+from encamp.plan.environment.driver import DriverPlan, require_driver
 from encamp.plan.model import LocalPackagePlan
 from encamp.run.in_cluster import go_on, hand_over
 from encamp.run.states import State

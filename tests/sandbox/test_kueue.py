@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from encamp.plan.charts import read_chart
+from encamp.plan.environment.charts import read_chart
 from encamp.sandbox.kueue import issue_kueue_certificates, kueue_objects, kueue_service
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.services import later_services

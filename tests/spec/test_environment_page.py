@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from encamp.plan.environment import plan_environment
+from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import parse_environment
 from encamp.spec.environment.reference import field_names, with_fields
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from encamp.plan.charts import read_chart
+from encamp.plan.environment.charts import read_chart
 from encamp.sandbox.tools import TOOLS
 from encamp.sandbox.tools.catalog import HELM
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from encamp.ci.touched import StackKind, holds_secret
 from encamp.errors import EncampError, SpecError
 from encamp.packaging.local import local_packages
-from encamp.plan.environment import plan_environment
-from encamp.plan.idle import idle_cost
+from encamp.plan.cost.idle import idle_cost
+from encamp.plan.cost.prices import price_table
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.plan.policy import PolicyError
-from encamp.plan.prices import price_table
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.ci.touched import StackConfig
-    from encamp.plan.cost_plan import CostPlan
-    from encamp.plan.idle import IdleCost
+    from encamp.plan.cost.idle import IdleCost
+    from encamp.plan.cost.model import CostPlan
     from encamp.plan.model import JobPlan
 
 

@@ -14,7 +14,7 @@ from encamp.cli.job_input import ENVIRONMENT, FORMAT, environment_named
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.plan.access_check import Answer, Ground
+    from encamp.plan.access.check import Answer, Ground
 
 #: Exit code of an answer that is no.
 NO = 1
@@ -42,7 +42,7 @@ def check(
     The answer is that of the environment's committed config, which its stack puts into effect; what the project's IAM
     policy gives beside it is not looked at. Exit code 0: yes. 1: no. 2: there is no such permission, or no teams.
     """
-    from encamp.plan.access_check import check_access  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.plan.access.check import check_access  # noqa: PLC0415 - `--help` needs none of it
 
     started_by = _started_by(job, environment) if job is not None else None
     spec = environment_named(environment)
@@ -59,7 +59,7 @@ def check(
 @command.command()
 def table() -> None:
     """Print what each role and permission of AI Platform's means today, as Markdown."""
-    from encamp.plan.access_table import access_table  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.plan.access.table import access_table  # noqa: PLC0415 - `--help` needs none of it
 
     click.echo(access_table(), nl=False)
 

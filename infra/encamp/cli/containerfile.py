@@ -36,7 +36,7 @@ def _own() -> str:
     from importlib.metadata import version  # noqa: PLC0415 - only the image needs it
 
     from encamp import __version__  # noqa: PLC0415
-    from encamp.plan.own_image import OwnImage, own_containerfile  # noqa: PLC0415
+    from encamp.plan.environment.own_image import OwnImage, own_containerfile  # noqa: PLC0415
 
     pulumi, gcp, kubernetes = (version(name) for name in ("pulumi", "pulumi-gcp", "pulumi-kubernetes"))
     return own_containerfile(OwnImage(__version__, _PYTHON, pulumi, gcp, kubernetes))

@@ -30,7 +30,7 @@ def command(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.run import drive  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.errors import UsageError  # noqa: PLC0415
-    from encamp.plan.driver import STARTED_BY  # noqa: PLC0415
+    from encamp.plan.environment.driver import STARTED_BY  # noqa: PLC0415
     from encamp.run.actor import Actor  # noqa: PLC0415
     from encamp.run.ended import result_of  # noqa: PLC0415
     from encamp.run.in_cluster import go_on  # noqa: PLC0415

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.plan.preconditions import Precondition
+    from encamp.plan.machines.preconditions import Precondition
     from encamp.spec.explaining import Explained
     from encamp.spec.field_docs import FieldDoc
     from encamp.spec.rules.registry import Rule
@@ -26,7 +26,7 @@ def command(name: str | None) -> None:
     FIELD is a path such as scheduling.maxWaitTime, a bare name such as workerCount, in camelCase or snake_case, or the
     id of a rule such as V07 or of a precondition such as G03. Without it the tree of all fields is shown.
     """
-    from encamp.plan.preconditions import precondition  # noqa: PLC0415 - help pages need no models
+    from encamp.plan.machines.preconditions import precondition  # noqa: PLC0415 - help pages need no models
     from encamp.spec.explaining import explained_field, explained_rule  # noqa: PLC0415
 
     if name is None:

@@ -78,7 +78,7 @@ class Lines:
 def _allocatable(machine_type: str) -> Mapping[str, float]:
     """What a machine leaves to pods as numbers; nothing where the catalog does not know it."""
     from encamp.errors import PlanError  # noqa: PLC0415
-    from encamp.plan.allocatable import allocatable  # noqa: PLC0415 - wanted only while replicas wait
+    from encamp.plan.machines.allocatable import allocatable  # noqa: PLC0415 - wanted only while replicas wait
 
     try:
         room = allocatable(machine_type)

@@ -18,6 +18,6 @@ if TYPE_CHECKING:
 @JOB_ID
 def command(job: JobInput, environment: str, job_id: str | None) -> None:
     """Print the Kubernetes objects of a job as YAML, in the order in which they are created."""
-    from encamp.plan.manifests import render_manifests  # noqa: PLC0415 - help pages need no templates
+    from encamp.plan.manifests.job import render_manifests  # noqa: PLC0415 - help pages need no templates
 
     click.echo(render_manifests(plan_of(job, environment, job_id)).to_yaml(), nl=False)

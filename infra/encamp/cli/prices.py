@@ -17,7 +17,7 @@ def command(environment: str) -> None:
     What is printed is a file in the form that the environment's `prices: {file: ...}` takes: correct it, and name it
     there.
     """
-    from encamp.plan.prices import price_table  # noqa: PLC0415 - help pages need no models
+    from encamp.plan.cost.prices import price_table  # noqa: PLC0415 - help pages need no models
 
     table = price_table(environment_named(environment))
     data = table.model_dump(by_alias=True, exclude_none=True, exclude={"file"})

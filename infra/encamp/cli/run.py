@@ -66,7 +66,7 @@ def drive(
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost_text import cost_line  # noqa: PLC0415
+    from encamp.plan.cost.text import cost_line  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
 

@@ -46,8 +46,8 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.driver import require_driver  # noqa: PLC0415
-    from encamp.plan.environment import plan_environment  # noqa: PLC0415
+    from encamp.plan.environment.driver import require_driver  # noqa: PLC0415
+    from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.actor import Actor  # noqa: PLC0415
     from encamp.run.driver import look_ahead  # noqa: PLC0415

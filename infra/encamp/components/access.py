@@ -14,7 +14,7 @@ from encamp.spec.ml_roles import Reach
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.access_model import AccessPlan, ClusterRolePlan, CustomRolePlan, MemberRolePlan
+    from encamp.plan.access.model import AccessPlan, ClusterRolePlan, CustomRolePlan, MemberRolePlan
     from encamp.plan.model import EnvironmentPlan
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -10,7 +10,7 @@ import pulumi_gcp as gcp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.access_model import AuditPlan, AuditSinkPlan
+    from encamp.plan.access.model import AuditPlan, AuditSinkPlan
     from encamp.plan.model import EnvironmentPlan
 
 _DAY_SECONDS = 86_400

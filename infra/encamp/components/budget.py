@@ -8,7 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 if TYPE_CHECKING:
-    from encamp.plan.environment_model import BudgetPlan
+    from encamp.plan.environment.model import BudgetPlan
     from encamp.plan.model import EnvironmentPlan
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pulumi_kubernetes as k8s
 
-    from encamp.plan.charts import ChartPlan
+    from encamp.plan.environment.charts import ChartPlan
 
 _TYPE = "CustomResourceDefinition"
 _WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})

@@ -8,13 +8,13 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
-from encamp.plan.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
+from encamp.plan.environment.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.components.network import Network
-    from encamp.plan.environment_model import GkePlan, SystemPoolPlan
+    from encamp.plan.environment.model import GkePlan, SystemPoolPlan
     from encamp.plan.model import EnvironmentPlan
 
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]

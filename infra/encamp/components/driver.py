@@ -11,10 +11,10 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
-from encamp.plan.driver import admissions
+from encamp.plan.environment.driver import admissions
 
 if TYPE_CHECKING:
-    from encamp.plan.driver import DriverPlan
+    from encamp.plan.environment.driver import DriverPlan
     from encamp.plan.model import EnvironmentPlan
 
 #: kubernetes.io/docs/concepts/security/pod-security-standards

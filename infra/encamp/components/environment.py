@@ -20,7 +20,7 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
-from encamp.plan.pod_security import NAMESPACE_LABELS
+from encamp.plan.manifests.pod_security import NAMESPACE_LABELS
 
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan

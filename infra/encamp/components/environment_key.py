@@ -8,7 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 if TYPE_CHECKING:
-    from encamp.plan.environment_model import AgentPlan, KeyPlan
+    from encamp.plan.environment.model import AgentPlan, KeyPlan
     from encamp.plan.model import EnvironmentPlan
 
 ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"

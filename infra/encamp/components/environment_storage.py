@@ -10,7 +10,7 @@ import pulumi_gcp as gcp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.environment_model import BucketPlan, LifecyclePlan
+    from encamp.plan.environment.model import BucketPlan, LifecyclePlan
     from encamp.plan.model import EnvironmentPlan
 
 #: Who delivers usage logs: cloud.google.com/storage/docs/access-logs#delivery.

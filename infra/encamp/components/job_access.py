@@ -9,8 +9,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import UNTIL, marks, until
+from encamp.plan.access.identity import BUCKET_READER, workload_principal
 from encamp.plan.declared import grant_name
-from encamp.plan.identity import BUCKET_READER, workload_principal
 from encamp.plan.model import DEADLINE_LABEL
 
 if TYPE_CHECKING:

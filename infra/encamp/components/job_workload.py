@@ -16,7 +16,7 @@ from encamp.redaction import holds_secret
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.plan.manifests import Manifests
+    from encamp.plan.manifests.job import Manifests
 
 #: From a replicated job of the JobSet to the labels of its pods.
 _POD_LABELS = "template.spec.template.metadata.labels"

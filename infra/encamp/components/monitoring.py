@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from encamp.plan.monitoring import LogCondition, QueryCondition
+from encamp.plan.environment.monitoring import LogCondition, QueryCondition
 
 if TYPE_CHECKING:
+    from encamp.plan.environment.monitoring import AlertPlan, LogMetricPlan, MonitoringPlan, ThresholdCondition
     from encamp.plan.model import EnvironmentPlan
-    from encamp.plan.monitoring import AlertPlan, LogMetricPlan, MonitoringPlan, ThresholdCondition
 
 #: How often a notification of the same kind is sent at most, and when an incident without news is closed.
 _AT_MOST_EVERY, _CLOSED_AFTER = "300s", "86400s"

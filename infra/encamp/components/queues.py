@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pulumi
 
 from encamp.components.kubernetes_object import KubernetesObject
-from encamp.plan.queue_manifests import queue_manifests
+from encamp.plan.environment.queue_manifests import queue_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pulumi_kubernetes as k8s
 
     from encamp.components.chart import Chart
+    from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.model import EnvironmentPlan
-    from encamp.plan.queues import QueuesPlan
 
 
 class Queues(pulumi.ComponentResource):

@@ -12,7 +12,7 @@ from encamp.components.job_node_pools import JobNodePools
 from encamp.components.job_storage import JobStorage
 from encamp.components.job_workload import JobWorkload
 from encamp.plan.facts import job_facts
-from encamp.plan.manifests import render_manifests
+from encamp.plan.manifests.job import render_manifests
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.plan.rendering import to_json
 

@@ -13,7 +13,7 @@ from encamp.doctor import google, state
 from encamp.doctor.machine import Machine, versions
 from encamp.errors import EncampError
 from encamp.findings import Finding, Grade
-from encamp.plan.prices import price_table
+from encamp.plan.cost.prices import price_table
 from encamp.preflight import check_job
 
 if TYPE_CHECKING:

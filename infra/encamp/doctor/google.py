@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from encamp.cloud.rest import RestError
 from encamp.findings import Finding, Grade
-from encamp.plan.access_check import given_elsewhere
-from encamp.plan.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
-from encamp.plan.quotas import environment_quotas, quotas
+from encamp.plan.access.check import given_elsewhere
+from encamp.plan.access.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
+from encamp.plan.machines.quotas import environment_quotas, quotas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from encamp.cloud.projects import Permitted, Projects
     from encamp.cloud.resources import Container
     from encamp.doctor.stack import Stack
-    from encamp.plan.quotas import QuotaNeed
+    from encamp.plan.machines.quotas import QuotaNeed
 
 #: What has to be on before the environment's own stack can turn on the rest.
 _FIRST = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com")

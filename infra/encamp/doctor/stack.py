@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import UsageError
 from encamp.packaging.local import local_packages
-from encamp.plan.environment import plan_environment
+from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
 from encamp.spec.job_stack import read_job_stack

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from encamp.backend import pulumi_credentials
 from encamp.cloud.buckets import CREATE, DELETE, LIST, READ
 from encamp.findings import Finding, Grade
-from encamp.plan.permissions import SECRETS_KEY, roles_of
+from encamp.plan.access.permissions import SECRETS_KEY, roles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.plan.job_queue import asks_for_machines
-from encamp.plan.manifest_views import config_map_name, request_name
+from encamp.plan.manifests.views import config_map_name, request_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

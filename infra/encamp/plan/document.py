@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cluster import cluster_spec, replicas
-from encamp.plan.containers import compact_json
-from encamp.plan.cost_text import cost_document
-from encamp.plan.quotas import quotas
+from encamp.plan.cost.text import cost_document
+from encamp.plan.environment.cluster import cluster_spec, replicas
+from encamp.plan.machines.quotas import quotas
+from encamp.plan.manifests.containers import compact_json
 
 if TYPE_CHECKING:
+    from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.model import Accelerator, JobPlan, ReplicaPlan
-    from encamp.plan.mounts import MountPlan
 
 #: Beyond so many replicas the cluster stands once in the document instead of in every replica.
 WRITTEN_OUT = 64

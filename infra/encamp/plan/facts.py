@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.cost import prices
-from encamp.plan.identity import granted_buckets
+from encamp.plan.access.identity import granted_buckets
+from encamp.plan.cost.job import prices
 from encamp.plan.names import log_name
 
 if TYPE_CHECKING:

@@ -7,10 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.allocatable import SIDECAR, replica_request
-from encamp.plan.bill import bill_labels
-from encamp.plan.cluster import cluster
-from encamp.plan.containers import (
+from encamp.plan.access.identity import identity
+from encamp.plan.cost.bill import bill_labels
+from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
+from encamp.plan.cost.lasting import lasting
+from encamp.plan.cost.prices import price_table
+from encamp.plan.environment.cluster import cluster
+from encamp.plan.environment.monitoring import overdue_warnings
+from encamp.plan.images import python_warning
+from encamp.plan.job_queue import check_quotas, flavored, job_queue
+from encamp.plan.limits import limits, node_run_duration_seconds, seconds
+from encamp.plan.machines.allocatable import SIDECAR, replica_request
+from encamp.plan.machines.pools import node_pools
+from encamp.plan.manifests.containers import (
     Container,
     compact_json,
     container,
@@ -20,12 +29,7 @@ from encamp.plan.containers import (
     tpu_variables,
     training_input_data,
 )
-from encamp.plan.cost import cost, cost_warnings, cut_warning, within_budget
-from encamp.plan.identity import identity
-from encamp.plan.images import python_warning
-from encamp.plan.job_queue import check_quotas, flavored, job_queue
-from encamp.plan.lasting import lasting
-from encamp.plan.limits import limits, node_run_duration_seconds, seconds
+from encamp.plan.manifests.pod_security import is_non_root
 from encamp.plan.model import (
     ENVIRONMENT_LABEL,
     JOB_LABEL,
@@ -33,21 +37,17 @@ from encamp.plan.model import (
     JobPlan,
     ReplicaGroupPlan,
 )
-from encamp.plan.monitoring import overdue_warnings
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
-from encamp.plan.pod_security import is_non_root
 from encamp.plan.policy import kept
-from encamp.plan.pools import node_pools
-from encamp.plan.prices import price_table
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.plan.cost_plan import CostPlan
-    from encamp.plan.lasting import Lasting
+    from encamp.plan.cost.lasting import Lasting
+    from encamp.plan.cost.model import CostPlan
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec

@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
+from encamp.plan.environment.queues import (
+    CPU,
+    FLAVOR_LABEL,
+    MEMORY,
+    RESOURCES,
+    pool_flavor,
+    quota_label,
+    quota_resource,
+)
 from encamp.plan.names import queue_object
-from encamp.plan.queues import CPU, FLAVOR_LABEL, MEMORY, RESOURCES, pool_flavor, quota_label, quota_resource
 from encamp.spec.encamp import Provisioning
 from encamp.spec.paths import nearest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.pool_model import NodePoolPlan  # noqa: TC001 - its other users take it from here
+from encamp.plan.machines.model import NodePoolPlan  # noqa: TC001 - its other users take it from here
 from encamp.plan.role import Role  # noqa: TC001 - its other users take it from here
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from encamp.plan.access_model import AccessPlan, ConditionPlan
-    from encamp.plan.charts import ChartPlan
-    from encamp.plan.cost_plan import CostPlan
-    from encamp.plan.driver import DriverPlan
-    from encamp.plan.environment_model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
+    from encamp.plan.access.model import AccessPlan, ConditionPlan
+    from encamp.plan.cost.model import CostPlan
+    from encamp.plan.environment.charts import ChartPlan
+    from encamp.plan.environment.driver import DriverPlan
+    from encamp.plan.environment.model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
+    from encamp.plan.environment.monitoring import MonitoringPlan
+    from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.job_queue import JobQueuePlan
-    from encamp.plan.monitoring import MonitoringPlan
-    from encamp.plan.mounts import MountPlan
+    from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.policy import PolicyFinding
-    from encamp.plan.queues import QueuesPlan
     from encamp.spec.environment.model import Adoptable
 
 

@@ -9,7 +9,7 @@ from encamp.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.containers import Container
+    from encamp.plan.manifests.containers import Container
     from encamp.spec.job import TrainingJobSpec
 
 

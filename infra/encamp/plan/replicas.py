@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan import catalog
-from encamp.plan.machines import Choice, Shape, is_ai_platform_tpu, requested, shape, today
+from encamp.plan.machines import catalog
+from encamp.plan.machines.shapes import Choice, Shape, is_ai_platform_tpu, requested, shape, today
 from encamp.plan.model import Accelerator, RequestedMachine, Role
 from encamp.spec.encamp import Substitutions
 from encamp.spec.training import AcceleratorType, ReplicaConfig, ScaleTier

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.environment_parts import plan_key
+from encamp.plan.environment.parts import plan_key
+from encamp.plan.manifests.mounts import mounts
 from encamp.plan.model import LocalPackagePlan, StoragePlan
-from encamp.plan.mounts import mounts
 from encamp.plan.names import results_bucket, scratch_bucket
 from encamp.spec.encamp import StorageKind
 

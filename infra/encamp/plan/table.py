@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from encamp.plan.cluster import tf_config
-from encamp.plan.containers import compact_json
-from encamp.plan.cost_text import cost_rows, cost_text
-from encamp.plan.pod_security import NON_ROOT_ID
-from encamp.plan.quotas import quotas
+from encamp.plan.cost.text import cost_rows, cost_text
+from encamp.plan.environment.cluster import tf_config
+from encamp.plan.machines.quotas import quotas
+from encamp.plan.manifests.containers import compact_json
+from encamp.plan.manifests.pod_security import NON_ROOT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.cost_plan import CostPlan
+    from encamp.plan.cost.model import CostPlan
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
 

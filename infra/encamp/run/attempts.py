@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from encamp.plan.failure_policy import Consequence, consequence
+from encamp.plan.manifests.failure_policy import Consequence, consequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

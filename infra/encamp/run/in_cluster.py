@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, EngineError, UsageError
-from encamp.plan.driver import STARTED_BY, driver_job, driver_secret
+from encamp.plan.environment.driver import STARTED_BY, driver_job, driver_secret
 from encamp.run.finding import Verdict, worst
 from encamp.run.reap import Wishes, reap
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from encamp.cloud.kubernetes import Cluster
-    from encamp.plan.driver import DriverPlan
+    from encamp.plan.environment.driver import DriverPlan
     from encamp.plan.model import JobPlan
     from encamp.run.context import Context
     from encamp.run.records import Records

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
-from encamp.plan.cost import prices
+from encamp.plan.access.identity import granted_buckets
+from encamp.plan.cost.job import prices
 from encamp.plan.declared import RESOURCE_POLICY, declared_resources
-from encamp.plan.identity import granted_buckets
 from encamp.redaction import redacted_data
 from encamp.run.replicas import replica_name
 

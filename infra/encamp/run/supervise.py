@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
-from encamp.plan.failure_policy import PAST_DEADLINE
+from encamp.plan.manifests.failure_policy import PAST_DEADLINE
 from encamp.run.attempts import Attempts, words_of
 from encamp.run.pending import waiting
 from encamp.run.queued import queue_words, waits_in_queue

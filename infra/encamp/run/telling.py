@@ -1,4 +1,4 @@
-"""Tells the project's own log how jobs end, for its metrics and alerts (``plan/job_log.py`` says what stands there).
+"""Tells the project's own log how jobs end, for its metrics and alerts.
 
 Nobody's job depends on it: who may not write there, or is not answered, reads so in one line.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.logging import write_entry
 from encamp.errors import EncampError
-from encamp.plan.job_log import COST, EVENT, JOB, LOG_ID, STATE, WHY, Event
+from encamp.plan.environment.job_log import COST, EVENT, JOB, LOG_ID, STATE, WHY, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from encamp.plan.charts import KUEUE, read_chart
+from encamp.plan.environment.charts import KUEUE, read_chart
 from encamp.sandbox.bootstrap import digested, locate, of_types
 from encamp.sandbox.layout import write_private
 from encamp.sandbox.ports import LOOPBACK

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from encamp.errors import EncampError, PlanError, UsageError
-from encamp.plan.cluster import replicas
+from encamp.plan.environment.cluster import replicas
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
 from encamp.run.local import job as local_job

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from encamp.plan.failure_policy import Consequence, consequence, pod_failure_rules
+from encamp.plan.manifests.failure_policy import Consequence, consequence, pod_failure_rules
 from encamp.process import ProcessOutcome
 from encamp.run.local import restarts
 from encamp.run.local.model import LocalRunOptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.access import plan_access
+from encamp.plan.access.planning import plan_access
 from encamp.sandbox.cloud.database import open_database
 from encamp.sandbox.cloud.gcp.access_types import AUDIT_CONFIG, CUSTOM_ROLE, SERVICE_IDENTITY, SINK
 from encamp.sandbox.cloud.identity_api import modified_roles
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx
     from tests.sandbox.cloud.conftest import Processes
 
-    from encamp.plan.access_model import AccessPlan
+    from encamp.plan.access.model import AccessPlan
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.gcp.session import GcpSession
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
-from encamp.plan.cluster import cluster_spec, replicas
-from encamp.plan.containers import compact_json
+from encamp.plan.environment.cluster import cluster_spec, replicas
+from encamp.plan.manifests.containers import compact_json
 from encamp.plan.model import ClusterPlan, JobPlan, Role
 from encamp.plan.names import log_name
 from encamp.run.local.model import LocalReplica

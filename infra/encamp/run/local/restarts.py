@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from encamp.plan.failure_policy import Consequence, consequence
+from encamp.plan.manifests.failure_policy import Consequence, consequence
 
 if TYPE_CHECKING:
     from encamp.process import ProcessOutcome

@@ -12,7 +12,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from encamp.errors import ExitCode
-from encamp.plan.failure_policy import Consequence
+from encamp.plan.manifests.failure_policy import Consequence
 from encamp.process import LiveProcess, ProcessSpec, start, stop_all
 from encamp.run.local.model import Console, LocalReplica, LocalRunOptions, ReplicaEnd
 from encamp.run.local.restarts import Restarts

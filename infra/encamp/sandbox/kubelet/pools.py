@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.allocatable import TPU_RESOURCE, allocatable, capacity
-from encamp.plan.catalog import machine, single_host_topology
+from encamp.plan.machines.allocatable import TPU_RESOURCE, allocatable, capacity
+from encamp.plan.machines.catalog import machine, single_host_topology
 from encamp.plan.model import Accelerator, ResourceAmounts
 from encamp.sandbox.kubelet.times import now, stamp
 

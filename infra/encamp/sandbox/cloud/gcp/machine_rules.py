@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.errors import PlanError
-from encamp.plan import catalog
+from encamp.plan.machines import catalog
 from encamp.sandbox.cloud.gcp.model import Rule, short
 from encamp.spec import machines_today
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.containers import compact_json
+from encamp.plan.manifests.containers import compact_json
 from encamp.plan.model import ClusterPlan, ReplicaPlan, Role
 from encamp.plan.names import PORT, replica_host, replica_name
 

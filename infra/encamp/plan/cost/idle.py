@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.plan.cost_plan import CostPart, PriceBasis
-from encamp.plan.environment_model import SYSTEM_DISK, SYSTEM_DISK_GB
-from encamp.plan.prices import HOURS_OF_MONTH, disk_price, machine_price
+from encamp.plan.cost.model import CostPart, PriceBasis
+from encamp.plan.cost.prices import HOURS_OF_MONTH, disk_price, machine_price
+from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from encamp.plan.model import TEARDOWN_ALLOWANCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from encamp.plan.containers import Container
+    from encamp.plan.manifests.containers import Container
     from encamp.plan.model import LimitsPlan
     from encamp.spec.training import Scheduling
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.manifest_views import PROVISIONING_CLASS
-from encamp.plan.queues import FLAVOR_LABEL, RESOURCES
+from encamp.plan.environment.queues import FLAVOR_LABEL, RESOURCES
+from encamp.plan.manifests.views import PROVISIONING_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.plan.queues import FlavorPlan, ProvisioningCheckPlan, QueuesPlan, TeamQueuePlan
+    from encamp.plan.environment.queues import FlavorPlan, ProvisioningCheckPlan, QueuesPlan, TeamQueuePlan
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 _GROUP = API_VERSION.partition("/")[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cost import amount
+from encamp.plan.cost.job import amount
 
 if TYPE_CHECKING:
-    from encamp.plan.cost_plan import CostPart, CostPlan
+    from encamp.plan.cost.model import CostPart, CostPlan
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.errors import PlanError
-from encamp.plan.manifest_views import account_view, files_view, job_set_view, policy_view, request_views
+from encamp.plan.manifests.views import account_view, files_view, job_set_view, policy_view, request_views
 from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
 if TYPE_CHECKING:
-    from encamp.plan.manifest_model import JobSetView
+    from encamp.plan.manifests.model import JobSetView
     from encamp.plan.model import JobPlan
 
 #: Linux takes no single variable or argument of more bytes (MAX_ARG_STRLEN), its name, ``=`` and end included.

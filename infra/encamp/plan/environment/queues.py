@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.plan.allocatable import GPU_RESOURCE, TPU_RESOURCE
+from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE
 from encamp.plan.names import queue_object
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import Provisioning

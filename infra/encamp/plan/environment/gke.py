@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from encamp.plan.environment_model import (
+from encamp.plan.environment.model import (
     AutoProvisioningPlan,
     ExclusionPlan,
     GkePlan,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan import catalog
+from encamp.plan.machines import catalog
 from encamp.plan.model import Accelerator, RequestedMachine
 from encamp.spec import machines_today
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.environment_model import AgentPlan, BucketPlan, BudgetPlan, KeyPlan, LifecyclePlan, VpcPlan
+from encamp.plan.environment.model import AgentPlan, BucketPlan, BudgetPlan, KeyPlan, LifecyclePlan, VpcPlan
 from encamp.plan.model import ENVIRONMENT_LABEL
 from encamp.plan.names import KEY
 from encamp.spec.environment.storage import StorageSpec

@@ -10,7 +10,8 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from encamp.plan.access_model import (
+from encamp.plan.access.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
+from encamp.plan.access.model import (
     AccessPlan,
     AuditPlan,
     AuditSinkPlan,
@@ -20,10 +21,9 @@ from encamp.plan.access_model import (
     MemberRolePlan,
     SubjectPlan,
 )
-from encamp.plan.driver import ROLE as DRIVER_ROLE
-from encamp.plan.driver import driver_account
-from encamp.plan.gke import node_account
-from encamp.plan.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
+from encamp.plan.environment.driver import ROLE as DRIVER_ROLE
+from encamp.plan.environment.driver import driver_account
+from encamp.plan.environment.gke import node_account
 from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, short_name
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
-from encamp.plan.cluster import cluster_spec, tf_config
-from encamp.plan.containers import compact_json
-from encamp.plan.failure_policy import job_set_rules, pod_failure_rules
+from encamp.plan.environment.cluster import cluster_spec, tf_config
+from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
-from encamp.plan.manifest_model import (
+from encamp.plan.machines.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
+from encamp.plan.manifests.containers import compact_json
+from encamp.plan.manifests.failure_policy import job_set_rules, pod_failure_rules
+from encamp.plan.manifests.model import (
     AccountView,
     FilesView,
     GroupView,
@@ -19,16 +20,15 @@ from encamp.plan.manifest_model import (
     RequestView,
     Variable,
 )
+from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, home_variables, pod_security
 from encamp.plan.model import JOB_LABEL
 from encamp.plan.names import PORT
-from encamp.plan.pod_security import NON_ROOT_ID, container_security, home_variables, pod_security
-from encamp.plan.queues import FLAVOR_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.model import JobPlan, NodePoolPlan, ReplicaGroupPlan
-    from encamp.plan.mounts import MountPlan
 
 #: Label with the role of a job's pods.
 ROLE_LABEL = "encamp-role"

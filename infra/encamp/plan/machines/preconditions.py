@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import PreconditionError, Problem
+from encamp.plan.machines.placing import offered
 from encamp.plan.names import longest_pod_name
-from encamp.plan.placing import offered
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from encamp.plan.machines import Shape
+    from encamp.plan.machines.shapes import Shape
     from encamp.plan.model import NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.catalog import machine
+from encamp.plan.machines.catalog import machine
 from encamp.plan.model import Accelerator, ResourceAmounts
 
 if TYPE_CHECKING:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan import environment_parts as parts
-from encamp.plan.access import plan_access, roles_of_jobs, starters
-from encamp.plan.charts import plan_charts
-from encamp.plan.driver import plan_driver
-from encamp.plan.gke import plan_gke
+from encamp.plan.access.planning import plan_access, roles_of_jobs, starters
+from encamp.plan.environment import parts
+from encamp.plan.environment.charts import plan_charts
+from encamp.plan.environment.driver import plan_driver
+from encamp.plan.environment.gke import plan_gke
+from encamp.plan.environment.monitoring import plan_monitoring
+from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
-from encamp.plan.monitoring import plan_monitoring
 from encamp.plan.names import short_name
-from encamp.plan.queues import plan_queues
 from encamp.spec.environment.gke import GkeSpec
 
 if TYPE_CHECKING:

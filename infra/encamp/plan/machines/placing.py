@@ -1,7 +1,7 @@
 """In which zones a pool's nodes may be: where Google has the machine, and where the job or the environment wants it.
 
 A pool whose machines are in some zones of a region only must say so: GKE refuses a pool with a zone that lacks them.
-What cannot be is left open here and refused by :mod:`encamp.plan.preconditions`, which sees all pools at once.
+What cannot be is left open here and refused by :mod:`encamp.plan.machines.preconditions`, which sees all pools at once.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.plan import catalog
+from encamp.plan.machines import catalog
 
 if TYPE_CHECKING:
-    from encamp.plan.machines import Shape
+    from encamp.plan.machines.shapes import Shape
     from encamp.spec.environment import EnvironmentSpec
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan import catalog
-from encamp.plan.environment_model import SYSTEM_DISK, SYSTEM_DISK_GB
+from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
+from encamp.plan.machines import catalog
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
 

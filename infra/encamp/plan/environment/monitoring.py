@@ -12,14 +12,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from encamp.plan.dashboard import Board, dashboard, logged
-from encamp.plan.job_log import COST, JOB, STATE, WHY, Event, log_filter
+from encamp.plan.environment.dashboard import Board, dashboard, logged
+from encamp.plan.environment.job_log import COST, JOB, STATE, WHY, Event, log_filter
 from encamp.plan.model import ENVIRONMENT_LABEL, JOB_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from encamp.plan.pool_model import NodePoolPlan
+    from encamp.plan.machines.model import NodePoolPlan
     from encamp.spec.environment import EnvironmentSpec, MonitoringSpec
 
 _HOUR = 3600

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.cost_plan import CostPart, CostPlan, PriceBasis
-from encamp.plan.prices import disk_price, disk_text, machine_price, machine_text
+from encamp.plan.cost.model import CostPart, CostPlan, PriceBasis
+from encamp.plan.cost.prices import disk_price, disk_text, machine_price, machine_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from encamp.plan.lasting import Lasting
+    from encamp.plan.cost.lasting import Lasting
     from encamp.plan.model import JobPlan, LimitsPlan, NodePoolPlan
     from encamp.spec.prices import PriceTableSpec
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from encamp.plan import catalog
-from encamp.plan.environment_parts import plan_key
-from encamp.plan.gke import node_account
+from encamp.plan.environment.gke import node_account
+from encamp.plan.environment.parts import plan_key
 from encamp.plan.limits import node_run_duration_seconds
+from encamp.plan.machines import catalog
+from encamp.plan.machines.placing import Wish, place
+from encamp.plan.machines.preconditions import PoolCase, Situation, check
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
-from encamp.plan.placing import Wish, place
-from encamp.plan.preconditions import PoolCase, Situation, check
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
 from encamp.spec.rules.options import LONGEST_FLEX_SECONDS
@@ -21,7 +21,7 @@ from encamp.spec.training import Strategy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.plan.machines import Shape
+    from encamp.plan.machines.shapes import Shape
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec

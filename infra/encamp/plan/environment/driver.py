@@ -16,7 +16,7 @@ from encamp.plan.names import LONGEST_NAME, service_account_email, short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.plan.access_model import SubjectPlan
+    from encamp.plan.access.model import SubjectPlan
     from encamp.spec.environment import EnvironmentSpec
 
 #: The role of AI Platform whose rights a driver has.

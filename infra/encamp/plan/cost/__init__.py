@@ -1,0 +1,1 @@
+"""What a job costs, or an environment without jobs, before it is spent."""
