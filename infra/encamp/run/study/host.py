@@ -1,0 +1,52 @@
+"""The port to where trials run: the job's cluster, or this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.run.states import ReplicaFailure
+    from encamp.tuning.model import Measurement, Trial, TrialState
+
+
+@dataclass(frozen=True)
+class TrialLook:
+    """What a trial has come to.
+
+    Attributes:
+        state: of its replicas alone; whether it has a metric is the study's to judge.
+        measurements: all that it has reported so far, in the order of their coming.
+        message: why it failed, empty where it did not.
+        failure: the replica that failed it.
+    """
+
+    state: TrialState
+    measurements: tuple[Measurement, ...] = ()
+    message: str = ""
+    failure: ReplicaFailure | None = None
+
+
+class TrialHost(Protocol):
+    """Runs the trials of one study."""
+
+    def begin(self, trial: Trial) -> None:
+        """Have a trial run. One that runs or has run already, begun by a driver that is gone, is taken as it is."""
+        ...
+
+    def look(self) -> Mapping[int, TrialLook]:
+        """Every trial that was begun and not settled, by number.
+
+        A trial that was told to stop is CANCELLED once nothing of it runs any more.
+        """
+        ...
+
+    def stop(self, number: int) -> None:
+        """Tell a trial's replicas to stop, and do not wait for it."""
+        ...
+
+    def settle(self, number: int) -> None:
+        """Keep the logs of a trial that has ended and is on record, and give up what it held."""
+        ...

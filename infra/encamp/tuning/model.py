@@ -1,0 +1,83 @@
+"""What is known of a study's trials: all that a search decides from, and all that a report shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: DOUBLE and DISCRETE are floats, INTEGER is an int, CATEGORICAL a text.
+Value = float | int | str
+
+#: Every whole float below has one text.
+_EXACT = 2.0**53
+
+
+class TrialState(StrEnum):
+    """Where a trial is in its life, in the words of the Job resource (spec 7.6)."""
+
+    PREPARING = "PREPARING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing comes after it."""
+        return self in {TrialState.SUCCEEDED, TrialState.FAILED, TrialState.CANCELLED}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One report of the metric: the training step, the value, and when it was made (seconds since the epoch)."""
+
+    step: int
+    value: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial.
+
+    Attributes:
+        number: from 1; a study that is resumed counts on.
+        measurements: in the order of their coming.
+        final: the one that counts, None while there is none.
+        stopped_early: it was stopped because it was hopeless; such a trial has SUCCEEDED, with what it had reached.
+        parent: number of the trial whose checkpoint it starts from, None but in a population.
+        message: why it failed, empty where it did not.
+        job_id: of the job that ran it.
+    """
+
+    number: int
+    values: Mapping[str, Value]
+    state: TrialState
+    measurements: tuple[Measurement, ...] = ()
+    final: Measurement | None = None
+    stopped_early: bool = False
+    parent: int | None = None
+    message: str = ""
+    created: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    job_id: str = ""
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """The values as the trainer and the Job resource have them."""
+        return {name: text_of(value) for name, value in self.values.items()}
+
+
+def text_of(value: Value) -> str:
+    """A value as text: numbers so that they are read back to the last digit, whole ones without a point.
+
+    Trainers read DISCRETE values as whole numbers as well, such as ``--batch-size=64``.
+    """
+    if isinstance(value, float):
+        return str(int(value)) if abs(value) < _EXACT and value == int(value) else repr(value)
+    return str(value)
