@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import psutil
@@ -15,6 +16,7 @@ from encamp.run import command
 from encamp.run.command import SessionCommand
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LINES = 20_000
@@ -39,23 +41,14 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionCommand:
     return SessionCommand()
 
 
-def test_a_slow_reader_loses_nothing(cli: SessionCommand, tmp_path: Path) -> None:
+def test_all_that_it_prints_is_told(cli: SessionCommand, tmp_path: Path) -> None:
     said: list[str] = []
-
-    def slowly(line: str) -> None:
-        if line == "1":
-            time.sleep(0.3)
-        said.append(line)
-
-    result = cli.run(["stack"], str(tmp_path), {}, on_output=slowly)
+    result = cli.run(["stack"], str(tmp_path), {}, on_output=said.append)
     assert said == result.stdout.split("\n")
     assert said == [*(str(number) for number in range(1, LINES + 1)), "end"]
 
 
-def test_a_process_left_behind_does_not_hold_the_command(
-    cli: SessionCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "_SILENCE_SECONDS", 0.3)
+def test_a_process_left_behind_does_not_hold_the_command(cli: SessionCommand, tmp_path: Path) -> None:
     result = cli.run(["leave"], str(tmp_path), {})
     left, *lines = result.stdout.split("\n")
     try:
@@ -63,6 +56,29 @@ def test_a_process_left_behind_does_not_hold_the_command(
         assert lines[-1] == "end"
     finally:
         os.kill(int(left), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_an_engine_whose_driver_was_killed_finishes_what_it_does(tmp_path: Path, until: Callable[..., None]) -> None:
+    (tmp_path / "pulumi").write_text(
+        f"""#!/bin/sh
+[ "$1" = version ] && echo v3.259.0 && exit
+trap 'interrupted=yes' INT
+touch {tmp_path}/began
+while [ -z "$interrupted" ]; do sleep 0.05; done
+seq {LINES}
+echo "the last step is done"
+echo whole > {tmp_path}/state
+"""
+    )
+    (tmp_path / "pulumi").chmod(0o755)
+    script = f"from encamp.run.command import SessionCommand; SessionCommand().run(['up'], {str(tmp_path)!r}, {{}})"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    until((tmp_path / "began").exists)
+    driver.kill()
+    driver.wait()
+    until((tmp_path / "state").exists)
 
 
 def test_a_state_that_is_being_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

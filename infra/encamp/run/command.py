@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     OnOutput = Callable[[str], object]
 
 _PR_SET_PDEATHSIG = 1
-_SILENCE_SECONDS = 10
 #: What the CLI says of a state, or of a lock, in a backend of files that is being written, or never will be.
 _HALF_WRITTEN = re.compile(r"^error: (failed to load checkpoint: )?EOF$", re.MULTILINE)
 _HALF_WRITTEN_ATTEMPTS = 20
@@ -50,6 +50,7 @@ class SessionCommand(PulumiCommand):
 
     When the driver dies the kernel sends the CLI SIGINT (Linux), upon which it finishes the steps in flight, writes
     its state and gives its lock back: nothing is left half recorded, and the reaper finds a stack that it can take.
+    It prints into files: of a pipe that the driver's death has closed it would die at its next line, before all that.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class SessionCommand(PulumiCommand):
         # Not by the base class, which would ask for the version each time.
         self.command, self.version = program, _version(program)
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._interrupted = False
 
     def interrupt(self) -> None:
@@ -89,6 +90,7 @@ class SessionCommand(PulumiCommand):
     ) -> CommandResult:
         """Run a command; as the base class, but in a session of its own and with ``given`` on its stdin.
 
+        What it prints is told line by line once it has ended; a run's steps are told by the engine's event log.
         A state that another engine writes at this moment (that of a driver that was killed finishes its steps) is
         read again; one that an engine was killed over is mended first.
 
@@ -116,28 +118,26 @@ class SessionCommand(PulumiCommand):
         given: str | None,
     ) -> CommandResult:
         environment = {**os.environ, **_ENVIRONMENT, **additional_env}
-        process = subprocess.Popen(
-            [self.command, "--non-interactive", *args],
-            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env=environment,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-            preexec_fn=_interrupted_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
-        )
-        with self._lock:
-            self._process, self._interrupted = process, False
-        out, err = _Reader(process.stdout, on_output), _Reader(process.stderr, on_error)
-        if process.stdin is not None:
-            with process.stdin, suppress(BrokenPipeError):
-                process.stdin.write(given or "")
-        process.wait()
-        with self._lock:
-            self._process = None
-        return CommandResult(stdout=out.text(), stderr=err.text(), code=process.returncode)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(
+                [self.command, "--non-interactive", *args],
+                stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_interrupted_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
+            )
+            with self._lock:
+                self._process, self._interrupted = process, False
+            if process.stdin is not None:
+                with suppress(BrokenPipeError), process.stdin:
+                    process.stdin.write((given or "").encode())
+            process.wait()
+            with self._lock:
+                self._process = None
+            return CommandResult(stdout=_lines(out, on_output), stderr=_lines(err, on_error), code=process.returncode)
 
 
 class StackWorkspace(LocalWorkspace):
@@ -178,34 +178,16 @@ def _version(program: str) -> VersionInfo | None:
         raise EngineError(f"`pulumi version` exits with {error.returncode}", where=program) from error
 
 
-class _Reader:
-    """Reads a pipe to its end in a thread, so that neither of two pipes fills up."""
-
-    def __init__(self, pipe: IO[str] | None, callback: OnOutput | None) -> None:
-        self._pipe = pipe
-        self._callback = callback
-        self._lines: list[str] = []
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def text(self) -> str:
-        """All that the CLI wrote, once it has ended."""
-        known = -1
-        # What the CLI left behind may hold the pipe open; its own output has come when nothing more comes.
-        while self._thread.is_alive() and known != len(self._lines):
-            known = len(self._lines)
-            self._thread.join(timeout=_SILENCE_SECONDS)
-        return "\n".join(self._lines)
-
-    def _read(self) -> None:
-        if self._pipe is None:
-            return
-        # The pipe is closed here alone: closed under its reader it would lose what has not been read.
-        with self._pipe:
-            for line in self._pipe:
-                self._lines.append(line.rstrip())
-                if self._callback is not None:
-                    self._callback(self._lines[-1])
+def _lines(written: IO[bytes], told: OnOutput | None) -> str:
+    """What a command wrote, without the last line's end; each line is told to whoever wants to know."""
+    written.seek(0)
+    lines = [line.rstrip() for line in written.read().decode(errors="replace").split("\n")]
+    if lines[-1] == "":
+        lines.pop()
+    if told is not None:
+        for line in lines:
+            told(line)
+    return "\n".join(lines)
 
 
 def _interrupted_with_parent() -> Callable[[], None] | None:
