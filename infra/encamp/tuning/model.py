@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: DOUBLE and DISCRETE are floats, INTEGER is an int, CATEGORICAL a text.
 Value = float | int | str
@@ -38,6 +38,16 @@ class Measurement:
     step: int
     value: float
     at: float
+
+    def to_json(self) -> list[float]:
+        """As plain data; a trial may have thousands."""
+        return [self.step, self.value, self.at]
+
+    @classmethod
+    def from_json(cls, data: Sequence[float]) -> Measurement:
+        """The measurement that ``to_json`` wrote."""
+        step, value, at = data
+        return cls(int(step), float(value), float(at))
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,45 @@ class Trial:
     def arguments(self) -> Mapping[str, str]:
         """The values as the trainer and the Job resource have them."""
         return {name: text_of(value) for name, value in self.values.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, for the journal and the kept results."""
+        return {
+            "number": self.number,
+            "values": dict(self.values),
+            "state": str(self.state),
+            "measurements": [one.to_json() for one in self.measurements],
+            "final": self.final.to_json() if self.final is not None else None,
+            "stoppedEarly": self.stopped_early,
+            "parent": self.parent,
+            "message": self.message,
+            "created": self.created,
+            "started": self.started,
+            "ended": self.ended,
+            "jobId": self.job_id,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trial:
+        """The trial that ``to_json`` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        return cls(
+            number=int(data["number"]),
+            values=dict(data["values"]),
+            state=TrialState(data["state"]),
+            measurements=tuple(map(Measurement.from_json, data.get("measurements") or ())),
+            final=Measurement.from_json(data["final"]) if data.get("final") is not None else None,
+            stopped_early=bool(data.get("stoppedEarly")),
+            parent=data.get("parent"),
+            message=str(data.get("message") or ""),
+            created=float(data.get("created") or 0.0),
+            started=data.get("started"),
+            ended=data.get("ended"),
+            job_id=str(data.get("jobId") or ""),
+        )
 
 
 def text_of(value: Value) -> str:
