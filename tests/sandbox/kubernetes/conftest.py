@@ -15,6 +15,7 @@ import grpc.aio
 import httpx
 import pytest
 
+from encamp.process.linux import death_with_parent
 from encamp.sandbox.controlplane import control_plane
 from encamp.sandbox.kubernetes.provider import KubernetesProvider
 from encamp.sandbox.provider import ProviderServer, messages
@@ -57,7 +58,15 @@ def running(layout: Layout) -> Iterator[None]:
         for service in control_plane(layout, installed())[:3]:
             with layout.log(service.name).open("wb") as log:
                 environment = {**os.environ, **service.environment}
-                processes.append(subprocess.Popen(service.argv, stdout=log, stderr=log, env=environment))
+                started = subprocess.Popen(
+                    service.argv,
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    # However the tests end: a worker that is killed takes down nothing by itself.
+                    preexec_fn=death_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
+                )
+                processes.append(started)
             end = time.monotonic() + 60
             while not all(asyncio.run(probe.answers()) for probe in service.probes):
                 assert processes[-1].poll() is None, layout.log(service.name).read_text()[-2000:]
