@@ -1,0 +1,19 @@
+"""Which search a study's algorithm is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from encamp.spec.tuning import Algorithm
+from encamp.tuning.simple import GridSearch, RandomSearch
+
+if TYPE_CHECKING:
+    from encamp.plan.study import StudyPlan
+    from encamp.tuning.search import Search
+
+
+def search_for(study: StudyPlan) -> Search:
+    """The search of a study. It keeps nothing: two of one study say the same."""
+    if study.algorithm is Algorithm.GRID_SEARCH:
+        return GridSearch(study)
+    return RandomSearch(study)
