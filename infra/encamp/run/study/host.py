@@ -21,12 +21,16 @@ class TrialLook:
         measurements: all that it has reported so far, in the order of their coming.
         message: why it failed, empty where it did not.
         failure: the replica that failed it.
+        started: when all its replicas ran, in seconds since the epoch; None where they do not or that is not known.
+        ended: when it ended, likewise.
     """
 
     state: TrialState
     measurements: tuple[Measurement, ...] = ()
     message: str = ""
     failure: ReplicaFailure | None = None
+    started: float | None = None
+    ended: float | None = None
 
 
 class TrialHost(Protocol):

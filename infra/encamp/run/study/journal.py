@@ -1,0 +1,54 @@
+"""A study's trials in its job's journal: every trial as it is now is an entry, written before anything of it is done.
+
+The latest entry of a trial counts. What a study goes on from stands in one entry before them, so that it is there
+whole or not at all, and so that nothing of the earlier job is needed any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from encamp.tuning.model import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from encamp.run.journal import Entry
+
+#: Kind of the journal's entries about a trial.
+TRIAL = "trial"
+#: Kind of the entry with the trials of the job that a study goes on from.
+RESUMED = "resumed"
+
+
+def trials_of(entries: Iterable[Entry]) -> list[Trial]:
+    """Every trial of a journal as it was written last, those that were gone on from among them, by number.
+
+    An entry that is no trial tells nothing, as everything in a journal that is not known here.
+    """
+    found: dict[int, Trial] = {}
+    for entry in entries:
+        for trial in map(read_trial, _written(entry)):
+            if trial is not None:
+                found[trial.number] = trial
+    return [found[number] for number in sorted(found)]
+
+
+def resumed_data(job_id: str, trials: Sequence[Trial]) -> dict[str, Any]:
+    """The entry of what a study goes on from."""
+    return {"job": job_id, "trials": [trial.to_json() for trial in trials]}
+
+
+def read_trial(data: object) -> Trial | None:
+    """A trial from plain data, None where it is none."""
+    try:
+        return Trial.from_json(data)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _written(entry: Entry) -> Sequence[Mapping[str, Any]]:
+    if entry.kind == TRIAL:
+        return [entry.data]
+    trials = entry.data.get("trials") if entry.kind == RESUMED else None
+    return trials if isinstance(trials, list) else []
