@@ -1,0 +1,142 @@
+"""What a study has come to: as the Job resource shows it, and as it is kept beside the job's logs and receipt.
+
+``trials.json`` has the study and all of its trials, those of the jobs that it resumed among them, so that any machine
+can show them and go on. ``tuning.html`` is the same for people.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.study import StudyPlan
+from encamp.tuning.best import loss_of, ranked
+from encamp.tuning.model import Trial, TrialState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from encamp.cloud.storage import Storage
+
+TRIALS = "trials.json"
+REPORT = "tuning.html"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """A study and what has become of it so far.
+
+    Attributes:
+        job_id: of the job that it is the study of.
+        trials: all of the study by number, those of jobs that it resumes among them.
+    """
+
+    job_id: str
+    study: StudyPlan
+    trials: tuple[Trial, ...]
+
+    @property
+    def own(self) -> tuple[Trial, ...]:
+        """The trials of this very job."""
+        return tuple(trial for trial in self.trials if trial.job_id in {self.job_id, ""})
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial of the study, None while none has succeeded with a metric."""
+        first = next(iter(ranked(self.study, self.trials)), None)
+        return first if first is not None and loss_of(self.study, first) is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``trials.json`` has it."""
+        return {
+            "version": VERSION,
+            "jobId": self.job_id,
+            "study": self.study.to_json(),
+            "trials": [trial.to_json() for trial in self.trials],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StudyResults:
+        """The results that ``to_json`` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        trials = sorted(map(Trial.from_json, data["trials"]), key=lambda trial: trial.number)
+        return cls(str(data["jobId"]), StudyPlan.from_json(data["study"]), tuple(trials))
+
+
+def training_output(results: StudyResults) -> dict[str, Any]:
+    """``trainingOutput`` of the Job resource: the job's own trials, best first.
+
+    As on the wire: whole numbers of 64 bits are texts, and what is false or not known is left out.
+    """
+    trials = [_trial_output(trial) for trial in ranked(results.study, results.own)]
+    return {
+        "completedTrialCount": str(completed(results.own)),
+        "isHyperparameterTuningJob": True,
+        "hyperparameterMetricTag": results.study.metric,
+        **({"trials": trials} if trials else {}),
+    }
+
+
+def completed(trials: Iterable[Trial]) -> int:
+    """How many trials have succeeded."""
+    return sum(1 for trial in trials if trial.state is TrialState.SUCCEEDED)
+
+
+def keep_trials(storage: Storage, bucket: str, prefix: str, results: StudyResults) -> None:
+    """Write ``trials.json`` anew; ``prefix`` is ``jobs/<jobId>/``.
+
+    Raises:
+        RestError: the bucket took it not.
+    """
+    text = json.dumps(results.to_json(), separators=(",", ":")).encode()
+    storage.upload(bucket, f"{prefix}{TRIALS}", text, "application/json")
+
+
+def kept_trials(storage: Storage, bucket: str, prefix: str) -> StudyResults | None:
+    """What ``keep_trials`` wrote last; None where there is none that can be read.
+
+    Raises:
+        RestError: the bucket cannot be read.
+    """
+    text = storage.read(bucket, f"{prefix}{TRIALS}")
+    try:
+        return StudyResults.from_json(json.loads(text)) if text is not None else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _trial_output(trial: Trial) -> dict[str, Any]:
+    final = trial.final
+    metric = {"trainingStep": str(final.step), "objectiveValue": _double(final.value)} if final is not None else None
+    found = {
+        "trialId": str(trial.number),
+        "hyperparameters": dict(trial.arguments),
+        "startTime": _rfc3339(trial.started),
+        "endTime": _rfc3339(trial.ended),
+        "state": str(trial.state),
+        "finalMetric": metric,
+        "isTrialStoppedEarly": trial.stopped_early or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _double(value: float) -> float | str:
+    """A number as JSON of Google's APIs has it: what is none is a word."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _rfc3339(at: float | None) -> str | None:
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
