@@ -25,10 +25,13 @@ _POD_LABELS = "template.spec.template.metadata.labels"
 class JobWorkload(pulumi.ComponentResource):
     """Service account, config map, network policy and JobSet; and requests for machines that are queued for.
 
+    A study has no JobSet but the object that its trials belong to, which whoever drives the job makes. With that object
+    Kubernetes deletes them all.
+
     Args:
         after: what must stand before a replica may start.
         deadline: value of the deadline label, seconds since the epoch.
-        facts: the job's facts as JSON, which its JobSet carries.
+        facts: the job's facts as JSON, which its JobSet carries, or its study's object.
         secret: what the replicas are given is a secret; it is one in any case where it holds one by its form.
     """
 
@@ -45,83 +48,108 @@ class JobWorkload(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobWorkload", name, {}, opts)
-        hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"]])
+        self._provider, self._deadline = provider, deadline
+        hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"], manifests.study])
         account = k8s.core.v1.ServiceAccount(
             "account",
-            metadata=_with_deadline(manifests.service_account["metadata"], deadline),
+            metadata=self._with_deadline(manifests.service_account["metadata"]),
             automount_service_account_token=manifests.service_account["automountServiceAccountToken"],
-            opts=self._options(provider),
+            opts=self._options(),
         )
         scripts = k8s.core.v1.ConfigMap(
             "scripts",
-            metadata=_with_deadline(manifests.config_map["metadata"], deadline),
+            metadata=self._with_deadline(manifests.config_map["metadata"]),
             data=_concealed(manifests.config_map["data"], hidden),
-            opts=self._options(provider, *(("data",) if hidden else ())),
+            opts=self._options(*(("data",) if hidden else ())),
         )
         policy = k8s.networking.v1.NetworkPolicy(
             "replicas",
-            metadata=_with_deadline(manifests.network_policy["metadata"], deadline),
+            metadata=self._with_deadline(manifests.network_policy["metadata"]),
             spec=manifests.network_policy["spec"],
-            opts=self._options(provider),
+            opts=self._options(),
         )
         queued = [
-            self._queued(template, request, provider, deadline)
+            self._queued(template, request)
             for template, request in zip(manifests.pod_templates, manifests.provisioning_requests, strict=True)
         ]
-        self.job_set = k8s.apiextensions.CustomResource(
+        before = [account, scripts, policy, *queued, *after]
+        if manifests.study is None:
+            self._job_set(manifests.job_set, facts, hidden=hidden, after=before)
+        else:
+            self._study(manifests.study, facts, hidden=hidden, after=before)
+        self.register_outputs({})
+
+    def _job_set(
+        self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
+    ) -> None:
+        kept = [
+            path
+            for index, _ in enumerate(manifest["spec"]["replicatedJobs"])
+            for path in kept_deadline(f"spec.replicatedJobs[{index}].{_POD_LABELS}")
+        ]
+        k8s.apiextensions.CustomResource(
             "job-set",
-            api_version=manifests.job_set["apiVersion"],
-            kind=manifests.job_set["kind"],
-            metadata={
-                **_with_deadline(manifests.job_set["metadata"], deadline),
-                "annotations": {**manifests.job_set["metadata"].get("annotations", {}), FACTS_ANNOTATION: facts},
-            },
-            spec=_concealed(_pods_with_deadline(manifests.job_set["spec"], deadline), hidden),
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
+            metadata=self._with_facts(manifest["metadata"], facts),
+            spec=_concealed(_pods_with_deadline(manifest["spec"], self._deadline), hidden),
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
             opts=pulumi.ResourceOptions.merge(
-                self._options(provider, *(("spec",) if hidden else ())),
+                self._options(*(("spec",) if hidden else ())),
                 pulumi.ResourceOptions(
-                    depends_on=[account, scripts, policy, *queued, *after],
-                    ignore_changes=[
-                        path
-                        for index, _ in enumerate(manifests.job_set["spec"]["replicatedJobs"])
-                        for path in kept_deadline(f"spec.replicatedJobs[{index}].{_POD_LABELS}")
-                    ],
-                    replace_on_changes=["spec"],
-                    delete_before_replace=True,
+                    depends_on=list(after), ignore_changes=kept, replace_on_changes=["spec"], delete_before_replace=True
                 ),
             ),
         )
-        self.register_outputs({})
 
-    def _queued(
-        self, template: Mapping[str, Any], request: Mapping[str, Any], provider: k8s.Provider, deadline: str
-    ) -> pulumi.Resource:
+    def _study(
+        self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
+    ) -> None:
+        k8s.core.v1.ConfigMap(
+            "study",
+            metadata=self._with_facts(manifest["metadata"], facts),
+            data=_concealed(manifest["data"], hidden),
+            immutable=manifest["immutable"],
+            # A changed study is another run: with the old object go its trials.
+            opts=pulumi.ResourceOptions.merge(
+                self._options(*(("data",) if hidden else ())),
+                pulumi.ResourceOptions(depends_on=list(after), replace_on_changes=["data"], delete_before_replace=True),
+            ),
+        )
+
+    def _queued(self, template: Mapping[str, Any], request: Mapping[str, Any]) -> pulumi.Resource:
         """The request for a role's machines. Nobody waits for it here: the role's pods do."""
         name = request["metadata"]["name"]
         pods = k8s.core.v1.PodTemplate(
             f"{name}-pods",
-            metadata=_with_deadline(template["metadata"], deadline),
+            metadata=self._with_deadline(template["metadata"]),
             template=template["template"],
-            opts=self._options(provider),
+            opts=self._options(),
         )
         return k8s.apiextensions.CustomResource(
             name,
             api_version=request["apiVersion"],
             kind=request["kind"],
-            metadata=_with_deadline(request["metadata"], deadline),
+            metadata=self._with_deadline(request["metadata"]),
             spec=request["spec"],
             # A request is never changed, only made anew.
             opts=pulumi.ResourceOptions.merge(
-                self._options(provider),
+                self._options(),
                 pulumi.ResourceOptions(depends_on=[pods], replace_on_changes=["spec"], delete_before_replace=True),
             ),
         )
 
-    def _options(self, provider: k8s.Provider, *secrets: str) -> pulumi.ResourceOptions:
+    def _with_deadline(self, metadata: Mapping[str, Any]) -> Any:
+        return {**metadata, "labels": {**metadata.get("labels", {}), DEADLINE_LABEL: self._deadline}}
+
+    def _with_facts(self, metadata: Mapping[str, Any], facts: str) -> Any:
+        annotations = {**metadata.get("annotations", {}), FACTS_ANNOTATION: facts}
+        return {**self._with_deadline(metadata), "annotations": annotations}
+
+    def _options(self, *secrets: str) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(
             parent=self,
-            provider=provider,
+            provider=self._provider,
             ignore_changes=kept_deadline("metadata.labels"),
             additional_secret_outputs=list(secrets),
         )
@@ -137,7 +165,3 @@ def _pods_with_deadline(spec: Mapping[str, Any], deadline: str) -> dict[str, Any
 
 def _concealed(value: Any, hidden: bool) -> Any:
     return pulumi.Output.secret(value) if hidden else value
-
-
-def _with_deadline(metadata: Mapping[str, Any], deadline: str) -> Any:
-    return {**metadata, "labels": {**metadata.get("labels", {}), DEADLINE_LABEL: deadline}}

@@ -44,7 +44,7 @@ class TrainingJob(pulumi.ComponentResource):
         secret: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        facts = job_facts(plan)
+        facts = job_facts(plan, secret=secret)
         # An input, so that the state says what is going to be made before any of it is.
         super().__init__("encamp:components:TrainingJob", name, {"intent": to_json(facts)}, opts)
         child = pulumi.ResourceOptions(parent=self)

@@ -111,4 +111,7 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
             name = request_name(plan, group)
             yield DeclaredResource("kubernetes:core/v1:PodTemplate", f"{name}-pods", f"{inside}{name}")
             yield DeclaredResource(PROVISIONING_REQUEST, name, f"{inside}{name}")
-    yield DeclaredResource(JOB_SET, "job-set", f"{inside}{plan.name}")
+    if plan.study is not None:
+        yield DeclaredResource("kubernetes:core/v1:ConfigMap", "study", f"{inside}{plan.name}")
+    else:
+        yield DeclaredResource(JOB_SET, "job-set", f"{inside}{plan.name}")

@@ -1,7 +1,8 @@
 """What a job is, as far as its plan alone says it: what whoever brings it to its end has to know.
 
 It stands in three places: among the outputs of the job's stack, in the engine's state on the job's component from the
-moment before anything is made, and on the JobSet. So any one of them is enough to end the job properly.
+moment before anything is made, and on the JobSet, or on the study's object where there are trials. So any one of them
+is enough to end the job properly. Replicas of a study are those of one of its trials.
 """
 
 from __future__ import annotations
@@ -11,16 +12,23 @@ from typing import TYPE_CHECKING
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
 from encamp.plan.names import log_name
+from encamp.redaction import holds_secret
 
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
+    from encamp.plan.study import StudyPlan
 
-#: Annotation of a JobSet: the job's facts as JSON.
+#: Annotation of a JobSet, or of a study's object: the job's facts as JSON.
 FACTS_ANNOTATION = "encamp/job"
 
 
-def job_facts(plan: JobPlan) -> dict[str, object]:
-    """The facts as plain data without secrets; they never change with the time at which they are asked for."""
+def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
+    """The facts as plain data without secrets; they never change with the time at which they are asked for.
+
+    Args:
+        plan: the job, decided.
+        secret: its text is one: of what it searches for, only how many trials there may be is said.
+    """
     machines, hourly = prices(plan)
     return {
         "jobId": plan.job_id,
@@ -42,4 +50,11 @@ def job_facts(plan: JobPlan) -> dict[str, object]:
         "maxRunningSeconds": plan.limits.max_running_time_seconds,
         "maxWaitSeconds": plan.limits.max_wait_time_seconds,
         "labels": dict(plan.labels),
+        **({"study": _study(plan.study, secret=secret)} if plan.study is not None else {}),
     }
+
+
+def _study(study: StudyPlan, *, secret: bool) -> dict[str, object]:
+    """The study as ``StudyPlan.from_json`` reads it."""
+    data = study.to_json()
+    return {**data, "metric": "", "parameters": []} if secret or holds_secret(data) else data

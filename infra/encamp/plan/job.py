@@ -42,6 +42,7 @@ from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings
+from encamp.plan.study import study, study_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +88,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
     distinct_names(uris)
-    variables = environment_variables(job, environment.project, compact_json(data))
+    searched = study(job)
+    variables = {**environment_variables(job, environment.project, compact_json(data)), **study_variables(searched)}
     zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
     groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
@@ -114,6 +116,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         stand_in_region=environment.region if training_input.region != environment.region else None,
         cost=costs,
         queue=queue,
+        study=searched,
         warnings=(
             *warnings,
             *placing,
@@ -167,12 +170,6 @@ def _check(job: TrainingJobSpec, environment: EnvironmentSpec, packages: Sequenc
     """The job's id, if this version can run the job in this environment."""
     if job.job_id is None:
         raise PlanError("the job has no id", where="jobId", hint="name it by --job-id")
-    if job.training_input.hyperparameters is not None:
-        raise PlanError(
-            "this version checks hyperparameter tuning jobs, but cannot run them yet",
-            where="trainingInput.hyperparameters",
-            hint="remove the block to run one training with the values of args",
-        )
     region = job.training_input.region
     if region is not None and region != environment.region and not environment.stands_in:
         raise PlanError(
@@ -213,6 +210,7 @@ def _groups(
             resources=replica_request(
                 request.shape.machine_type, request.shape.accelerator, beside=SIDECAR if job.encamp.mounts else None
             ),
+            values_at=chosen.values_at,
             custom_container=chosen.custom,
             interpreter=chosen.interpreter,
             non_root=is_non_root(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.policy import PolicyFinding
+    from encamp.plan.study import StudyPlan
     from encamp.spec.environment.model import Adoptable
 
 
@@ -65,7 +66,9 @@ class ReplicaGroupPlan:
 
     Attributes:
         command: what the container runs, None for the image's own ENTRYPOINT.
-        args: the argument vector after it, ``--job-dir`` included, None for the image's own CMD.
+        args: the argument vector after it, ``--job-dir`` included, None for the image's own CMD. A study's has no
+            values of a trial.
+        values_at: position in ``args`` at which a trial's values come; without a study it says nothing.
         env: environment of every replica, without TF_CONFIG and CLUSTER_SPEC.
         task_type: name of the role in TF_CONFIG (``chief`` or ``master``, ``worker``, ``ps``, ``evaluator``).
         package_uris: what is installed before the module runs, in this order.
@@ -91,6 +94,7 @@ class ReplicaGroupPlan:
     custom_container: bool = False
     interpreter: str | None = None
     non_root: bool = False
+    values_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -243,6 +247,9 @@ class JobPlan:
         findings: rules of the environment that it breaks and may break; they are among the warnings too.
         bill_labels: the job file's own labels, which what is paid for carries beside ``labels``.
         queue: where it waits for its machines, None where it does not.
+        study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
+            then those of one trial, node pools, limits and cost those of the whole job.
+        trial: number of the trial that this is a plan of, None for a job.
     """
 
     job_id: str
@@ -268,6 +275,8 @@ class JobPlan:
     findings: tuple[PolicyFinding, ...] = ()
     bill_labels: Mapping[str, str] = field(default_factory=dict)
     queue: JobQueuePlan | None = None
+    study: StudyPlan | None = None
+    trial: int | None = None
 
     @property
     def cluster_region(self) -> str:
@@ -346,6 +355,8 @@ OWNER_LABEL = "encamp-owner"
 RESULTS_LABEL = "encamp-results"
 JOB_LABEL = "encamp-job"
 ENVIRONMENT_LABEL = "encamp-environment"
+#: Label of what belongs to one trial of a job: its number.
+TRIAL_LABEL = "encamp-trial"
 DEADLINE_LABEL = "encamp-deadline"
 
 

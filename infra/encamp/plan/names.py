@@ -34,6 +34,8 @@ KEY = "encamp"
 PORT = 2222
 
 _HASH = 8
+#: Digits of the largest number that a trial may have: maxTrials is an int32, and a resumed study counts on.
+_TRIAL_DIGITS = 10
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")
@@ -109,9 +111,20 @@ def replica_name(role: Role, index: int) -> str:
     return f"{role.value}-{index}"
 
 
-def log_name(role: Role, index: int) -> str:
-    """``worker-replica-1``: AI Platform's name of a replica in logs."""
-    return f"{role.value}-replica-{index}"
+def log_name(role: Role, index: int, trial: int | None = None) -> str:
+    """``worker-replica-1``: AI Platform's name of a replica in logs; of a trial's, ``trial-3-worker-replica-1``."""
+    name = f"{role.value}-replica-{index}"
+    return name if trial is None else trial_log_name(trial, name)
+
+
+def trial_log_name(trial: int, replica: str) -> str:
+    """The name in logs of a trial's replica, by the name that it would have without trials."""
+    return f"trial-{trial}-{replica}"
+
+
+def trial_name(name: str, trial: int) -> str:
+    """The name of a trial's JobSet, by the short name of its job."""
+    return _checked(f"{name}-{trial}", _NAME, LONGEST_NAME + 1 + _TRIAL_DIGITS)
 
 
 def longest_pod_name(name: str, role: Role, count: int) -> str:

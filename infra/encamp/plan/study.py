@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,21 @@ from encamp.spec.tuning import Algorithm, Goal, ParameterScale, ParameterType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from encamp.spec.job import TrainingJobSpec
+    from encamp.spec.tuning import HyperparameterSpec, ParameterSpec
+
+#: Tag of the metric where the job file names none.
+DEFAULT_METRIC = "training/hptuning/metric"
+#: What a trial's replicas are told it by: its number, the metric's file and tag, and the trial that it goes on from.
+TRIAL_VARIABLE = "CLOUD_ML_TRIAL_ID"
+METRIC_FILE_VARIABLE = "CLOUD_ML_HP_METRIC_FILE"
+METRIC_TAG_VARIABLE = "CLOUD_ML_HP_METRIC_TAG"
+PARENT_VARIABLE = "ENCAMP_PARENT_TRIAL_ID"
+#: Where a replica writes its metric: in the folder of its own that every replica has.
+METRIC_FILE = "/encamp-run/hypertune/output.metrics"
+#: Seeds of every library of random numbers are below.
+_SEEDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,7 @@ class StudyPlan:
     Attributes:
         goal: MAXIMIZE or MINIMIZE.
         metric: tag of the metric.
-        parameters: at least one, in the order of the job file.
+        parameters: at least one, in the order of the job file, in which a trial's arguments come too.
         algorithm: unspecified is Bayesian optimisation.
         max_trials: trials of this job, those of a job that it resumes not counted.
         max_parallel_trials: at a time, never more than ``max_trials``.
@@ -112,3 +128,61 @@ class StudyPlan:
             resumes=data["resumes"],
             seed=int(data["seed"]),
         )
+
+
+def study(job: TrainingJobSpec) -> StudyPlan | None:
+    """The study of a job that keeps every rule and has an id; None where it tunes nothing."""
+    given = job.training_input.hyperparameters
+    if given is None:
+        return None
+    maximum = given.max_trials or 1
+    return StudyPlan(
+        goal=Goal.MINIMIZE if given.goal is Goal.MINIMIZE else Goal.MAXIMIZE,
+        metric=given.hyperparameter_metric_tag or DEFAULT_METRIC,
+        parameters=tuple(_parameter(one) for one in given.params or ()),
+        algorithm=given.algorithm or Algorithm.ALGORITHM_UNSPECIFIED,
+        max_trials=maximum,
+        max_parallel_trials=parallel_trials(given),
+        max_failed_trials=given.max_failed_trials or 0,
+        early_stopping=bool(given.enable_trial_early_stopping),
+        resumes=given.resume_previous_job_id,
+        seed=int.from_bytes(hashlib.sha256((job.job_id or "").encode()).digest()) % _SEEDS,
+    )
+
+
+def study_variables(planned: StudyPlan | None) -> Mapping[str, str]:
+    """Variables that all replicas of a study have, whichever trial they are of."""
+    return {} if planned is None else {METRIC_FILE_VARIABLE: METRIC_FILE, METRIC_TAG_VARIABLE: planned.metric}
+
+
+def trial_variables(number: int, parent: int | None = None) -> Mapping[str, str]:
+    """Variables that say which trial a replica is of, and from which it goes on in a population."""
+    own = {} if parent is None else {PARENT_VARIABLE: str(parent)}
+    return {TRIAL_VARIABLE: str(number), **own}
+
+
+def trial_arguments(arguments: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of a trial as its trainer reads them, one word each, in the order that they are given in."""
+    return tuple(f"--{name}={value}" for name, value in arguments.items())
+
+
+def parallel_trials(given: HyperparameterSpec | None) -> int:
+    """How many trials run at a time, and so how often a job's replicas are there; 1 without tuning."""
+    return 1 if given is None else min(given.max_parallel_trials or 1, given.max_trials or 1)
+
+
+def _parameter(given: ParameterSpec) -> ParameterPlan:
+    bounded = given.type in {ParameterType.DOUBLE, ParameterType.INTEGER}
+    values: dict[ParameterType | None, tuple[str, ...] | tuple[float, ...]] = {
+        ParameterType.CATEGORICAL: tuple(given.categorical_values or ()),
+        ParameterType.DISCRETE: tuple(given.discrete_values or ()),
+    }
+    plain = given.scale_type in {None, ParameterScale.NONE} or given.type is ParameterType.CATEGORICAL
+    return ParameterPlan(
+        name=given.parameter_name or "",
+        type=given.type or ParameterType.PARAMETER_TYPE_UNSPECIFIED,
+        low=given.min_value if bounded else None,
+        high=given.max_value if bounded else None,
+        values=values.get(given.type, ()),
+        scale=ParameterScale.UNIT_LINEAR_SCALE if plain or given.scale_type is None else given.scale_type,
+    )

@@ -26,10 +26,10 @@ def cluster(name: str, groups: Sequence[ReplicaGroupPlan]) -> ClusterPlan:
 
 
 def tf_config(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[str, Any]:
-    """TF_CONFIG of one replica. ``job`` is a JSON text, as the service wrote it."""
+    """TF_CONFIG of one replica. ``job`` is a JSON text, as the service wrote it; a trial's number is a text too."""
     return {
         "cluster": {task: list(hosts) for task, hosts in plan.cluster.tasks.items()},
-        "task": {"type": group.task_type, "index": index},
+        "task": {"type": group.task_type, "index": index, **_trial(plan)},
         "environment": "cloud",
         "job": compact_json(plan.training_input),
     }
@@ -40,10 +40,14 @@ def cluster_spec(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> di
     names = {each.task_type: each.role.value for each in plan.groups}
     return {
         "cluster": {names[task]: list(hosts) for task, hosts in plan.cluster.tasks.items()},
-        "task": {"type": group.role.value, "index": index},
+        "task": {"type": group.role.value, "index": index, **_trial(plan)},
         "environment": "cloud",
         "job": dict(plan.training_input),
     }
+
+
+def _trial(plan: JobPlan) -> dict[str, str]:
+    return {} if plan.trial is None else {"trial": str(plan.trial)}
 
 
 def replicas(plan: JobPlan) -> Iterator[ReplicaPlan]:

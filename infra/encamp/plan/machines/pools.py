@@ -13,6 +13,7 @@ from encamp.plan.machines.placing import Wish, place
 from encamp.plan.machines.preconditions import PoolCase, Situation, check
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
+from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
 from encamp.spec.rules.options import LONGEST_FLEX_SECONDS
@@ -103,7 +104,7 @@ def _pool(
         accelerator=shape.accelerator,
         tpu_topology=shape.tpu_topology,
         min_nodes=0,
-        max_nodes=request.count,
+        max_nodes=request.count * parallel_trials(job.training_input.hyperparameters),
         disk_type=disk.type,
         disk_size_gb=disk.size_gb,
         max_run_duration_seconds=min(longest, LONGEST_FLEX_SECONDS) if got in WHEN_THERE_IS_ROOM else longest,

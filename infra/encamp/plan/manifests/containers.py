@@ -31,6 +31,7 @@ class Container:
         custom: whether the image is the user's own.
         interpreter: Python that runs the module after the set-up, None where there is no set-up.
         runtime: the stock image, None for a custom one.
+        values_at: position in ``args`` at which the values of a trial come.
     """
 
     image: str
@@ -39,6 +40,7 @@ class Container:
     custom: bool
     interpreter: str | None
     runtime: RuntimeImage | None
+    values_at: int = 0
 
 
 def container(
@@ -47,7 +49,8 @@ def container(
     """The container of a role; ``images`` are the environment's own for runtime versions.
 
     With a runtime version, or with an image and a pythonModule, packages are installed and the module is run. Any other
-    image runs as it is, by the truth table of containerCommand and containerArgs, to which nothing is added.
+    image runs as it is, by the truth table of containerCommand and containerArgs, to which nothing is added but the
+    values of a trial. These come after the user's own words, before ``--job-dir`` (section 4.5).
     """
     image = _image(training_input, request)
     runtime = None
@@ -56,15 +59,17 @@ def container(
         version, python = training_input.runtime_version or "", training_input.python_version or ""
         runtime = runtime_image(version, python, gpu=gpu, given=images)
     name = image or (runtime.image if runtime else "")
-    arguments = (*(training_input.args or ()), *(("--job-dir", job_dir) if job_dir is not None else ()))
+    own = training_input.args or ()
+    arguments = (*own, *(("--job-dir", job_dir) if job_dir is not None else ()))
     command, args = request.config.container_command, request.config.container_args
     if training_input.python_module is not None and not command and not args:
         interpreter = runtime.interpreter if runtime else "python3"
         run = (interpreter, "-m", training_input.python_module)
-        return Container(name, run, arguments, image is not None, interpreter, runtime)
+        return Container(name, run, arguments, image is not None, interpreter, runtime, len(own))
     if command or args:
-        return Container(name, tuple(command) if command else None, tuple(args) if args else None, True, None, runtime)
-    return Container(name, None, arguments or None, True, None, runtime)
+        words = tuple(args) if args else None
+        return Container(name, tuple(command) if command else None, words, True, None, runtime, len(args or ()))
+    return Container(name, None, arguments or None, True, None, runtime, len(own))
 
 
 def _image(training_input: TrainingInputSpec, request: RoleRequest) -> str | None:

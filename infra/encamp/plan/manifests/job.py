@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.errors import PlanError
-from encamp.plan.manifests.views import account_view, files_view, job_set_view, policy_view, request_views
+from encamp.plan.manifests.views import account_view, files_view, job_set_view, policy_view, request_views, study_view
 from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
@@ -58,6 +58,8 @@ class Manifests:
     """A job's objects as plain data, in the order in which they are created.
 
     Attributes:
+        job_set: what runs; of a study what its trials are made from, which does not run itself.
+        study: the object that a study's trials belong to, which holds that JobSet; None without a study.
         pod_templates: of the roles whose machines are queued for.
         provisioning_requests: what asks for those machines, in the same order.
     """
@@ -68,10 +70,12 @@ class Manifests:
     job_set: dict[str, Any]
     pod_templates: tuple[dict[str, Any], ...] = ()
     provisioning_requests: tuple[dict[str, Any], ...] = ()
+    study: dict[str, Any] | None = None
 
     def __iter__(self) -> Any:
         before = (self.service_account, self.config_map, self.network_policy)
-        return iter((*before, *self.pod_templates, *self.provisioning_requests, self.job_set))
+        last = self.job_set if self.study is None else self.study
+        return iter((*before, *self.pod_templates, *self.provisioning_requests, last))
 
     def to_yaml(self) -> str:
         """All objects as one YAML stream."""
@@ -87,16 +91,27 @@ def render_manifests(plan: JobPlan) -> Manifests:
     view, requests = job_set_view(plan), request_views(plan)
     _check_sizes(view)
     script = resource("templates", "bootstrap.py").read_text(encoding="utf-8")
-    manifests = Manifests(
+    job_set = _render("job-set.yaml.j2", job=view)
+    _compare(job_set, view)
+    return Manifests(
         service_account=_render("service-account.yaml.j2", account=account_view(plan)),
         config_map=_render("config-map.yaml.j2", files=files_view(plan, script)),
         network_policy=_render("network-policy.yaml.j2", policy=policy_view(plan)),
-        job_set=_render("job-set.yaml.j2", job=view),
+        job_set=job_set,
         pod_templates=tuple(_render("pod-template.yaml.j2", request=each) for each in requests),
         provisioning_requests=tuple(_render("provisioning-request.yaml.j2", request=each) for each in requests),
+        study=_study(plan, job_set),
     )
-    _compare(manifests.job_set, view)
-    return manifests
+
+
+def _study(plan: JobPlan, job_set: dict[str, Any]) -> dict[str, Any] | None:
+    if plan.study is None:
+        return None
+    view = study_view(plan, plan.study, job_set)
+    found = _render("config-map.yaml.j2", files=view)
+    if found["data"] != view.data:
+        raise AssertionError(f"the template of {plan.name} changed its study: {found['data']}")
+    return found
 
 
 def _render(template: str, **values: Any) -> dict[str, Any]:

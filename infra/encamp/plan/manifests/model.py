@@ -79,6 +79,7 @@ class GroupView:
     env: Sequence[Variable]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
+    termination_path: str
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,6 @@ class JobSetView:
     service_account: str
     grace_seconds: int
     port: int
-    termination_path: str
     bootstrap_mount: str
     run_mount: str
     config_map: str

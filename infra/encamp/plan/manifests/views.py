@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.environment.cluster import cluster_spec, tf_config
+from encamp.plan.environment.cluster import cluster, cluster_spec, tf_config
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
 from encamp.plan.machines.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
@@ -23,16 +24,25 @@ from encamp.plan.manifests.model import (
 from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, home_variables, pod_security
 from encamp.plan.model import JOB_LABEL
 from encamp.plan.names import PORT
+from encamp.plan.study import METRIC_FILE, TRIAL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.model import JobPlan, NodePoolPlan, ReplicaGroupPlan
+    from encamp.plan.study import StudyPlan
 
 #: Label with the role of a job's pods.
 ROLE_LABEL = "encamp-role"
 INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
+#: Name of the JobSet that a trial's replica is of, which its cluster's hosts have.
+JOB_SET_VARIABLE = "ENCAMP_JOB_SET"
+#: Stands among a study's arguments for the values of a trial. Nobody else's word is this: their ``$`` are doubled.
+VALUES_MARK = "$(ENCAMP_TRIAL_VALUES)"
+#: What the object of a study holds.
+STUDY_FILE = "study.json"
+TEMPLATE_FILE = "trial.json"
 BOOTSTRAP_MOUNT = "/encamp"
 RUN_MOUNT = "/encamp-run"
 TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
@@ -88,8 +98,14 @@ def files_view(plan: JobPlan, script: str) -> FilesView:
     return FilesView(config_map_name(plan), plan.namespace, plan.labels, data)
 
 
+def study_view(plan: JobPlan, study: StudyPlan, job_set: Mapping[str, Any]) -> FilesView:
+    """The object that a study's trials belong to: what is searched for, and the JobSet that trials are made from."""
+    data = {STUDY_FILE: compact_json(study.to_json()) + "\n", TEMPLATE_FILE: compact_json(job_set) + "\n"}
+    return FilesView(plan.name, plan.namespace, plan.labels, data)
+
+
 def job_set_view(plan: JobPlan) -> JobSetView:
-    """The JobSet of a job."""
+    """The JobSet of a job; of a study, the one that its trials are made from."""
     scheduling = plan.training_input.get("scheduling") or {}
     whole_job = bool(scheduling.get("resilient_to_worker_restart"))
     return JobSetView(
@@ -103,7 +119,6 @@ def job_set_view(plan: JobPlan) -> JobSetView:
         service_account=plan.identity.kubernetes_service_account,
         grace_seconds=GRACE_SECONDS,
         port=PORT,
-        termination_path=TERMINATION_PATH,
         bootstrap_mount=BOOTSTRAP_MOUNT,
         run_mount=RUN_MOUNT,
         config_map=config_map_name(plan),
@@ -130,12 +145,25 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         tolerations=_tolerations(pool, devices),
         image=group.image,
         command=_escaped(_with_set_up(group)),
-        args=_escaped(group.args),
+        args=_arguments(plan, group),
         working_dir=_working_dir(group),
         env=variables(plan, group),
         requests={**amounts, **devices},
         limits=devices,
+        termination_path=_termination_path(plan, group),
     )
+
+
+def _arguments(plan: JobPlan, group: ReplicaGroupPlan) -> list[str] | None:
+    if plan.study is None:
+        return _escaped(group.args)
+    words = [escaped(word) for word in group.args or ()]
+    return [*words[: group.values_at], VALUES_MARK, *words[group.values_at :]]
+
+
+def _termination_path(plan: JobPlan, group: ReplicaGroupPlan) -> str:
+    """What Kubernetes keeps of a replica: the set-up's message, or where there is none the last metrics of a trial."""
+    return METRIC_FILE if plan.study is not None and group.interpreter is None else TERMINATION_PATH
 
 
 def _working_dir(group: ReplicaGroupPlan) -> str | None:
@@ -157,17 +185,30 @@ def _escaped(words: Sequence[str] | None) -> list[str] | None:
 
 
 def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
-    """The variables of a group, TF_CONFIG last, with references to the index that Kubernetes resolves."""
+    """The variables of a group, TF_CONFIG last, with references that Kubernetes resolves.
+
+    They refer to the index, and in a study to the trial and its JobSet, whose variables a trial fills in.
+    """
     own = home_variables(RUN_MOUNT) if group.non_root else {}
-    found = [Variable(name, escaped(value)) for name, value in sorted({**own, **group.env}.items())]
+    trial: dict[str, str] = {}
+    if plan.study is not None:
+        trial = {JOB_SET_VARIABLE: plan.name, TRIAL_VARIABLE: ""}
+        plan = replace(plan, cluster=cluster(f"$({JOB_SET_VARIABLE})", plan.groups))
+    found = [Variable(name, escaped(value)) for name, value in sorted({**own, **group.env, **trial}.items())]
     if group.custom_container:
-        found.append(Variable("CLUSTER_SPEC", _indexed(cluster_spec(plan, group, _INDEX_MARK))))
-    return [*found, Variable("TF_CONFIG", _indexed(tf_config(plan, group, _INDEX_MARK)))]
+        found.append(Variable("CLUSTER_SPEC", _referring(plan, cluster_spec(plan, group, _INDEX_MARK))))
+    return [*found, Variable("TF_CONFIG", _referring(plan, tf_config(plan, group, _INDEX_MARK)))]
 
 
-def _indexed(data: Mapping[str, Any]) -> str:
-    mark = compact_json(_INDEX_MARK)
-    return escaped(compact_json(data)).replace(mark, f"$({INDEX_VARIABLE})", 1)
+def _referring(plan: JobPlan, data: Mapping[str, Any]) -> str:
+    """A description of the cluster as JSON whose cluster and task, where nobody's own text is, hold references."""
+    task = {**data["task"], **({"trial": f"$({TRIAL_VARIABLE})"} if plan.study is not None else {})}
+    index = compact_json(_INDEX_MARK)
+    parts = {key: escaped(compact_json(value)) for key, value in data.items()} | {
+        "cluster": compact_json(data["cluster"]),
+        "task": compact_json(task).replace(index, f"$({INDEX_VARIABLE})"),
+    }
+    return "{" + ",".join(f"{compact_json(key)}:{parts[key]}" for key in sorted(parts)) + "}"
 
 
 def _node_selector(pool: NodePoolPlan) -> dict[str, str]:

@@ -1,0 +1,168 @@
+"""A trial is what its study's template becomes, and its JobSet and its plan say the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plan.test_manifests import ARGUMENT, NASTY, started
+
+from encamp.plan.environment.cluster import cluster_spec, tf_config
+from encamp.plan.manifests.job import render_manifests
+from encamp.plan.manifests.views import RUN_MOUNT, VALUES_MARK
+from encamp.plan.study import METRIC_FILE, StudyPlan
+from encamp.plan.trial import trial_job_set, trial_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from encamp.plan.model import JobPlan
+
+    Plan = Callable[..., JobPlan]
+
+STUDY: dict[str, Any] = {
+    "params": [
+        {"parameterName": "rate", "type": "DOUBLE", "minValue": 0.001, "maxValue": 1, "scaleType": "UNIT_LOG_SCALE"},
+        {"parameterName": "kind", "type": "CATEGORICAL", "categoricalValues": ["adam", "sgd"]},
+    ],
+    "maxTrials": 6,
+    "maxParallelTrials": 3,
+    "hyperparameterMetricTag": "val $(X) accuracy",
+}
+CLUSTER: dict[str, Any] = {
+    "scaleTier": "CUSTOM",
+    "masterType": "n1-standard-4",
+    "workerType": "n1-standard-4",
+    "workerCount": 2,
+    "parameterServerType": "n1-standard-4",
+    "parameterServerCount": 1,
+    "evaluatorType": "n1-standard-4",
+    "evaluatorCount": 1,
+}
+IMAGE = {"imageUri": "gcr.io/p/i"}
+TEXT = ARGUMENT | st.lists(NASTY, max_size=6).map("".join)
+
+
+def template_of(plan: JobPlan) -> dict[str, Any]:
+    study = render_manifests(plan).study
+    assert study is not None
+    data: dict[str, Any] = json.loads(study["data"]["trial.json"])
+    return data
+
+
+def job_set_of(plan: JobPlan, number: int, arguments: dict[str, str], **more: Any) -> dict[str, Any]:
+    return trial_job_set(
+        template_of(plan), number, arguments, owner_name=plan.name, owner_uid="u-1", seconds=90, **more
+    )
+
+
+def assert_same(job_set: dict[str, Any], planned: JobPlan) -> None:
+    """Every replica of a JobSet is started as the plan says."""
+    for group in planned.groups:
+        for index in range(group.count):
+            words, variables = started(job_set, group.role.value, index)
+            planned_words = [*(group.command or ()), *(group.args or ())]
+            assert words[len(words) - len(planned_words) :] == planned_words
+            assert json.loads(variables["TF_CONFIG"]) == tf_config(planned, group, index)
+            assert {name: variables[name] for name in group.env} == dict(group.env)
+            assert ("CLUSTER_SPEC" in variables) == group.custom_container
+            if group.custom_container:
+                assert json.loads(variables["CLUSTER_SPEC"]) == cluster_spec(planned, group, index)
+
+
+@pytest.mark.parametrize("image", [{}, {"masterConfig": IMAGE}], ids=["runtime", "image"])
+@pytest.mark.parametrize("parent", [None, 4])
+def test_a_trials_job_set_and_its_plan_say_the_same(
+    plan_input: Plan, image: dict[str, Any], parent: int | None
+) -> None:
+    plan = plan_input(hyperparameters=STUDY, args=["--epochs=3"], jobDir="gs://bucket/out", **CLUSTER, **image)
+    values = {"rate": "0.01", "kind": "adam"}
+    planned = trial_plan(plan, 12, values, parent)
+    assert_same(job_set_of(plan, 12, values, parent=parent), planned)
+    config = tf_config(planned, planned.groups[1], 1)
+    assert config["task"] == {"type": "worker", "index": 1, "trial": "12"}
+    assert config["cluster"]["worker"][1] == f"{plan.name}-12-worker-0-1.{plan.name}-12:2222"
+    assert planned.groups[0].env["CLOUD_ML_TRIAL_ID"] == "12"
+    assert planned.groups[0].env["CLOUD_ML_HP_METRIC_TAG"] == "val $(X) accuracy"
+    assert planned.groups[0].env.get("ENCAMP_PARENT_TRIAL_ID") == (None if parent is None else "4")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(st.lists(TEXT, max_size=4), st.lists(TEXT, min_size=1, max_size=3), TEXT.filter(bool), st.booleans())
+def test_hostile_text_reaches_every_trial_as_it_is(
+    plan_input: Plan, args: list[str], categories: list[str], tag: str, custom: bool
+) -> None:
+    parameter = {"parameterName": "kind", "type": "CATEGORICAL", "categoricalValues": [*categories, VALUES_MARK]}
+    study = {"params": [parameter], "hyperparameterMetricTag": tag}
+    plan = plan_input(
+        hyperparameters=study,
+        args=[*args, VALUES_MARK, "\x01index\x01"],
+        **CLUSTER,
+        **({"masterConfig": IMAGE} if custom else {}),
+    )
+    for category in parameter["categoricalValues"]:
+        values = {"kind": str(category)}
+        assert_same(job_set_of(plan, 1, values), trial_plan(plan, 1, values))
+
+
+@pytest.mark.parametrize(
+    ("fields", "command", "args"),
+    [
+        ({"args": ["a"]}, ["python3.7", "-m", "trainer.task"], ["a", "--rate=1", "--job-dir", "gs://bucket/out"]),
+        ({"masterConfig": IMAGE}, None, ["--rate=1", "--job-dir", "gs://bucket/out"]),
+        ({"masterConfig": {**IMAGE, "containerCommand": ["run"]}}, ["run"], ["--rate=1"]),
+        ({"masterConfig": {**IMAGE, "containerArgs": ["x"]}}, None, ["x", "--rate=1"]),
+    ],
+)
+def test_values_come_after_the_users_words_and_before_the_job_dir(
+    plan_input: Plan, fields: dict[str, Any], command: list[str] | None, args: list[str]
+) -> None:
+    plan = plan_input(hyperparameters=STUDY, jobDir="gs://bucket/out", **fields)
+    (group,) = trial_plan(plan, 1, {"rate": "1"}).groups
+    assert list(group.args or ()) == args
+    if fields.get("masterConfig"):
+        assert group.command == (None if command is None else tuple(command))
+    assert_same(job_set_of(plan, 1, {"rate": "1"}), trial_plan(plan, 1, {"rate": "1"}))
+
+
+def test_a_trial_belongs_to_its_study_and_ends_by_itself(plan_input: Plan) -> None:
+    plan = plan_input(hyperparameters=STUDY, **CLUSTER)
+    template = template_of(plan)
+    before = json.dumps(template)
+    found = trial_job_set(
+        template, 7, {"rate": "1"}, owner_name=plan.name, owner_uid="u-1", seconds=-3, deadline="1700000000"
+    )
+    assert json.dumps(template) == before
+    labels = {**plan.labels, "encamp-trial": "7", "encamp-deadline": "1700000000"}
+    assert found["metadata"]["name"] == found["spec"]["network"]["subdomain"] == f"{plan.name}-7"
+    assert found["metadata"]["labels"] == labels
+    assert found["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": plan.name, "uid": "u-1", "blockOwnerDeletion": True}
+    ]
+    for group in found["spec"]["replicatedJobs"]:
+        job = group["template"]
+        assert job["spec"]["activeDeadlineSeconds"] == 1
+        assert job["metadata"]["labels"] == {**labels, "encamp-role": group["name"]}
+        assert job["spec"]["template"]["metadata"]["labels"] == {**labels, "encamp-role": group["name"]}
+
+
+def test_the_study_object_holds_the_study(plan_input: Plan) -> None:
+    plan = plan_input(hyperparameters=STUDY)
+    study = render_manifests(plan).study
+    assert study is not None
+    assert study["metadata"]["name"] == plan.name
+    assert StudyPlan.from_json(json.loads(study["data"]["study.json"])) == plan.study
+    assert METRIC_FILE.startswith(f"{RUN_MOUNT}/")
+
+
+def test_an_image_that_runs_as_it_is_leaves_its_metrics_as_its_last_message(plan_input: Plan) -> None:
+    def path(plan: JobPlan) -> str:
+        (group,) = render_manifests(plan).job_set["spec"]["replicatedJobs"]
+        (container,) = group["template"]["spec"]["template"]["spec"]["containers"]
+        return str(container["terminationMessagePath"])
+
+    assert path(plan_input(hyperparameters=STUDY, masterConfig=IMAGE)) == METRIC_FILE
+    assert path(plan_input(hyperparameters=STUDY)) == path(plan_input(masterConfig=IMAGE)) != METRIC_FILE
