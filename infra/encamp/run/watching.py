@@ -1,0 +1,195 @@
+"""One JobSet as it is looked at time and again: how far its replicas have come, and how it ended.
+
+Status of the master is status of the job (spec 6): the JobSet's own terminal state says so, since its success policy
+names the master. What failed is found on the pods, in the words of the bootstrap's termination message.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.manifests.failure_policy import PAST_DEADLINE
+from encamp.run.attempts import Attempts, words_of
+from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
+from encamp.run.spool import LAST_LINES
+from encamp.run.states import Outcome, ReplicaFailure, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.run.stream import LogStreams
+
+#: Reasons of the bootstrap when the trainer was never started, and what could not be done to its packages.
+SET_UP_FAILURES = {"PackageInstallFailed": "installed", "PackageDownloadFailed": "downloaded"}
+#: With what Kubernetes says that a Job ran past its own deadline.
+_DEADLINE_REASONS = frozenset({"DeadlineExceeded"})
+#: And what it says of a replica that ended because it came after the job's deadline.
+_LATE = f"failed with exit code {PAST_DEADLINE} "
+_LOG_SECONDS = 5.0
+
+
+class JobSetWatch:
+    """What is seen of one JobSet.
+
+    Args:
+        show: gets a line for people.
+        patience: how many seconds a failed replica's log may take to come to its end before its last lines are told.
+
+    Attributes:
+        replicas: its pods at the last look.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        name: str,
+        *,
+        streams: LogStreams,
+        show: Callable[[str], None],
+        patience: float = _LOG_SECONDS,
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._streams = streams
+        self._show = show
+        self._patience = patience
+        self._attempts = Attempts()
+        self._restarts: int | None = None
+        self.replicas: list[Replica] = []
+
+    @property
+    def seen(self) -> Mapping[str, Replica]:
+        """Every pod that it has had, by its UID; also those that were replaced by others."""
+        return self._attempts.seen
+
+    @property
+    def started(self) -> int:
+        """How many replicas run or have run."""
+        return len({replica.name for replica in self.replicas if replica.started})
+
+    def take(self, job_set: dict[str, Any], pods: Sequence[dict[str, Any]], now: float) -> None:
+        """Take what the API server has of it at ``now``, in seconds since the epoch, and say what is new."""
+        self.replicas = [replica for replica in map(read_replica, pods) if replica is not None]
+        self._say_restarts(job_set)
+        stamp = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        for replica in self._attempts.note(self.replicas, self._show, stamp):
+            self._streams.log(replica.name).ended(replica)
+        self._streams.follow(self.replicas)
+
+    def outcome(self, job_set: dict[str, Any]) -> Outcome | None:
+        """How it ended, None while it goes on.
+
+        Raises:
+            EngineError: the API server gives no answer about what failed.
+        """
+        return self._verdict(job_set) or self._hopeless()
+
+    def _say_restarts(self, job_set: dict[str, Any]) -> None:
+        """The JobSet's restarts since the last look; a supervisor that adopts a job does not tell those before it."""
+        restarts, counted = _restarts(job_set)
+        if self._restarts is not None and restarts > self._restarts:
+            bound = f" (at most {_most(job_set)})" if counted == restarts else ""
+            cause = self._attempts.deciding()
+            known = cause is not None and cause.attempt == restarts - 1
+            why = f": {cause.name} {words_of(cause)}" if cause is not None and known else ""
+            self._show(f"the whole job is started again, restart {restarts}{bound}{why}")
+        self._restarts = restarts
+
+    def _verdict(self, job_set: dict[str, Any]) -> Outcome | None:
+        end, message = terminal(job_set) or ("", "")
+        if end == "Completed":
+            return Outcome(State.SUCCEEDED)
+        if end != "Failed":
+            return None
+        ends = self._ends_of_jobs()
+        for reason, _, limit in ends:
+            if reason in _DEADLINE_REASONS:
+                return Outcome(
+                    State.CANCELLED, f"maxRunningTime is over: the cluster ended it {limit} s after its start"
+                )
+        if any(_LATE in said for _, said, _ in ends):
+            return Outcome(State.CANCELLED, "its deadline had passed when a replica was to go on on another machine")
+        # Pods whose machines are gone are forgotten within minutes; what Kubernetes said of them stays.
+        said = next((said for _, said, _ in ends if said), "") or message or "the JobSet failed"
+        failure = self._failure(self._attempts.deciding(), said)
+        tried = int(job_set.get("status", {}).get("restarts") or 0)
+        more = (
+            f" The whole job had been started again {tried} times before." if tried and tried == _most(job_set) else ""
+        )
+        return Outcome(State.FAILED, _message(failure) + more, failure)
+
+    def _hopeless(self) -> Outcome | None:
+        """Whether a replica ran out of memory, which is permanent (spec 6), but has an exit code of 137 as others too.
+
+        Kubernetes sees the code only and restarts the replica, so who supervises ends the job. Without anybody the
+        restarts come to their limits.
+        """
+        starved = self._attempts.out_of_memory()
+        if starved is None:
+            return None
+        failure = self._failure(starved, "it ran out of memory")
+        return Outcome(State.FAILED, _message(failure), failure)
+
+    def _ends_of_jobs(self) -> list[tuple[str, str, int]]:
+        """Of each Job of the JobSet that Kubernetes failed: the reason, the message and its own deadline in seconds."""
+        jobs = self._cluster.list("jobs", self._namespace, f"{JOBSET_LABEL}={self._name}")
+        return [
+            (one.get("reason", ""), one.get("message", ""), int(job.get("spec", {}).get("activeDeadlineSeconds") or 0))
+            for job in jobs
+            for one in job.get("status", {}).get("conditions") or []
+            if one.get("type") == "Failed"
+        ]
+
+    def _failure(self, first: Replica | None, message: str) -> ReplicaFailure:
+        """What people are told of the replica that failed."""
+        if first is None:
+            return ReplicaFailure("the job", None, message)
+        # Its last lines may still be on their way.
+        self._streams.follow([first])
+        log = self._streams.log(first.name)
+        deadline = time.monotonic() + self._patience
+        while not log.state["complete"] and time.monotonic() < deadline and first.started:
+            time.sleep(0.1)
+        told = tuple(map(str, first.termination.get("lastLines", ())))
+        # Of a set-up that failed the installer's own words count, and not what encamp says around them.
+        lines = told[-LAST_LINES:] if first.reason in SET_UP_FAILURES else log.last_lines() or told
+        return ReplicaFailure(first.name, first.exit_code, first.reason or message, lines)
+
+
+def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
+    """The JobSet's terminal state and what it says of it, None while it goes on."""
+    status = job_set.get("status", {})
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
+            return status.get("terminalState") or condition["type"], condition.get("message", "")
+    return (status["terminalState"], "") if status.get("terminalState") else None
+
+
+def _restarts(job_set: dict[str, Any]) -> tuple[int, int]:
+    """How often the whole job was started again, and how many of these count towards the most that may be."""
+    status = job_set.get("status", {})
+    restarts = int(status.get("restarts") or 0)
+    return restarts, int(status.get("restartsCountTowardsMax", restarts) or 0)
+
+
+def _most(job_set: dict[str, Any]) -> int:
+    """How often the whole job may be started again."""
+    return int(job_set.get("spec", {}).get("failurePolicy", {}).get("maxRestarts") or 0)
+
+
+def _message(failure: ReplicaFailure) -> str:
+    """As AI Platform said it (spec 1.5); a set-up that failed is no failure of the training and is told apart."""
+    if failure.reason in SET_UP_FAILURES:
+        cause = failure.last_lines[-1] if failure.last_lines else failure.reason
+        return f"the packages could not be {SET_UP_FAILURES[failure.reason]} on {failure.replica}: {cause}"
+    if failure.exit_code is None:
+        return f"{failure.replica} failed: {failure.reason}"
+    role, _, index = failure.replica.partition("-replica-")
+    ran_out = "ran out of memory and " if "out of memory" in failure.reason else ""
+    more = f" {failure.reason}" if failure.reason and not ran_out else ""
+    return f"The replica {role} {index} {ran_out}exited with a non-zero status of {failure.exit_code}.{more}"
