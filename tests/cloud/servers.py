@@ -330,7 +330,9 @@ class GoogleServer(Loopback):
             return 204, b""
         content = self.objects[bucket, name]
         if request.first("alt") == "media":
-            return 200, content
+            span = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+            begin = int(span[1]) if span else 0
+            return (206 if span else 200, content[begin:]) if begin <= len(content) else (416, b"")
         return 200, {"bucket": bucket, "name": name, "size": str(len(content))}
 
     def _pools(self, _: Request, method: str, name: str | None) -> Answer:

@@ -84,14 +84,15 @@ class Storage:
             raise RestError("the stored object differs from what was sent", status=0, where=f"gs://{bucket}/{name}")
         return _stored(found)
 
-    def download(self, bucket: str, name: str) -> Iterator[bytes]:
-        """An object's bytes, piece by piece.
+    def download(self, bucket: str, name: str, *, begin: int = 0) -> Iterator[bytes]:
+        """An object's bytes from ``begin`` on, piece by piece.
 
         Raises:
-            RestError: status 404 where there is no such object.
+            RestError: status 404 where there is no such object, 416 where it has not so many bytes.
         """
+        headers = {"Range": f"bytes={begin}-"} if begin else None
         answer = self._client.request(
-            Service.STORAGE, "GET", _object(bucket, name), params={"alt": "media"}, stream=True
+            Service.STORAGE, "GET", _object(bucket, name), params={"alt": "media"}, headers=headers, stream=True
         )
         with answer:
             yield from answer.iter_content(_READ_BYTES)

@@ -1,0 +1,81 @@
+"""Reports of a metric as cloudml-hypertune writes them: one JSON object a line (spec 7.4), wherever the line lies.
+
+The library's file itself, lines of a replica's log, and a termination message all hold them. They are a trainer's own
+text, so anything may stand there: what is no report is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from encamp.tuning.model import Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Before a report in a replica's log.
+MARK = "encamp-metric: "
+#: What every report has beside the metric.
+_OWN = frozenset({"checkpoint_path", "global_step", "timestamp", "trial"})
+_LARGEST_STEP = 2**63 - 1
+_LONGEST_LINE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Report:
+    """One line of reports.
+
+    Attributes:
+        measurement: of the metric that was asked for, None where it has none.
+        others: tags of other metrics in it.
+        unusable: what it says of the metric where that is no finite number, empty else.
+    """
+
+    measurement: Measurement | None
+    others: frozenset[str] = frozenset()
+    unusable: str = ""
+
+
+def read_record(line: str, tag: str) -> Report | None:
+    """A line as a report of the metric ``tag``, None where it is no report."""
+    text = line.strip()
+    if not text.startswith("{") or len(text) > _LONGEST_LINE:
+        return None
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    others = frozenset(record) - _OWN - {tag}
+    if tag not in record:
+        return Report(None, others) if others else None
+    value = _number(record[tag])
+    if value is None:
+        return Report(None, others, str(record[tag])[:40])
+    return Report(Measurement(_step(record), value, _number(record.get("timestamp")) or 0.0), others)
+
+
+def is_record(message: Mapping[str, Any]) -> bool:
+    """Whether a JSON object looks like a report, and not like what the bootstrap writes."""
+    return {"global_step", "timestamp"} <= set(message)
+
+
+def _number(value: object) -> float | None:
+    """A finite number, which the library writes as text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if isfinite(found) else None
+
+
+def _step(record: Mapping[str, Any]) -> int:
+    """The training step, 0 where it has none."""
+    found = _number(record.get("global_step"))
+    return int(found) if found is not None and abs(found) < _LARGEST_STEP else 0
