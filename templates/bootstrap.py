@@ -31,6 +31,14 @@ LONGEST_MESSAGE = 4096
 SERVER_ERROR = 500
 LAST_LINES = 40
 PAST_DEADLINE = 124
+#: How often the file of a tuned job's metric is looked at; of what is new then, the last report is said.
+METRIC_SECONDS = 1.0
+METRIC_MARK = "encamp-metric: "
+MOST_METRIC_BYTES = 1024 * 1024
+#: A report is a line of at most so many characters, and the termination message has at most so many of them.
+LONGEST_REPORT = 4096
+LONGEST_REPORTS = 1024
+MOST_KNOWN = 1000
 
 
 class SetUpError(Exception):
@@ -263,12 +271,112 @@ def tell_versions(wanted):
         )
 
 
+class MetricWatch:
+    """Says in the replica's log what the trainer writes to the file of its metric (cloudml-hypertune's).
+
+    The file lies within the replica and goes with it; the log is kept. At most a line a second, always the last one.
+    """
+
+    def __init__(self, path, tag):
+        self.path = path
+        self.tag = tag
+        self.known = collections.OrderedDict()
+        self.said = collections.deque(maxlen=LAST_LINES)
+        self.other = ""
+        self.signature = None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        """Look until it is over."""
+        while not self.over.wait(METRIC_SECONDS):
+            self.look()
+
+    def finish(self):
+        """Say what is left, after the trainer's end; of a job that reported only other metrics, the last of those."""
+        self.over.set()
+        self.thread.join(5)
+        self.signature = None
+        self.look()
+        if not self.said and self.other:
+            self.say(self.other)
+
+    def look(self):
+        """Say the last of what is new."""
+        fresh = ""
+        for record in self.records():
+            text = json.dumps(record, sort_keys=True)
+            if len(text) > LONGEST_REPORT or text in self.known:
+                continue
+            self.known[text] = True
+            if self.tag and self.tag not in record:
+                self.other = text
+            else:
+                fresh = text
+        while len(self.known) > MOST_KNOWN:
+            self.known.popitem(last=False)
+        if fresh:
+            self.say(fresh)
+
+    def records(self):
+        """The reports of the file's whole lines; the last may be half written."""
+        try:
+            found = os.stat(self.path)
+            signature = (found.st_mtime, found.st_size)
+            if signature == self.signature:
+                return
+            with open(self.path, "rb") as file:
+                file.seek(max(0, found.st_size - MOST_METRIC_BYTES))
+                content = file.read(MOST_METRIC_BYTES)
+        except OSError:
+            return
+        self.signature = signature
+        for line in content.split(b"\n")[:-1]:
+            try:
+                record = json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(record, dict):
+                yield record
+
+    def say(self, text):
+        """One line at once, that no line of the trainer can fall into."""
+        self.said.append(text)
+        sys.stderr.buffer.write((METRIC_MARK + text + "\n").encode("ascii"))
+        sys.stderr.buffer.flush()
+
+    def last(self):
+        """The last reports, as many as a termination message has room for."""
+        kept, size = [], 0
+        for text in reversed(self.said):
+            size += len(json.dumps(text)) + 2
+            if size > LONGEST_REPORTS:
+                break
+            kept.insert(0, text)
+        return kept
+
+
+def metric_watch():
+    """The watch of a tuned job's metric, None where there is none."""
+    path = os.environ.get("CLOUD_ML_HP_METRIC_FILE")
+    if not path:
+        return None
+    watch = MetricWatch(path, os.environ.get("CLOUD_ML_HP_METRIC_TAG", ""))
+    watch.thread.start()
+    return watch
+
+
 def pump(source, sink, lines):
     """Copy a stream as it comes and keep its last lines."""
+    line = b"\n"
     for line in iter(source.readline, b""):
         sink.write(line)
         sink.flush()
         lines.append(line[:2000].decode("utf-8", "replace").rstrip())
+    if sink is sys.stderr.buffer and not line.endswith(b"\n"):
+        # What the replica itself says comes after it, and begins a line.
+        sink.write(b"\n")
+        sink.flush()
 
 
 def run_trainer(command, packages, lines):
@@ -316,11 +424,14 @@ def memory_kills():
     return 0
 
 
-def write_message(path, code, reason, lines):
-    """The termination message: how it ended and the last lines, as much as fits."""
+def write_message(path, code, reason, lines, metrics=()):
+    """The termination message: how it ended, the last reports of a metric and the last lines, as much as fits."""
     kept = list(lines)
+    said = {"exitCode": code, "reason": reason}
+    if metrics:
+        said["metrics"] = list(metrics)
     while True:
-        text = json.dumps({"exitCode": code, "reason": reason, "lastLines": kept}, ensure_ascii=False)
+        text = json.dumps(dict(said, lastLines=kept), ensure_ascii=False)
         if len(text.encode("utf-8", "replace")) <= LONGEST_MESSAGE or not kept:
             break
         kept = kept[1:] if len(kept) > 1 else [kept[0][: len(kept[0]) // 2]] if len(kept[0]) > 1 else []
@@ -343,11 +454,12 @@ def main(arguments):
     lines = collections.deque(maxlen=LAST_LINES)
     kills = memory_kills()
     signal.signal(signal.SIGTERM, stop)
-    stopped = True
+    stopped, watch = True, None
     try:
         refuse_late_start()
         tell_versions(wanted)
         packages = install(wanted["packages"], wanted.get("requirements", []), wanted["runDirectory"])
+        watch = metric_watch()
         code, stopped = run_trainer(command, packages, lines)
         reason = "Completed" if code == 0 else "Error"
         if code == 128 + signal.SIGKILL and memory_kills() > kills:
@@ -361,8 +473,10 @@ def main(arguments):
     if stopped and deadline_passed():
         code, reason = PAST_DEADLINE, "DeadlinePassed"
         say("The job's deadline has passed: this replica is not started again.")
+    if watch is not None:
+        watch.finish()
     say("Module completed; cleaning up." if code == 0 else f"The replica exits with {code} ({reason}).")
-    write_message(wanted["terminationMessage"], code, reason, lines)
+    write_message(wanted["terminationMessage"], code, reason, lines, watch.last() if watch is not None else ())
     return code
 
 

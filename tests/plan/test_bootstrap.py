@@ -5,13 +5,14 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SCRIPT = Path(__file__).parent.parent.parent / "templates" / "bootstrap.py"
+MARK = "encamp-metric: "
 TASK = b"""
 import os, signal, sys, time
 print("hello from", __name__, flush=True)
@@ -40,6 +42,14 @@ if "--wait" in sys.argv:
     signal.signal(signal.SIGTERM, stop)
     print("ready", flush=True)
     time.sleep(60)
+if "--report" in sys.argv:
+    import hypertune
+    print("almost done", end="", file=sys.stderr)
+    for step in range(1, 121):
+        hypertune.HyperTune().report_hyperparameter_tuning_metric("accuracy", step / 1000, step)
+if "--report-other" in sys.argv:
+    import hypertune
+    hypertune.HyperTune().report_hyperparameter_tuning_metric("loss", 2.5, 7)
 """
 
 
@@ -290,6 +300,68 @@ def test_sigterm_before_the_trainer_ends_the_set_up(replica: Path) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert (process.returncode, message(replica)["reason"]) == (143, "Stopped")
+
+
+def tuned(folder: Path) -> dict[str, str]:
+    """Variables of a trial's replica."""
+    return {
+        "CLOUD_ML_HP_METRIC_FILE": str(folder / "run" / "hypertune" / "output.metrics"),
+        "CLOUD_ML_HP_METRIC_TAG": "accuracy",
+        "CLOUD_ML_TRIAL_ID": "3",
+    }
+
+
+def test_the_last_report_of_a_metric_is_said_and_kept(replica: Path) -> None:
+    _, err = start(replica, "--report", **tuned(replica)).communicate(timeout=30)
+    said = [line for line in err.splitlines() if line.startswith(MARK)]
+    record = json.loads(said[-1].removeprefix(MARK))
+    assert (record["accuracy"], record["global_step"], record["trial"]) == ("0.12", "120", "3")
+    assert message(replica)["metrics"] == [line.removeprefix(MARK) for line in said]
+    assert "almost done" in err.splitlines()
+
+
+def test_a_job_that_reports_another_metric_says_which(replica: Path) -> None:
+    start(replica, "--report-other", **tuned(replica)).communicate(timeout=30)
+    (text,) = message(replica)["metrics"]  # type: ignore[misc]
+    assert json.loads(text)["loss"] == "2.5"
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Any:
+    """A watch of a file that is not there yet, not begun."""
+    module = runpy.run_path(str(SCRIPT))
+    return module["MetricWatch"](str(tmp_path / "output.metrics"), "accuracy")
+
+
+def report(step: int, tag: str = "accuracy") -> str:
+    return json.dumps({"global_step": str(step), "timestamp": step + 0.5, tag: "0.5"}, sort_keys=True)
+
+
+def test_of_what_is_new_the_last_is_said_once(watch: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    path = Path(watch.path)
+    watch.look()
+    path.write_text(f"{report(1)}\n{report(2)}\n{report(3)[:20]}", encoding="utf-8")
+    watch.look()
+    # The library writes the file anew each time, so it may be seen with less than before.
+    path.write_text(f"{report(1)}\n", encoding="utf-8")
+    watch.look()
+    path.write_text(f"{report(2)}\n{report(3)}\n{report(4, 'loss')}\nno report\n[]\n\xff\n", encoding="utf-8")
+    watch.look()
+    watch.look()
+    assert capfd.readouterr().err == f"{MARK}{report(2)}\n{MARK}{report(3)}\n"
+
+
+def test_reports_stay_within_a_termination_message(watch: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    path = Path(watch.path)
+    for step in range(60):
+        path.write_text(f"{report(step)}\n", encoding="utf-8")
+        watch.look()
+    last = watch.last()
+    assert last[-1] == report(59)
+    assert sum(len(json.dumps(one)) for one in last) <= 1024
+    path.write_text(json.dumps({"accuracy": "1" * 5000}) + "\n", encoding="utf-8")
+    watch.look()
+    assert "11111" not in capfd.readouterr().err
 
 
 def test_it_runs_on_old_pythons() -> None:
