@@ -174,7 +174,7 @@ def parallel_trials(given: HyperparameterSpec | None) -> int:
 def _parameter(given: ParameterSpec) -> ParameterPlan:
     bounded = given.type in {ParameterType.DOUBLE, ParameterType.INTEGER}
     values: dict[ParameterType | None, tuple[str, ...] | tuple[float, ...]] = {
-        ParameterType.CATEGORICAL: tuple(given.categorical_values or ()),
+        ParameterType.CATEGORICAL: tuple(dict.fromkeys(given.categorical_values or ())),
         ParameterType.DISCRETE: tuple(given.discrete_values or ()),
     }
     plain = given.scale_type in {None, ParameterScale.NONE} or given.type is ParameterType.CATEGORICAL

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from encamp.spec.encamp import Provisioning
+from encamp.spec.job_id import is_job_id
 from encamp.spec.rules.case import INPUT
 from encamp.spec.tuning import Algorithm, HyperparameterSpec, ParameterScale, ParameterSpec, ParameterType
 
@@ -15,6 +18,15 @@ if TYPE_CHECKING:
 _AT: DataPath = (INPUT, "hyperparameters")
 _MOST_VALUES = 1000
 _NUMERIC = {ParameterType.DOUBLE, ParameterType.INTEGER}
+#: An int32.
+_MOST_TRIALS = 2**31 - 1
+#: Whole numbers beyond are not all doubles.
+_LARGEST_INTEGER = 2.0**53
+_LONGEST_NAME = 128
+#: What a metric's record has beside the metric (section 7.4).
+_OF_RECORDS = frozenset({"checkpoint_path", "global_step", "timestamp", "trial"})
+#: The flag that a trainer is told its job dir by, as trainers of different libraries spell it.
+_JOB_DIR = frozenset({"job-dir", "job_dir"})
 _POSITIVE_SCALES = {ParameterScale.UNIT_LOG_SCALE, ParameterScale.UNIT_REVERSE_LOG_SCALE}
 
 
@@ -24,6 +36,7 @@ def check_tuning(case: Case) -> None:
     if study is None:
         return
     _counts(case, study)
+    _study(case, study)
     if not study.params:
         case.problem("V21", (*_AT, "params"), "is missing: at least one parameter is tuned")
         return
@@ -38,6 +51,7 @@ def check_tuning(case: Case) -> None:
             _categories(case, parameter, path)
         elif parameter.type is ParameterType.DISCRETE:
             _discrete(case, parameter, path)
+    _set_twice(case, seen)
     if study.algorithm is Algorithm.GRID_SEARCH and any(p.type is ParameterType.DOUBLE for p in study.params):
         doubles = ", ".join(str(p.parameter_name) for p in study.params if p.type is ParameterType.DOUBLE)
         message = f"GRID_SEARCH takes no DOUBLE parameter, and {doubles} is one"
@@ -49,16 +63,53 @@ def _counts(case: Case, study: HyperparameterSpec) -> None:
         value: int | None = getattr(study, name)
         if value is not None and value < least:
             case.problem("H11", (*_AT, name), f"{value} must be at least {least}")
+        elif value is not None and value > _MOST_TRIALS:
+            case.problem("H11", (*_AT, name), f"{value} must be at most {_MOST_TRIALS}")
+    parallel, trials = study.max_parallel_trials, study.max_trials or 1
+    if parallel is not None and parallel > trials >= 1:
+        case.warn("H11", (*_AT, "max_parallel_trials"), f"{parallel} are more than there are trials, {trials}")
+
+
+def _study(case: Case, study: HyperparameterSpec) -> None:
+    """What concerns the study as a whole: its metric, the one it goes on from, and machines that it cannot have."""
+    if study.hyperparameter_metric_tag in _OF_RECORDS:
+        message = f"{study.hyperparameter_metric_tag} is a field that every record of a metric has"
+        case.problem("V21", (*_AT, "hyperparameter_metric_tag"), message, "name the metric, such as accuracy")
+    previous = study.resume_previous_job_id
+    where = (*_AT, "resume_previous_job_id")
+    if previous is not None and not is_job_id(previous):
+        case.problem("V21", where, f"{previous[:60]!r} is no job id", "write the id of an earlier tuning job")
+    elif previous is not None and previous == case.job.job_id:
+        case.problem("V21", where, f"{previous[:60]} is this job itself", "give this job another id by --job-id")
+    if case.job.encamp.provisioning is Provisioning.QUEUED:
+        message = "QUEUED gives machines for one run; trials take turns on the same ones"
+        case.problem("E23", ("encamp", "provisioning"), message, "use FLEX_START, SPOT or ON_DEMAND")
 
 
 def _name(case: Case, parameter: ParameterSpec, path: DataPath, seen: set[str]) -> None:
-    name = parameter.parameter_name
+    name, where = parameter.parameter_name, (*path, "parameter_name")
     if not name:
-        case.problem("H01", (*path, "parameter_name"), "is missing: each parameter has a name")
-    elif name in seen:
-        case.problem("H01", (*path, "parameter_name"), f"{name[:60]!r} names two parameters; names are unique")
-    else:
-        seen.add(name)
+        case.problem("H01", where, "is missing: each parameter has a name")
+        return
+    shown = repr(name[:60])
+    if name in seen:
+        case.problem("H01", where, f"{shown} names two parameters; names are unique")
+    elif len(name) > _LONGEST_NAME:
+        case.problem("H01", where, f"{shown} has {len(name)} characters; at most {_LONGEST_NAME}")
+    elif name.startswith("-") or not name.isprintable() or any(letter in "= " for letter in name):
+        hint = "a name without blanks, = and dashes before it: the trainer is given --NAME=VALUE"
+        case.problem("H01", where, f"{shown} cannot be a flag", hint)
+    elif name in _JOB_DIR and (case.input.job_dir is not None or case.job.encamp.storage is not None):
+        case.problem("H01", where, f"{shown} is the flag of the job dir", "choose another name")
+    seen.add(name)
+
+
+def _set_twice(case: Case, names: set[str]) -> None:
+    for index, word in enumerate(case.input.args or ()):
+        name = word.partition("=")[0].removeprefix("--")
+        if word.startswith("--") and name in names:
+            message = f"--{name[:60]} is tuned too; most parsers take the later one, the trial's"
+            case.warn("V21", (INPUT, "args", index), message, "remove it from args")
 
 
 def _type(case: Case, parameter: ParameterSpec, path: DataPath) -> None:
@@ -73,20 +124,33 @@ def _bounds(case: Case, parameter: ParameterSpec, path: DataPath) -> None:
             case.problem("H03", (*path, name), f"is missing: {parameter.type} needs minValue and maxValue")
         elif parameter.type is ParameterType.INTEGER and not value.is_integer():
             case.problem("H04", (*path, name), f"{value} must be a whole number for INTEGER")
+        elif parameter.type is ParameterType.INTEGER and abs(value) > _LARGEST_INTEGER:
+            message = f"{value} is no exact whole number: those of files are exact to {_LARGEST_INTEGER:.0f}"
+            case.problem("H04", (*path, name), message)
     if low is not None and high is not None and low > high:
         case.problem("H05", (*path, "max_value"), f"{high} is below minValue, {low}", "swap the two")
+    elif low is not None and high is not None and not math.isfinite(high - low):
+        case.problem("H05", (*path, "max_value"), f"is too far from minValue, {low}: no double tells how far")
     if parameter.scale_type in _POSITIVE_SCALES and low is not None and low <= 0:
         case.problem("H08", (*path, "min_value"), f"{low} must be above 0 for {parameter.scale_type}")
     if parameter.scale_type in {None, ParameterScale.NONE}:
         case.warn("H10", (*path, "scale_type"), f"a scale is advised for {parameter.type}", "such as UNIT_LINEAR_SCALE")
-    for name in ("categorical_values", "discrete_values"):
+    _ignored(case, parameter, path, "categorical_values", "discrete_values")
+
+
+def _ignored(case: Case, parameter: ParameterSpec, path: DataPath, *names: str) -> None:
+    for name in names:
         if getattr(parameter, name) is not None:
             case.warn("V21", (*path, name), f"is ignored for {parameter.type}")
 
 
 def _categories(case: Case, parameter: ParameterSpec, path: DataPath) -> None:
-    if not parameter.categorical_values:
+    values = parameter.categorical_values
+    if not values:
         case.problem("H06", (*path, "categorical_values"), "is missing: CATEGORICAL needs its values")
+    elif len(set(values)) < len(values):
+        case.warn("H06", (*path, "categorical_values"), "has values twice; each counts once", "drop doubles")
+    _ignored(case, parameter, path, "discrete_values")
     for name in ("min_value", "max_value"):
         if getattr(parameter, name) is not None:
             case.problem("H06", (*path, name), "a CATEGORICAL has no bounds", "remove it")
@@ -96,6 +160,7 @@ def _categories(case: Case, parameter: ParameterSpec, path: DataPath) -> None:
 
 def _discrete(case: Case, parameter: ParameterSpec, path: DataPath) -> None:
     values = parameter.discrete_values
+    _ignored(case, parameter, path, "min_value", "max_value", "categorical_values")
     where = (*path, "discrete_values")
     if not values:
         case.problem("H07", where, "is missing: DISCRETE needs its values")
