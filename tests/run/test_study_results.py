@@ -10,11 +10,20 @@ import pytest
 
 from encamp.cloud.storage import Storage
 from encamp.plan.study import ParameterPlan, StudyPlan
-from encamp.run.study.results import StudyResults, keep_trials, kept_trials, training_output
+from encamp.run.study.results import (
+    StudyResults,
+    keep_results,
+    keep_trials,
+    kept_trials,
+    training_output,
+    write_results,
+)
 from encamp.spec.tuning import Algorithm, Goal, ParameterType
 from encamp.tuning.model import Measurement, Trial, TrialState
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from encamp.cloud.rest import GoogleClient
 
 STUDY = StudyPlan(
@@ -100,6 +109,16 @@ def test_kept_trials_are_read_back_as_they_were(google: Any, client: GoogleClien
     keep_trials(storage, "artifacts", "jobs/tune/", RESULTS)
     assert kept_trials(storage, "artifacts", "jobs/tune/") == RESULTS
     assert json.loads(google.objects["artifacts", "jobs/tune/trials.json"])["version"] == 1
+
+
+def test_the_end_of_a_job_keeps_the_page_beside_the_trials(google: Any, client: GoogleClient, tmp_path: Path) -> None:
+    google.add_bucket("artifacts")
+    keep_results(Storage(client), "artifacts", "jobs/tune/", RESULTS)
+    page = google.objects["artifacts", "jobs/tune/tuning.html"].decode()
+    assert "<h1>Tuning of tune</h1>" in page
+    write_results(tmp_path, RESULTS)
+    assert (tmp_path / "tuning.html").read_text() == page
+    assert (tmp_path / "trials.json").read_bytes() == google.objects["artifacts", "jobs/tune/trials.json"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ def render_text(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def render_html(template: str, **values: Any) -> str:
+    """The same for a page: whatever stands in a value is text there, and no mark-up."""
+    return _environment().overlay(autoescape=True).get_template(template).render(**values)
+
+
 def to_json(value: Any) -> str:
     """JSON that YAML reads back as the same value."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)

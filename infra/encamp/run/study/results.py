@@ -18,6 +18,7 @@ from encamp.tuning.model import Trial, TrialState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from encamp.cloud.storage import Storage
 
@@ -89,14 +90,36 @@ def completed(trials: Iterable[Trial]) -> int:
     return sum(1 for trial in trials if trial.state is TrialState.SUCCEEDED)
 
 
+def keep_results(storage: Storage, bucket: str, prefix: str, results: StudyResults) -> None:
+    """Write both files at the end of a job; ``prefix`` is ``jobs/<jobId>/``.
+
+    Raises:
+        RestError: the bucket took one not.
+    """
+    keep_trials(storage, bucket, prefix, results)
+    storage.upload(bucket, f"{prefix}{REPORT}", page_of(results).encode(), "text/html; charset=utf-8")
+
+
+def write_results(folder: Path, results: StudyResults) -> None:
+    """Write both files into a folder of this machine."""
+    (folder / TRIALS).write_text(_text(results))
+    (folder / REPORT).write_text(page_of(results))
+
+
+def page_of(results: StudyResults) -> str:
+    """The report, one page of HTML."""
+    from encamp.tuning.report import report  # noqa: PLC0415 - whoever only reads results draws nothing
+
+    return report(results.job_id, results.study, results.trials)
+
+
 def keep_trials(storage: Storage, bucket: str, prefix: str, results: StudyResults) -> None:
     """Write ``trials.json`` anew; ``prefix`` is ``jobs/<jobId>/``.
 
     Raises:
         RestError: the bucket took it not.
     """
-    text = json.dumps(results.to_json(), separators=(",", ":")).encode()
-    storage.upload(bucket, f"{prefix}{TRIALS}", text, "application/json")
+    storage.upload(bucket, f"{prefix}{TRIALS}", _text(results).encode(), "application/json")
 
 
 def kept_trials(storage: Storage, bucket: str, prefix: str) -> StudyResults | None:
@@ -110,6 +133,10 @@ def kept_trials(storage: Storage, bucket: str, prefix: str) -> StudyResults | No
         return StudyResults.from_json(json.loads(text)) if text is not None else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _text(results: StudyResults) -> str:
+    return json.dumps(results.to_json(), separators=(",", ":"))
 
 
 def _trial_output(trial: Trial) -> dict[str, Any]:
