@@ -20,9 +20,10 @@ PODS = "/api/v1/namespaces/trials/pods"
 
 
 def test_a_pod_runs_and_is_done(cluster: Any) -> None:
-    cluster.run("once", "echo hello; echo oops >&2; printf finished > /dev/termination-log")
+    cluster.run("once", "echo hello; echo oops >&2; printf '%5000s' finished > /dev/termination-log")
     ended = cluster.terminated("once")
-    assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", "finished")
+    # Of a long message the end is kept.
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", f"{'finished':>4096}")
     assert cluster.phase("once") == "Succeeded"
     assert cluster.log("once") == "hello\noops\n"
     status = cluster.pod("once")["status"]

@@ -181,6 +181,8 @@ class Container:
         if self.out_of_memory and code == _KILLED:
             reason = "OOMKilled"
         with termination_log.open("rb") as file:
+            # The end of it, as the kubelet takes it (k8s.io/kubernetes/pkg/kubelet/kuberuntime, tail.ReadAtMost).
+            file.seek(max(0, termination_log.stat().st_size - MESSAGE_BYTES))
             message = file.read(MESSAGE_BYTES).decode("utf-8", "replace")
         if not message and code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
             message = last_lines(log, lines=_FALLBACK_LINES, size=_FALLBACK_BYTES)
