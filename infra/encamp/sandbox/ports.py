@@ -6,6 +6,7 @@ They lie below the range that systems take for outgoing connections (Linux from 
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import random
 import socket
@@ -17,12 +18,9 @@ from encamp.process.port_lock import lock_port
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.process.port_lock import PortLock
-
 LOOPBACK = "127.0.0.1"
 _LOWEST, _HIGHEST = 17000, 32000
 _TRIES = 4000
-_LOCKS: list[PortLock] = []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +90,7 @@ def _kept(first: int) -> bool:
     """Whether a block of ports is this process' to choose."""
     lock = lock_port(first)
     if lock is not None:
-        _LOCKS.append(lock)
+        atexit.register(lock.close)
     return lock is not None
 
 
