@@ -412,7 +412,7 @@ def test_a_log_whose_node_is_gone_comes_from_cloud_logging(world: World) -> None
     world.trains(0)
     del world.kubernetes.objects["pods", "j-pod"]
     labels = {
-        "k8s-pod/jobset_sigs_k8s_io/jobset-name": "j",
+        "k8s-pod/encamp-job": "j",
         "k8s-pod/jobset_sigs_k8s_io/replicatedjob-name": "master",
         "k8s-pod/batch_kubernetes_io/job-completion-index": "0",
     }

@@ -94,6 +94,7 @@ def test_a_job_of_another_machine_is_followed_by_its_record_and_its_pods(
 ) -> None:
     lease = records.begin("j", "j", {})
     labels = {
+        "encamp-job": "j",
         "jobset.sigs.k8s.io/jobset-name": "j",
         "jobset.sigs.k8s.io/replicatedjob-name": "master",
         "batch.kubernetes.io/job-completion-index": "0",

@@ -64,6 +64,7 @@ class World:
 
     def pod(self, name: str, role: str) -> Replica:
         labels = {
+            "encamp-job": NAME,
             "jobset.sigs.k8s.io/jobset-name": NAME,
             "jobset.sigs.k8s.io/replicatedjob-name": role,
             "batch.kubernetes.io/job-completion-index": "0",

@@ -47,6 +47,7 @@ class Endless:
 def put(kubernetes: Any, name: str, index: int = 0, role: str = "worker") -> Replica:
     """A pod that has ended well, as a replica."""
     labels = {
+        "encamp-job": "j",
         "jobset.sigs.k8s.io/jobset-name": "j",
         "jobset.sigs.k8s.io/replicatedjob-name": role,
         "batch.kubernetes.io/job-completion-index": str(index),

@@ -36,6 +36,7 @@ def pod(*, code: int | None = None, role: str = "worker", message: str = "") -> 
             "containerStatuses": [{"name": "replica", "state": state}],
         },
         "labels": {
+            "encamp-job": "j",
             "jobset.sigs.k8s.io/jobset-name": "j",
             "jobset.sigs.k8s.io/replicatedjob-name": role,
             "batch.kubernetes.io/job-completion-index": "0",

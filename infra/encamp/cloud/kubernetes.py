@@ -43,6 +43,10 @@ _LONGEST_PAUSE_SECONDS = 5.0
 _PAGE = "500"
 
 
+class RefusedError(EngineError):
+    """The API server will not do it, however often it is asked."""
+
+
 class Cluster:
     """One API server.
 
@@ -84,21 +88,24 @@ class Cluster:
         """Make an object, and give it as the server has it; None where one of its name is there.
 
         Raises:
-            EngineError: the server refuses it, or there is no such namespace.
+            RefusedError: the server refuses it.
+            EngineError: there is no such namespace, or the server gives no answer.
         """
         answer = self._request("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
         if answer.status_code == _NOT_FOUND:
             raise EngineError(f"the cluster has no namespace {namespace}", hint="bring the environment up")
         return None if answer.status_code == _CONFLICT else answer.json()
 
-    def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Delete an object, what it owns first, and wait until it is gone (a minute at most).
+    def delete(self, kind: str, namespace: str, name: str, *, wait: bool = True) -> None:
+        """Delete an object, what it owns first, and ``wait`` until it is gone (a minute at most).
 
         Raises:
             EngineError: it is still there.
         """
         path = f"{collection(kind, namespace)}/{name}"
         self._request("DELETE", path, json={"propagationPolicy": "Foreground"})
+        if not wait:
+            return
         for _ in range(60):
             if self.get(kind, namespace, name) is None:
                 return
@@ -131,7 +138,7 @@ class Cluster:
                 last = str(answer.status_code)
                 continue
             if answer.is_error and answer.status_code not in {_NOT_FOUND, accept}:
-                raise EngineError(
+                raise RefusedError(
                     f"the API server refused: {reason(answer)}",
                     where=f"{method} {path}",
                     hint="check what your account may do in the cluster",

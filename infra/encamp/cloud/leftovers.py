@@ -144,8 +144,8 @@ def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
     for kind in _KINDS:
         for item in cluster.list(kind, place.namespace, selector):
             metadata = item["metadata"]
-            # What an owner takes with it is no leftover of its own.
-            if metadata.get("ownerReferences") and kind not in {"pods", "jobs"}:
+            # What an owner takes with it is no leftover of its own; what runs is one all the same.
+            if metadata.get("ownerReferences") and kind not in {"pods", "jobs", "jobsets"}:
                 continue
             yield Leftover(
                 _one(kind),

@@ -47,6 +47,8 @@ class Intent:
         job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
+        study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where it
+            tunes nothing. ``replicas`` are then those of one trial.
         started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
             Google's audit logs know.
     """
@@ -81,6 +83,7 @@ class Intent:
     resources: tuple[dict[str, str], ...] = ()
     given_account: str | None = None
     started_by: dict[str, str] | None = None
+    study: dict[str, Any] | None = None
 
     @property
     def place(self) -> JobPlace:
@@ -171,6 +174,7 @@ def planned_intent(
         resources=tuple(asdict(one) for one in declared_resources(plan)),
         given_account=plan.identity.service_account if plan.identity.account_id is None else None,
         started_by=started_by,
+        study=redacted_data(plan.study.to_json()) if plan.study is not None else None,
     )
 
 
@@ -216,4 +220,5 @@ def found_intent(
         results_bucket=outputs.results_bucket,
         results_days=outputs.results_days,
         given_account=outputs.given_account,
+        study=outputs.study,
     )

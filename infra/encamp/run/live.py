@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
+from encamp.cloud.leftovers import JOB_LABEL
+from encamp.run.replicas import Replica, read_replica
 from encamp.run.stream import LogStreams
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ class LiveJob:
     """The pods of one job.
 
     Args:
-        job_set: name of the JobSet.
+        name: the job's cloud name.
         spool: what a driver left on this machine, which need not be there; None for what the cluster has alone.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, job_set: str, spool: Path | None = None) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, name: str, spool: Path | None = None) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._job_set = job_set
+        self._name = name
         self._spool = spool
 
     def replicas(self) -> list[Replica]:
@@ -43,7 +44,7 @@ class LiveJob:
         Raises:
             EngineError: the API server gives no answer.
         """
-        pods = self._cluster.list("pods", self._namespace, f"{JOBSET_LABEL}={self._job_set}")
+        pods = self._cluster.list("pods", self._namespace, f"{JOB_LABEL}={self._name}")
         pods.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         return [replica for replica in map(read_replica, pods) if replica is not None]
 
@@ -72,6 +73,6 @@ class LiveJob:
             yield streams.folder, list(names)
 
 
-def _place(replica: Replica) -> tuple[bool, str, int]:
-    """The master comes first, as in a job's record."""
-    return replica.role != "master", replica.role, replica.index
+def _place(replica: Replica) -> tuple[int, bool, str, int]:
+    """The master comes first, as in a job's record, and trials by their numbers."""
+    return replica.trial or 0, replica.role != "master", replica.role, replica.index

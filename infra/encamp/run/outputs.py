@@ -48,6 +48,7 @@ class StackOutputs:
     given_account: str | None
     max_running_seconds: float | None
     max_wait_seconds: float | None
+    study: dict[str, Any] | None
 
     @classmethod
     def read(cls, outputs: dict[str, Any]) -> StackOutputs | None:
@@ -75,4 +76,5 @@ class StackOutputs:
             given_account=outputs.get("givenAccount"),
             max_running_seconds=outputs.get("maxRunningSeconds"),
             max_wait_seconds=outputs.get("maxWaitSeconds"),
+            study=outputs.get("study"),
         )

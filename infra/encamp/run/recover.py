@@ -15,10 +15,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from encamp.cloud.leftovers import JOB_LABEL
 from encamp.cloud.logging import LoggedLine, container_lines
 from encamp.errors import EncampError
+from encamp.plan.model import TRIAL_LABEL
 from encamp.run.bounded import Deadline, within
-from encamp.run.replicas import CONTAINER, INDEX_LABEL, JOBSET_LABEL, ROLE_LABEL, replica_name
+from encamp.run.replicas import CONTAINER, INDEX_LABEL, ROLE_LABEL, replica_labels, replica_name
 from encamp.run.spool import again
 
 if TYPE_CHECKING:
@@ -47,15 +49,17 @@ def recover_logs(
     show: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
     *,
+    replicas: Sequence[str] | None = None,
     sealed: Callable[[str], bool] = lambda _: False,
     seconds: float | None = None,
 ) -> None:
     """Complete, from Cloud Logging, every log that is not whole. What cannot be had keeps its reason.
 
-    ``sealed`` tells of a replica whether its whole log is in the bucket already; ``seconds`` is how long it may take,
+    ``replicas`` are the names of those that are wanted, None for all that the intent names; ``sealed`` tells of a replica whether its whole log is in the bucket already; ``seconds`` is how long it may take,
     None for a minute and a quarter of a second a log.
     """
-    short = [name for name in intent.replicas if not (streams.log(name).state["complete"] or sealed(name))]
+    wanted = intent.replicas if replicas is None else replicas
+    short = [name for name in wanted if not (streams.log(name).state["complete"] or sealed(name))]
     if not short:
         return
     deadline = Deadline(seconds if seconds is not None else _SECONDS + _SECONDS_A_LOG * len(short))
@@ -174,10 +178,9 @@ class _Recovery:
         return drafts, short
 
     def _lines(self) -> Iterator[LoggedLine]:
-        labels = {JOBSET_LABEL: self._intent.name}
+        labels = {JOB_LABEL: self._intent.name}
         if len(self._logs) == 1:
-            role, _, index = next(iter(self._logs)).partition("-replica-")
-            labels |= {ROLE_LABEL: role, INDEX_LABEL: index}
+            labels |= replica_labels(next(iter(self._logs)))
         return container_lines(
             self._client,
             self._intent.project,
@@ -195,7 +198,9 @@ def _draft_path(log: ReplicaLog, name: str, attempt: int) -> Path:
 
 def _replica(line: LoggedLine) -> str:
     index = line.label(INDEX_LABEL)
-    return replica_name(line.label(ROLE_LABEL), int(index)) if index.isdigit() else ""
+    trial = line.label(TRIAL_LABEL)
+    number = int(trial) if trial.isdigit() else None
+    return replica_name(line.label(ROLE_LABEL), int(index), number) if index.isdigit() else ""
 
 
 def _same(drafts: dict[str, _Draft], before: dict[str, _Draft]) -> bool:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from encamp.plan.model import TRIAL_LABEL
+from encamp.plan.names import trial_log_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -15,9 +21,25 @@ CONTAINER = "replica"
 _OUT_OF_MEMORY = "OOMKilled"
 
 
-def replica_name(role: str, index: int) -> str:
-    """AI Platform's name of a replica (spec 13): ``master-replica-0``."""
-    return f"{role}-replica-{index}"
+def replica_name(role: str, index: int, trial: int | None = None) -> str:
+    """AI Platform's name of a replica (spec 13): ``master-replica-0``; of a trial's, ``trial-3-master-replica-0``."""
+    name = f"{role}-replica-{index}"
+    return name if trial is None else trial_log_name(trial, name)
+
+
+def replica_labels(name: str) -> dict[str, str]:
+    """The labels that only the pods of the replica with a name have, among all of its job."""
+    trial, of_trial, rest = name.removeprefix("trial-").partition("-")
+    if not (name.startswith("trial-") and of_trial and trial.isdigit()):
+        trial, rest = "", name
+    role, _, index = rest.partition("-replica-")
+    return {ROLE_LABEL: role, INDEX_LABEL: index, **({TRIAL_LABEL: trial} if trial else {})}
+
+
+def trial_number(labels: Mapping[str, str]) -> int | None:
+    """Of which trial something is by its labels, None where it is of none."""
+    number = labels.get(TRIAL_LABEL, "")
+    return int(number) if number.isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,7 @@ class Replica:
         attempt: how often the whole job had been started again before.
         disruption: why its machine was taken from it, in Kubernetes' word; empty where it was not.
         out_of_memory: the kernel ended it for lack of memory.
+        trial: number of the trial that it is a replica of, None where there are none.
         image_id: what the node says it runs: a name with the digest of the image, where the node knows one.
     """
 
@@ -57,6 +80,7 @@ class Replica:
     disruption: str = ""
     out_of_memory: bool = False
     image_id: str = ""
+    trial: int | None = None
 
     @property
     def excused(self) -> bool:
@@ -82,8 +106,9 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
     ended = _ended(container)
     termination = _message(ended.get("message", ""))
     running = "running" in container.get("state", {})
+    trial = trial_number(labels)
     return Replica(
-        name=replica_name(role, int(index)),
+        name=replica_name(role, int(index), trial),
         role=role,
         index=int(index),
         pod=metadata["name"],
@@ -101,6 +126,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         disruption=_disruption(status),
         out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
         image_id=str(container.get("imageID") or ""),
+        trial=trial,
     )
 
 

@@ -64,6 +64,7 @@ class World:
     ends: dict[int, TrialState] = field(default_factory=dict)
     runs: int = 2
     measured: dict[int, Sequence[float]] = field(default_factory=dict)
+    said: dict[int, str] = field(default_factory=dict)
     pods: dict[int, int] = field(default_factory=dict)
     stopped: set[int] = field(default_factory=set)
     gone: set[int] = field(default_factory=set)
@@ -105,7 +106,7 @@ class World:
             values = self.measured.get(number, [number / 100])[: self.pods[number]]
             reports = tuple(Measurement(step, value, float(step)) for step, value in enumerate(values, 1))
             state = self._state(number)
-            said = "it exited with 1" if state is TrialState.FAILED else ""
+            said = "it exited with 1" if state is TrialState.FAILED else self.said.get(number, "")
             found[number] = TrialLook(state, reports, said)
         return found
 

@@ -98,12 +98,14 @@ def test_a_trial_that_is_on_no_record_is_stopped(world: Any) -> None:
     assert 99 not in world.pods
 
 
-def test_a_trial_that_reported_nothing_has_failed_and_is_told_how_to(world: Any) -> None:
-    world.measured[1] = []
+def test_a_trial_that_reported_nothing_has_failed_in_the_words_of_its_host(world: Any) -> None:
+    world.measured = {1: [], 2: []}
+    world.said[1] = "it reported no metric, but another"
     _to_its_end(world.study())
     assert world.journal[1].state is TrialState.FAILED
-    assert "it reported no metric 'accuracy'" in world.journal[1].message
-    assert "hypertune" in world.journal[1].message
+    assert world.journal[1].message == "it reported no metric, but another"
+    assert world.journal[2].message == "it reported no metric 'accuracy'"
+    assert world.journal[3].message == ""
 
 
 def test_a_metric_that_is_no_number_is_none(world: Any) -> None:

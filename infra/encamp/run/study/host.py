@@ -19,7 +19,7 @@ class TrialLook:
     Attributes:
         state: of its replicas alone; whether it has a metric is the study's to judge.
         measurements: all that it has reported so far, in the order of their coming.
-        message: why it failed, empty where it did not.
+        message: why it failed; of one that ended well and reported nothing, what to say of that.
         failure: the replica that failed it.
         started: when all its replicas ran, in seconds since the epoch; None where they do not or that is not known.
         ended: when it ended, likewise.

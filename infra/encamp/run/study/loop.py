@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from encamp.tuning.model import Measurement
     from encamp.tuning.search import Search
 
-#: By how much a running trial's measurements grow before they are put on record again: whoever takes the study over
-#: reads them anew, and a record that is written at each would grow with their square.
-_GROWTH = 1.1
+#: A running trial's measurements are put on record again after a tenth of the time that it runs, and not every second:
+#: whoever takes the study over reads them anew, and a record that is written at each would grow with their square.
+_SHARE, _SECONDS = 0.1, 2.0
 _GONE = "its replicas were deleted by somebody else"
 _ACTIVE = frozenset({TrialState.PREPARING, TrialState.RUNNING})
 
@@ -67,7 +67,7 @@ class Study:
         self._begun: set[int] = set()
         self._settled: set[int] = set()
         self._told: set[int] = set()
-        self._measured = {trial.number: len(trial.measurements) for trial in self._trials.values()}
+        self._recorded: dict[int, float] = {}
         self._end: Outcome | None = None
 
     @property
@@ -169,16 +169,21 @@ class Study:
         if state.ended:
             self._ended(trial, look, measurements)
             return
-        number, count = trial.number, len(look.measurements)
-        if state is trial.state and count <= self._measured.get(number, 0) * _GROWTH:
+        now = self._clock()
+        if state is trial.state and (measurements == trial.measurements or not self._is_due(trial, now)):
             # What is decided from is newer than what is on record.
-            self._trials[number] = replace(trial, measurements=measurements)
+            self._trials[trial.number] = replace(trial, measurements=measurements)
             return
         started = trial.started
         if state is TrialState.RUNNING and started is None:
-            started = look.started or self._clock()
+            started = look.started or now
         self._keep(replace(trial, state=state, measurements=measurements, started=started))
-        self._measured[number] = count
+        self._recorded[trial.number] = now
+
+    def _is_due(self, trial: Trial, now: float) -> bool:
+        """Whether what a trial has measured since is to be put on record."""
+        before = self._recorded.get(trial.number, now - _SECONDS)
+        return now - before >= max(_SECONDS, _SHARE * (now - (trial.started or now)))
 
     def _note_missing(self, trial: Trial) -> None:
         """A trial that is on record and of which the host has nothing."""
@@ -207,8 +212,9 @@ class Study:
         if trial.stopped_early and measurements:
             state, message, final = TrialState.SUCCEEDED, "", verdict.final_of(measurements)
         elif state is TrialState.SUCCEEDED:
-            message = verdict.without_metric(self._plan.metric, final)
-            state = TrialState.FAILED if message else state
+            missing = verdict.without_metric(self._plan.metric, final)
+            state = TrialState.FAILED if missing else state
+            message = (message if final is None else "") or missing
         ended = (look.ended if look is not None else None) or self._clock()
         started = trial.started or (look.started if look is not None else None)
         done = replace(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: So many trials must fail before the study is given up where the job file sets no limit.
 _FIRST = 3
-#: More measurements of a trial than that are thinned out on record.
-MOST_KEPT = 500
 
 
 def final_of(measurements: Sequence[Measurement]) -> Measurement | None:
@@ -28,19 +26,13 @@ def final_of(measurements: Sequence[Measurement]) -> Measurement | None:
 def without_metric(tag: str, final: Measurement | None) -> str:
     """Why a trial that ended well has failed all the same, empty where it has not."""
     if final is None:
-        return (
-            f"it reported no metric {tag!r}; report it with hypertune.HyperTune() of cloudml-hypertune, "
-            "or write a TensorFlow summary with that tag below the trial's job dir"
-        )
+        return f"it reported no metric {tag!r}"
     return "" if math.isfinite(final.value) else f"its metric {tag!r} was {final.value} at step {final.step}"
 
 
 def kept(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """What of them is put on record: those that are numbers, evenly thinned out to 500; the first and last stay."""
-    finite = [one for one in measurements if math.isfinite(one.value)]
-    if len(finite) <= MOST_KEPT:
-        return tuple(finite)
-    return tuple(finite[index * (len(finite) - 1) // (MOST_KEPT - 1)] for index in range(MOST_KEPT))
+    """What of them is put on record: those that are numbers."""
+    return tuple(one for one in measurements if math.isfinite(one.value))
 
 
 def failed(study: StudyPlan, own: Sequence[Trial]) -> Outcome | None:
