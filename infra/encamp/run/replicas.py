@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.model import TRIAL_LABEL
 from encamp.plan.names import trial_log_name
+from encamp.run.study.records import record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,8 @@ class Replica:
         started: its container runs or has run.
         exit_code: None while it has not ended.
         reason: why it ended: the bootstrap's words, else Kubernetes'.
-        termination: what the bootstrap wrote, empty where it wrote nothing readable.
+        termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
+            the message is the end of the metric's file, and ``metrics`` its lines.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
@@ -150,9 +152,12 @@ def _ended(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(text: str) -> dict[str, Any]:
+    reports = record_lines(text)
+    if reports:
+        return {"metrics": reports}
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"reason": text.strip()} if text.strip() else {}
     return found if isinstance(found, dict) else {}
 

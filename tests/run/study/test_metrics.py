@@ -12,10 +12,11 @@ import pytest
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
+from encamp.run.replicas import read_replica
 from encamp.run.study.event_files import EventFile
 from encamp.run.study.event_folders import BucketFolder, EventReader, FoundFile, LocalFolder, event_folder
 from encamp.run.study.metrics import MOST_KEPT, TrialMetrics, thinned
-from encamp.run.study.records import MARK, read_record
+from encamp.run.study.records import MARK, read_record, record_lines
 from encamp.tuning.model import Measurement
 
 if TYPE_CHECKING:
@@ -164,6 +165,32 @@ def test_a_termination_message_adds_what_the_log_has_not() -> None:
     metrics.add_termination({"exitCode": 0, "metrics": [record(1, 0.5), record(2, 0.75)]})
     metrics.add_termination({"metrics": "none"})
     assert [(one.step, one.value) for one in metrics.read()] == [(1, 0.5), (2, 0.75)]
+
+
+def pod(message: str) -> dict[str, Any]:
+    """A pod that has ended with a termination message."""
+    labels = {"jobset.sigs.k8s.io/replicatedjob-name": "master", "batch.kubernetes.io/job-completion-index": "0"}
+    status = {"name": "replica", "state": {"terminated": {"exitCode": 1, "message": message}}}
+    return {"metadata": {"name": "p", "uid": "u", "labels": labels}, "status": {"containerStatuses": [status]}}
+
+
+def test_a_container_of_the_users_own_leaves_the_file_itself() -> None:
+    text = "".join(f"{record(step, step / 100)}\n" for step in range(60))[-4096:]
+    replica = read_replica(pod(text))
+    assert replica is not None
+    assert replica.reason == ""
+    metrics = TrialMetrics("accuracy")
+    metrics.add_termination(replica.termination)
+    assert [one.step for one in metrics.read()][-3:] == [57, 58, 59]
+    assert record_lines(text) == text.split("\n")[1:-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "Traceback\n", '{"exitCode": 1, "reason": "Error"}', f"{record(1, 1)}\nKilled\n", record(1, 1)[9:]],
+)
+def test_another_message_is_what_it_was(text: str) -> None:
+    assert record_lines(text) == []
 
 
 def test_very_many_measurements_are_thinned() -> None:

@@ -59,9 +59,18 @@ def read_record(line: str, tag: str) -> Report | None:
     return Report(Measurement(_step(record), value, _number(record.get("timestamp")) or 0.0), others)
 
 
-def is_record(message: Mapping[str, Any]) -> bool:
-    """Whether a JSON object looks like a report, and not like what the bootstrap writes."""
-    return {"global_step", "timestamp"} <= set(message)
+def record_lines(text: str) -> list[str]:
+    """The lines of a text that is the library's file, or the end of one; none where it is anything else."""
+    *whole, rest = text.split("\n")
+    # The end of a file may begin in the middle of a line.
+    lines = whole if not whole or whole[0].startswith("{") else whole[1:]
+    found = [line for line in lines if _is_record(line)]
+    return found if found and len(found) == len(lines) and not rest else []
+
+
+def _is_record(line: str) -> bool:
+    """Whether a line has what every report has, and the bootstrap's message has not."""
+    return line.startswith("{") and '"global_step": "' in line and '"timestamp": ' in line and line.endswith("}")
 
 
 def _number(value: object) -> float | None:
