@@ -41,6 +41,7 @@ CASES = (
     "storage-own-bucket-given-account",
     "tpu-7x-multi-host",
     "tpu-v5e-multi-host-by-chips",
+    "tuning-distributed",
 )
 HELD_ELSEWHERE = (
     "gcp:kms/",

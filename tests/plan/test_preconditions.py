@@ -51,6 +51,11 @@ def alone(machine: dict[str, Any]) -> dict[str, Any]:
 H200, A100 = gpu("NVIDIA_H200_141GB"), gpu("NVIDIA_TESLA_A100")
 FOUR = {"masterType": "n1-standard-4", "workerCount": 4}
 TOGETHER: dict[str, Any] = {"placement": "COMPACT", "zone": "us-central1-b"}
+SLICE = {"masterType": "n1-standard-4", "workerCount": 4}
+STUDY: dict[str, Any] = {
+    "maxTrials": 6,
+    "params": [{"parameterName": "kind", "type": "CATEGORICAL", "categoricalValues": ["a", "b"]}],
+}
 WIDE: dict[str, Any] = {"podsCidr": "10.128.0.0/9", "subnetworkCidr": "10.64.0.0/12"}
 
 #: By id: environment, training input, encamp's block, where it is said, a part of what, a part of what to try.
@@ -91,6 +96,11 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
     "G10": (
         environment(subnetworkCidr="10.10.0.0/29"), FOUR | {"workerType": "n1-standard-4"}, {}, "trainingInput",
         "5 machines are more than subnetworkCidr 10.10.0.0/29 has addresses: 4", "wider subnetworkCidr",
+    ),
+    "G12": (
+        environment(), SLICE | {"hyperparameters": STUDY | {"maxParallelTrials": 2}},
+        {"machines": {"worker": tpu("v5e", "4x4")}}, "trainingInput.hyperparameters.maxParallelTrials",
+        "2 trials at a time need 2 slices 4x4", "set maxParallelTrials to 1",
     ),
 }  # fmt: skip
 
@@ -240,3 +250,28 @@ def test_only_several_machines_are_placed_together() -> None:
     }
     sliced = planned(environment(), FOUR, **TOGETHER, machines={"worker": tpu("v6e", "4x4")})
     assert not any(pool.compact for pool in sliced.node_pools)
+
+
+def test_trials_take_turns_on_a_slice_of_several_hosts() -> None:
+    plan = planned(environment(), SLICE | {"hyperparameters": STUDY}, machines={"worker": tpu("v5e", "4x4")})
+    assert {pool.max_nodes for pool in plan.node_pools} == {1, 4}
+
+
+def test_machines_of_different_trials_need_not_be_placed_together() -> None:
+    study = STUDY | {"maxParallelTrials": 3}
+    block = TOGETHER | {"machines": {"master": A100}}
+    (pool,) = planned(environment(), {"hyperparameters": study}, **block).node_pools
+    assert (pool.max_nodes, pool.compact) == (3, False)
+    workers = {"masterType": "n1-standard-4", "workerCount": 2, "hyperparameters": study}
+    plan = planned(environment(), workers, **TOGETHER | {"machines": {"worker": A100}})
+    assert {(pool.max_nodes, pool.compact) for pool in plan.node_pools} == {(3, False), (6, True)}
+
+
+def test_replicas_of_all_trials_at_a_time_are_bounded() -> None:
+    study = STUDY | {"maxTrials": 2000, "maxParallelTrials": 1200}
+    with pytest.raises(PlanError, match="1200 trials at a time of 5 replicas each") as caught:
+        planned(environment(), FOUR | {"workerType": "n1-standard-4", "hyperparameters": study})
+    assert (caught.value.where, caught.value.hint) == (
+        "trainingInput.hyperparameters.maxParallelTrials",
+        "set it to at most 1000",
+    )

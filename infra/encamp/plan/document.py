@@ -9,6 +9,7 @@ from encamp.plan.cost.text import cost_document
 from encamp.plan.environment.cluster import cluster_spec, replicas
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
+from encamp.plan.study_text import shown_trial
 
 if TYPE_CHECKING:
     from encamp.plan.manifests.mounts import MountPlan
@@ -19,7 +20,7 @@ WRITTEN_OUT = 64
 
 
 def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
-    """The document of a job's plan.
+    """The document of a job's plan; of a study, replicas are those of its first trial, with names instead of values.
 
     Args:
         plan: the plan.
@@ -27,11 +28,12 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     """
     total = sum(group.count for group in plan.groups)
     written_out = full or total <= WRITTEN_OUT
+    shown = shown_trial(plan)
     document: dict[str, Any] = {
         "jobId": plan.job_id,
         "name": plan.name,
         "region": plan.region,
-        "replicas": [_replica(plan, replica, written_out=written_out) for replica in replicas(plan)],
+        "replicas": [_replica(shown, replica, written_out=written_out) for replica in replicas(shown)],
         "nodePools": [
             {
                 "name": pool.name,
@@ -75,6 +77,8 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             **({"queueSeconds": plan.limits.queue_seconds} if plan.queue is not None else {}),
         },
     }
+    if plan.study is not None:
+        document["study"] = plan.study.to_json()
     if plan.queue is not None:
         document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class}
     if plan.cost is not None:
@@ -82,7 +86,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     if plan.findings:
         document["policy"] = [asdict(finding) for finding in plan.findings]
     if not written_out:
-        document["cluster"] = {task: list(hosts) for task, hosts in plan.cluster.tasks.items()}
+        document["cluster"] = {task: list(hosts) for task, hosts in shown.cluster.tasks.items()}
     return document
 
 

@@ -30,12 +30,12 @@ RESULTS = "results"
 SYSTEM_POOL = "encamp-system"
 #: The key of what an environment stores, in a ring of its own.
 KEY = "encamp"
+#: No trial has a larger number: maxTrials is an int32, and a resumed study counts on.
+LARGEST_TRIAL = 9_999_999_999
 #: Port of every replica's server.
 PORT = 2222
 
 _HASH = 8
-#: Digits of the largest number that a trial may have: maxTrials is an int32, and a resumed study counts on.
-_TRIAL_DIGITS = 10
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")
@@ -124,7 +124,7 @@ def trial_log_name(trial: int, replica: str) -> str:
 
 def trial_name(name: str, trial: int) -> str:
     """The name of a trial's JobSet, by the short name of its job."""
-    return _checked(f"{name}-{trial}", _NAME, LONGEST_NAME + 1 + _TRIAL_DIGITS)
+    return _checked(f"{name}-{trial}", _NAME, LONGEST_NAME + 1 + len(str(LARGEST_TRIAL)))
 
 
 def longest_pod_name(name: str, role: Role, count: int) -> str:

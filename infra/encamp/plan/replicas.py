@@ -13,6 +13,7 @@ from encamp.errors import PlanError
 from encamp.plan.machines import catalog
 from encamp.plan.machines.shapes import Choice, Shape, is_ai_platform_tpu, requested, shape, today
 from encamp.plan.model import Accelerator, RequestedMachine, Role
+from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import Substitutions
 from encamp.spec.training import AcceleratorType, ReplicaConfig, ScaleTier
 
@@ -75,9 +76,13 @@ def roles(job: TrainingJobSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...
         PlanError: more replicas than can be started, or a machine that nothing stands for.
     """
     wishes = _wishes(job)
-    total = sum(wish.count for wish in wishes.values())
+    total, trials = sum(wish.count for wish in wishes.values()), parallel_trials(job.training_input.hyperparameters)
     if total > MAXIMUM_REPLICAS:
         raise PlanError(f"{total} replicas are more than {MAXIMUM_REPLICAS}", where="trainingInput.workerCount")
+    if total * trials > MAXIMUM_REPLICAS:
+        what = f"{trials} trials at a time of {total} replicas each are more than {MAXIMUM_REPLICAS} replicas"
+        hint = f"set it to at most {MAXIMUM_REPLICAS // total}"
+        raise PlanError(what, where="trainingInput.hyperparameters.maxParallelTrials", hint=hint)
     warnings: list[str] = []
     tpu = wishes.get(Role.WORKER)
     if tpu is not None and tpu.today is None and tpu.asked is not None and is_ai_platform_tpu(tpu.asked):

@@ -10,6 +10,7 @@ from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.pod_security import NON_ROOT_ID
+from encamp.plan.study_text import parameter_rows, shown_trial, study_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from encamp.plan.cost.model import CostPlan
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.model import Accelerator, Grant, JobPlan, NodePoolPlan, ReplicaGroupPlan
+    from encamp.plan.study import StudyPlan
 
 _WIDTH = 100
 
@@ -28,10 +30,15 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         plan: the plan.
         full: also TF_CONFIG of every replica.
     """
+    shown = shown_trial(plan)
     parts = [
         f"Job {plan.job_id} in {plan.region}, environment {plan.environment} (cloud name {plan.name})",
-        _titled("Replicas", _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan))),
-        *(_titled(f"Container of {_whose(plan, group)}", _container(plan, group)) for group in _distinct(plan)),
+        *([_titled("Study", _study(plan.study))] if plan.study is not None else []),
+        _titled(
+            "Replicas" if plan.study is None else "Replicas of a trial",
+            _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan)),
+        ),
+        *(_titled(f"Container of {_whose(shown, group)}", _container(shown, group)) for group in _distinct(shown)),
         _titled(
             "Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "HOW", "DISK", "ZONE"), _pools(plan))
         ),
@@ -43,11 +50,11 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
     ]
     if full:
         configs = [
-            f"{group.role.value}-{index} {compact_json(tf_config(plan, group, index))}"
-            for group in plan.groups
+            f"{group.role.value}-{index} {compact_json(tf_config(shown, group, index))}"
+            for group in shown.groups
             for index in range(group.count)
         ]
-        parts.append(_titled("TF_CONFIG", configs))
+        parts.append(_titled("TF_CONFIG" if plan.study is None else "TF_CONFIG of trial 1", configs))
     if plan.warnings:
         parts.append(_titled("Warnings", [f"! {warning}" for warning in plan.warnings]))
     return "\n\n".join(parts)
@@ -61,6 +68,10 @@ def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     table = [header, *rows]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _study(study: StudyPlan) -> list[str]:
+    return [*study_lines(study), *_columns(("PARAMETER", "TYPE", "VALUES", "SCALE"), list(parameter_rows(study)))]
 
 
 def _replicas(plan: JobPlan) -> list[tuple[str, ...]]:
@@ -197,10 +208,11 @@ def _priority(queue: JobQueuePlan) -> str:
 def _limits(plan: JobPlan) -> list[str]:
     limits = plan.limits
     wait = f"{limits.max_wait_time_seconds} s" if limits.max_wait_time_seconds is not None else "no limit"
+    run = "job" if plan.study is None else "trial"
     return [
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
         *([f"queue    {plan.queue.name}{_priority(plan.queue)}"] if plan.queue is not None else []),
-        f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole job",
+        f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
     ]
 
 

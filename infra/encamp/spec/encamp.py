@@ -243,8 +243,8 @@ class EncampSpec(Written):
     budget: BudgetSpec | None = None
     """What the job may cost at most."""
     expected_time: Text | None = None
-    """How long one run is expected to take, such as ``5400s``; its cost is shown beside the worst one.
-    scheduling.maxRunningTime when absent. Nothing is ended by it."""
+    """How long one run, of a tuning job all its trials, is expected to take, such as ``5400s``; its cost is shown
+    beside the worst one. scheduling.maxRunningTime when absent. Nothing is ended by it."""
     retention: RetentionSpec | None = None
     """How long what the job leaves is kept."""
     identity: IdentitySpec | None = None

@@ -53,6 +53,8 @@ def node_pools(
     Raises:
         PreconditionError: Google Cloud would refuse them.
     """
+    study = job.training_input.hyperparameters
+    parallel = parallel_trials(study)
     cases: dict[str, PoolCase] = {}
     hosts: list[str] = []
     warnings: list[str] = []
@@ -60,16 +62,17 @@ def node_pools(
         pool = _pool(name, request, job, environment=environment, limits=limits, warnings=warnings)
         known = cases.get(pool.name)
         nodes = pool.max_nodes + (known.pool.max_nodes if known else 0)
-        together = _compact(job, request.shape, nodes)
+        together = _compact(job, request.shape, nodes // parallel)
         whole = replace(pool, max_nodes=nodes, labels=labels, compact=together)
         cases[pool.name] = PoolCase(whole, request.shape, known.where if known else request.where)
         hosts.append(pool.name)
-    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone))
+    trials = None if study is None else parallel
+    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone, trials))
     return tuple(case.pool for case in cases.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
 
 
 def _compact(job: TrainingJobSpec, shape: Shape, nodes: int) -> bool:
-    """Whether a pool's machines are placed together: one alone cannot be, and a TPU slice is by its own nature."""
+    """Whether a run's machines are placed together: one alone cannot be, and a TPU slice is by its own nature."""
     return job.encamp.placement is Placement.COMPACT and shape.tpu_version is None and nodes > 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PreconditionError, Problem
 from encamp.plan.machines.placing import offered
-from encamp.plan.names import longest_pod_name
+from encamp.plan.names import LARGEST_TRIAL, longest_pod_name, trial_name
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Situation:
         name: the job's short name.
         requests: its roles.
         zone: the zone that the job asks for by name.
+        parallel_trials: how often its replicas are there at a time, None where it tunes nothing.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Situation:
     pools: Sequence[PoolCase]
     requests: Sequence[RoleRequest]
     zone: str | None = None
+    parallel_trials: int | None = None
 
 
 #: Where, what is wrong, what to try.
@@ -166,10 +168,9 @@ def _flex_tpu(situation: Situation) -> Iterator[Finding]:
 def _slice_size(situation: Situation) -> Iterator[Finding]:
     for case in situation.pools:
         hosts = case.pool.tpu_hosts or 1
-        if case.pool.multi_host and case.pool.max_nodes != hosts:
-            message = (
-                f"{case.pool.max_nodes} machines are no slice {case.pool.tpu_topology}: it has {hosts}, all or none"
-            )
+        machines = case.pool.max_nodes // (situation.parallel_trials or 1)
+        if case.pool.multi_host and machines != hosts:
+            message = f"{machines} machines are no slice {case.pool.tpu_topology}: it has {hosts}, all or none"
             yield case.where, message, f"ask for {hosts} replicas of this machine in all"
 
 
@@ -198,9 +199,20 @@ def _node_addresses(situation: Situation) -> Iterator[Finding]:
         yield "trainingInput", message, "ask for fewer replicas, or for a wider subnetworkCidr of the environment"
 
 
+def _one_slice(situation: Situation) -> Iterator[Finding]:
+    trials = situation.parallel_trials or 1
+    for case in situation.pools:
+        if case.pool.multi_host and trials > 1:
+            message = f"{trials} trials at a time need {trials} slices {case.pool.tpu_topology}; a pool is one"
+            hint = "set maxParallelTrials to 1, or take a slice of one host"
+            yield "trainingInput.hyperparameters.maxParallelTrials", message, hint
+
+
 def _names(situation: Situation) -> Iterator[Finding]:
+    trials = situation.parallel_trials is not None
+    whole = trial_name(situation.name, LARGEST_TRIAL) if trials else situation.name
     for request in situation.requests:
-        name = longest_pod_name(situation.name, request.role, request.count)
+        name = longest_pod_name(whole, request.role, request.count)
         if len(name) > LONGEST_LABEL:
             message = f"a replica would be called {name}, {len(name)} characters; Kubernetes takes {LONGEST_LABEL}"
             yield "jobId", message, "choose a shorter job id"
@@ -222,4 +234,5 @@ PRECONDITIONS: tuple[Precondition, ...] = (
     Precondition("G09", "The environment has addresses for the pods of every machine.", _RANGES, _pod_addresses),
     Precondition("G10", "The environment has an address for every machine.", _RANGES, _node_addresses),
     Precondition("G11", "The name of every replica has at most 63 characters.", _NAMES, _names),
+    Precondition("G12", "Trials on a TPU slice of several hosts run one after the other.", _TPU, _one_slice),
 )
