@@ -13,6 +13,7 @@ import click
 
 from encamp.run.context import Context, never_raising
 from encamp.run.detached import own_log
+from encamp.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def printable(line: str) -> str:
     """A line without what would steer the terminal: that is shown as an escape."""
-    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in line)
+    return visible(line, kept="\t")
 
 
 class Lines:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from encamp.cli.job_input import ENVIRONMENT, FORMAT
 from encamp.cli.known import looking
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _STATES = (
     "QUEUED",
@@ -24,6 +21,7 @@ _STATES = (
     "STATE_UNSPECIFIED",
 )
 _HEADINGS = ("JOB", "STATE", "CREATED", "RUNNING TIME", "COST", "DRIVER")
+_AFTER_STATE = 2
 
 
 @click.command()
@@ -39,6 +37,7 @@ def command(environment: str, state: str | None, output: str) -> None:
     from datetime import UTC, datetime  # noqa: PLC0415 - `encamp list --help` needs none of it
 
     from encamp.run.job_resource import summary  # noqa: PLC0415
+    from encamp.text import aligned  # noqa: PLC0415
 
     with looking(environment) as jobs:
         now = datetime.now(UTC)
@@ -48,23 +47,22 @@ def command(environment: str, state: str | None, output: str) -> None:
     elif not found:
         click.echo("no job")
     else:
-        for line in _table([_HEADINGS, *map(_row, found)]):
+        # A column that most environments have nothing for.
+        tuning = any(job["trials"] is not None for job in found)
+        headings = (*_HEADINGS[:_AFTER_STATE], "TRIALS", *_HEADINGS[_AFTER_STATE:]) if tuning else _HEADINGS
+        for line in aligned([headings, *(_row(job, tuning=tuning) for job in found)]):
             click.echo(line)
 
 
-def _row(job: dict[str, Any]) -> tuple[str, ...]:
-    seconds, cost = job["runningSeconds"], job["costUsd"]
+def _row(job: dict[str, Any], *, tuning: bool) -> tuple[str, ...]:
+    seconds, cost, trials = job["runningSeconds"], job["costUsd"], job["trials"]
     created = (job["createTime"] or "-").partition(".")[0].replace("T", " ")
     return (
         job["jobId"],
         job["state"],
+        *((f"{trials['ended']}/{trials['most']}" if trials else "-",) if tuning else ()),
         created,
         "-" if seconds is None else f"{seconds:.0f} s",
         "-" if cost is None else f"{cost:.4f} USD",
         job["driver"] or "-",
     )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

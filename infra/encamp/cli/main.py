@@ -28,6 +28,7 @@ VERBS = {
     "cancel": "End jobs before their time.",
     "list": "The jobs of an environment, newest first.",
     "describe": "A job as AI Platform showed it.",
+    "trials": "The trials of a tuning job, best first.",
     "logs": "A job's logs, before and after its end.",
     "receipts": "What jobs were and cost, added up.",
     "reap": "Bring jobs without a living driver to their end.",

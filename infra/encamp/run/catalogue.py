@@ -19,6 +19,8 @@ from encamp.run.actor import Actor
 from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT
 from encamp.run.states import State
+from encamp.run.study.known import recorded_results
+from encamp.run.study.results import summary_of
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from encamp.cloud.storage import Storage
     from encamp.run.records import CancelRequest, Records, RunRecord
+    from encamp.run.study.results import StudyResults
 
 JOBS = "jobs/"
 #: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
@@ -47,6 +50,7 @@ class KnownJob:
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         torn_down: whether nothing of it is left but what was to be kept.
         cancel: the first request to cancel it, None where nobody asked or that is not known here.
+        study: what the record knows of its study, None where it tunes nothing or that is not known here.
     """
 
     job_id: str
@@ -61,6 +65,7 @@ class KnownJob:
     prefix: str
     torn_down: bool
     cancel: CancelRequest | None = None
+    study: StudyResults | None = None
 
     @property
     def created(self) -> datetime | None:
@@ -82,6 +87,13 @@ class KnownJob:
         """USD by list prices, None before its end and where nothing of it has a price."""
         amount = ((self.receipt or {}).get("cost") or {}).get("amount")
         return None if amount is None else float(amount)
+
+    @property
+    def trials(self) -> Mapping[str, Any] | None:
+        """How far it has come with its trials, see ``summary_of``; None where it tunes nothing or nobody knows."""
+        if self.study is not None and not (self.receipt or {}).get("trials"):
+            return summary_of(self.study)
+        return (self.receipt or {}).get("trials")
 
     @property
     def started_by(self) -> Mapping[str, str]:
@@ -182,6 +194,7 @@ class Catalogue:
             prefix=job_prefix(job_id),
             torn_down=(record is not None and record.torn_down) or (receipt is not None and not _left(receipt)),
             cancel=record.cancel if record else None,
+            study=recorded_results(record) if record else None,
         )
 
     def _receipt(self, job_id: str) -> dict[str, Any] | None:

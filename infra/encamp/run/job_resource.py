@@ -14,6 +14,8 @@ import yaml
 
 from encamp.run.receipt import RECEIPT, spec_hash
 from encamp.run.sealed import replica_ends
+from encamp.run.study.known import study_results
+from encamp.run.study.results import REPORT, training_output
 
 if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
@@ -32,6 +34,7 @@ def summary(job: KnownJob, now: datetime) -> dict[str, Any]:
         "createTime": _rfc3339(job.created),
         "runningSeconds": None if seconds is None else round(seconds, 3),
         "costUsd": job.cost,
+        "trials": None if job.trials is None else dict(job.trials),
         "driver": job.driver,
     }
 
@@ -44,6 +47,7 @@ def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]
     Raises:
         RestError: the bucket cannot be read.
     """
+    results = study_results(job, storage)
     resource = {
         "jobId": job.job_id,
         **_as_sent(job),
@@ -52,6 +56,7 @@ def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]
         "endTime": _rfc3339(job.ended),
         "state": job.state,
         "errorMessage": job.message or None,
+        "trainingOutput": training_output(results) if results is not None else None,
         "encamp": _own(job, storage, spool),
     }
     return {key: value for key, value in resource.items() if value is not None}
@@ -73,6 +78,8 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "keptUntil": results.get("until"),
         "resultsDeleted": results.get("deleted"),
         "receipt": f"{folder}{RECEIPT}" if job.receipt else None,
+        "trials": receipt.get("trials"),
+        "report": f"{folder}{REPORT}" if receipt.get("trials") else None,
         "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
         "source": receipt.get("source") or (job.intent.source if job.intent else None),
         "imageDigests": receipt.get("imageDigests"),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
+from encamp.run.study.known import recorded_results
+from encamp.run.study.results import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,7 +101,7 @@ def build_receipt(
         kept: its results; a bucket of its own counts among what is left.
         gone: when the cloud's own listing showed that nothing is left, None where it did not.
     """
-    intent = record.intent or {}
+    intent, study = record.intent or {}, recorded_results(record)
     return {
         "version": VERSION,
         "jobId": record.job_id,
@@ -121,6 +123,7 @@ def build_receipt(
         "results": kept.to_json(),
         "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
         "gone": gone.isoformat(timespec="milliseconds") if gone else None,
+        **({"trials": summary_of(study)} if study is not None else {}),
         "written": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
@@ -157,6 +160,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     lines = [f"job          {receipt['jobId']} ({receipt['name']})", f"outcome      {outcome.get('state', 'unknown')}"]
     if outcome.get("message"):
         lines.append(f"             {outcome['message']}")
+    lines += _trial_lines(receipt.get("trials"))
     lines += [f"{state.lower():<12} {at}" for state, at in receipt["times"].items()]
     lines += [f"{one['did']:<12} by {one['by']} at {one['at']}" for one in receipt.get("by") or ()]
     if receipt.get("specHash"):
@@ -173,6 +177,20 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     if "left" in receipt:
         lines.append(f"left         {', '.join(receipt['left']) or f'nothing{since}'}")
     return "\n".join(lines)
+
+
+def _trial_lines(trials: Mapping[str, Any] | None) -> list[str]:
+    """How many trials there were, and the best of them."""
+    if trials is None:
+        return []
+    counts = ", ".join(
+        f"{trials[state]} {state}" for state in ("succeeded", "failed", "cancelled") if trials.get(state)
+    )
+    lines = [f"trials       {counts or 'none ended'}, at most {trials['most']}"]
+    best = trials.get("best")
+    return (
+        [*lines, f"best         trial {best['trialId']}, {best['metric']:g} at step {best['step']}"] if best else lines
+    )
 
 
 def _image_lines(receipt: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from encamp.spec.tuning import Goal
 from encamp.tuning.axes import number_axis, number_text, parameter_axis, short
 from encamp.tuning.best import loss_of
-from encamp.tuning.model import TrialState
+from encamp.tuning.model import TrialState, arguments_of
 from encamp.tuning.shapes import LEFT, TOP, Bar, Canvas, Chart, Dot, Frame, Label, Line, point
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def scored(study: StudyPlan, best_first: Sequence[Trial]) -> Scored:
         shown,
         low,
         high,
-        {one.number: _tip(one) for one in shown},
+        {one.number: _tip(study, one) for one in shown},
         {one.number: _shade(1 - rank / last) for rank, one in enumerate(shown)},
     )
 
@@ -95,7 +95,9 @@ def history(found: Scored, trials: Sequence[Trial]) -> Chart:
     canvas.lines.append(Line(" ".join(steps), "best"))
     for one in trials:
         if one.state is TrialState.FAILED:
-            canvas.dots.append(Dot(frame.x(across.place(one.number) or 0.0), frame.y(0), "failed", tip=_tip(one)))
+            canvas.dots.append(
+                Dot(frame.x(across.place(one.number) or 0.0), frame.y(0), "failed", tip=_tip(found.study, one))
+            )
     return canvas.chart("History", _WIDTH, _HEIGHT)
 
 
@@ -196,13 +198,13 @@ def _value(trial: Trial) -> float:
     return trial.final.value if trial.final is not None else math.nan
 
 
-def _tip(trial: Trial) -> str:
+def _tip(study: StudyPlan, trial: Trial) -> str:
     """A trial in words."""
     metric = (
         f"{number_text(trial.final.value)} at step {trial.final.step}" if trial.final is not None else trial.message
     )
     stopped = ", stopped early" if trial.stopped_early else ""
-    values = ", ".join(f"{name}={text}" for name, text in trial.arguments.items())
+    values = ", ".join(f"{name}={text}" for name, text in arguments_of(study, trial).items())
     return f"trial {trial.number}: {metric or trial.state.lower()}{stopped} ({values})"
 
 

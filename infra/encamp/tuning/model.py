@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.plan.study import StudyPlan
+
 #: DOUBLE and DISCRETE are floats, INTEGER is an int, CATEGORICAL a text.
 Value = float | int | str
 
@@ -120,6 +122,11 @@ class Trial:
             ended=data.get("ended"),
             job_id=str(data.get("jobId") or ""),
         )
+
+
+def arguments_of(study: StudyPlan, trial: Trial) -> dict[str, str]:
+    """A trial's arguments in the order of the job file, which the record does not keep."""
+    return {one.name: trial.arguments[one.name] for one in study.parameters if one.name in trial.values}
 
 
 def text_of(value: Value) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.rendering import render_html
 from encamp.spec.tuning import Algorithm
+from encamp.text import visible
 from encamp.tuning import charts
 from encamp.tuning.axes import number_text
 from encamp.tuning.best import ranked
 from encamp.tuning.importance import FEWEST, importance
-from encamp.tuning.model import TrialState
+from encamp.tuning.model import TrialState, arguments_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,16 +71,11 @@ def view(job_id: str, study: StudyPlan, trials: Sequence[Trial]) -> ReportView:
     return ReportView(
         title=f"Tuning of {job_id}",
         facts=_facts(study, trials, best),
-        flags=tuple(f"--{name}={text}" for name, text in best.arguments.items()) if best else (),
+        flags=tuple(f"--{name}={text}" for name, text in arguments_of(study, best).items()) if best else (),
         sections=_sections(study, trials, found) if best else (),
         columns=columns,
         rows=rows,
     )
-
-
-def visible(text: str) -> str:
-    """A text of somebody's with everything that is not to be seen in it shown as an escape."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _facts(study: StudyPlan, trials: Sequence[Trial], best: Trial | None) -> tuple[tuple[str, str], ...]:

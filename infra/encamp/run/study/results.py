@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.study import StudyPlan
 from encamp.tuning.best import loss_of, ranked
-from encamp.tuning.model import Trial, TrialState
+from encamp.tuning.model import Trial, TrialState, arguments_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,13 +76,28 @@ def training_output(results: StudyResults) -> dict[str, Any]:
 
     As on the wire: whole numbers of 64 bits are texts, and what is false or not known is left out.
     """
-    trials = [_trial_output(trial) for trial in ranked(results.study, results.own)]
+    trials = [_trial_output(results.study, trial) for trial in ranked(results.study, results.own)]
     return {
         "completedTrialCount": str(completed(results.own)),
         "isHyperparameterTuningJob": True,
         "hyperparameterMetricTag": results.study.metric,
         **({"trials": trials} if trials else {}),
     }
+
+
+def summary_of(results: StudyResults) -> dict[str, Any]:
+    """How far a job has come with its own trials, and the best of its study, as its receipt has it."""
+    own, best = results.own, results.best
+    counts = {str(state).lower(): sum(1 for one in own if one.state is state) for state in TrialState if state.ended}
+    found: dict[str, Any] = {
+        "most": results.study.max_trials,
+        "ended": sum(counts.values()),
+        **counts,
+        "stoppedEarly": sum(1 for one in own if one.stopped_early),
+    }
+    if best is not None and best.final is not None:
+        found["best"] = {"trialId": str(best.number), "metric": best.final.value, "step": best.final.step}
+    return found
 
 
 def completed(trials: Iterable[Trial]) -> int:
@@ -139,12 +154,12 @@ def _text(results: StudyResults) -> str:
     return json.dumps(results.to_json(), separators=(",", ":"))
 
 
-def _trial_output(trial: Trial) -> dict[str, Any]:
+def _trial_output(study: StudyPlan, trial: Trial) -> dict[str, Any]:
     final = trial.final
     metric = {"trainingStep": str(final.step), "objectiveValue": _double(final.value)} if final is not None else None
     found = {
         "trialId": str(trial.number),
-        "hyperparameters": dict(trial.arguments),
+        "hyperparameters": arguments_of(study, trial),
         "startTime": _rfc3339(trial.started),
         "endTime": _rfc3339(trial.ended),
         "state": str(trial.state),

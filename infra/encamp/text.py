@@ -1,0 +1,29 @@
+"""Text on its way to a terminal or a page: what is not to be seen in it is shown as an escape, tables have columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def visible(text: str, *, kept: str = "") -> str:
+    """A text without what would steer a terminal, turn the direction of writing or break a line; but for ``kept``."""
+    return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of as many cells each as lines with columns, two blanks apart."""
+    widths = column_widths(rows)
+    return [row_text(row, widths) for row in rows]
+
+
+def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """How wide each column of a table is."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def row_text(row: Sequence[str], widths: Sequence[int]) -> str:
+    """A row as a line; cells wider than their column push the rest aside."""
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
