@@ -61,6 +61,27 @@ class RunConsole:
         self._logs = logs
         self._files = _open_logs(logs, names) if logs is not None else {}
 
+    def add(self, names: Sequence[str]) -> None:
+        """More replicas.
+
+        Raises:
+            UsageError: as when it is made.
+        """
+        if self._logs is not None:
+            self._files |= _open_logs(self._logs, names)
+        self._screen.add(names)
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Replicas that have ended; their files are closed."""
+        self._screen.drop(names)
+        for name in names:
+            if (file := self._files.pop(name, None)) is not None:
+                file.close()
+
+    def text(self, text: str) -> None:
+        """Lines as they are."""
+        self._screen.text(text)
+
     def started(self, replica: LocalReplica, restarts: int) -> None:
         """Say so where it is a restart; first starts come all at once."""
         if replica.primary:

@@ -18,7 +18,7 @@ from encamp.run.local.checks import check_job_dir, check_module, package_root
 from encamp.run.local.cluster import Host
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.packages import check_requirements, fetch, install
-from encamp.run.local.planned import addresses, capped, planned_replicas, with_job_dir
+from encamp.run.local.planned import addresses, capped, check_runs_here, planned_replicas, with_job_dir
 from encamp.run.local.ports import reserve
 from encamp.run.local.prepare import check_number, roles, with_devices
 from encamp.spec.environment import EnvironmentSpec
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
-    from encamp.plan.model import JobPlan
+    from encamp.plan.model import Accelerator, JobPlan
     from encamp.run.local.interpreter import Interpreter
+    from encamp.run.local.model import LocalReplica
     from encamp.run.local.prepare import Machine, Prepared
     from encamp.spec.job_file import JobFile
 
@@ -55,6 +56,23 @@ class JobWish:
 
 
 @dataclass(frozen=True)
+class LocalJob:
+    """A job that can run here.
+
+    Attributes:
+        plan: as it runs here.
+        host: what all replicas have of this machine.
+        gpus: of this machine.
+        notes: what the user is told.
+    """
+
+    plan: JobPlan
+    host: Host
+    gpus: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class PreparedJob:
     """A job that can be started: its plan as it runs here, and its replicas."""
 
@@ -66,14 +84,42 @@ def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: Exit
     """The replicas of a job file.
 
     Raises:
+        EngineError: there are no free ports.
+        EncampError: as ``local_job``.
+    """
+    return prepared(local_job(found, wish, machine, resources), wish, resources)
+
+
+def prepared(job: LocalJob, wish: JobWish, resources: ExitStack) -> PreparedJob:
+    """The replicas of a job that can run here.
+
+    Raises:
+        EngineError: there are no free ports.
+    """
+    ports = resources.enter_context(reserve(addresses(job.plan), wish.start_port)).numbers
+    replicas = planned_replicas(job.plan, job.host, ports)
+    devices = divide(job.gpus, roles(replicas), asked_accelerators(job.plan, replicas))
+    return PreparedJob(job.plan, with_devices(replicas, devices, job.notes))
+
+
+def asked_accelerators(plan: JobPlan, replicas: Sequence[LocalReplica]) -> dict[str, Accelerator]:
+    """What each replica asks for, those that ask for none left out."""
+    asked = {group.role: group.accelerator for group in plan.groups if group.accelerator is not None}
+    return {replica.name: asked[replica.role] for replica in replicas if replica.role in asked}
+
+
+def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitStack) -> LocalJob:
+    """A job file, planned and looked at; nothing is started.
+
+    Raises:
         SpecError: the environment cannot hold the job.
         PlanError: no plan can be made of it, or it cannot run here.
         UsageError: what it needs is not there.
-        EngineError: there are no free ports.
     """
     python = machine.interpreter()
     plan, notes = _plan(found, wish, machine)
     check_number(sum(group.count for group in plan.groups))
+    check_runs_here(plan)
     root = _root(found)
     check_job_dir(plan.storage.job_dir, machine.working)
     check_requirements(plan.requirements, python)
@@ -84,16 +130,7 @@ def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: Exit
     env = dict(machine.environ)
     if target is not None:
         env["PYTHONPATH"] = f"{target}:{env['PYTHONPATH']}" if env.get("PYTHONPATH") else str(target)
-    ports = resources.enter_context(reserve(addresses(plan), wish.start_port)).numbers
-    replicas = planned_replicas(plan, Host(python.program, root, env), ports)
-    asked = {
-        replica.name: group.accelerator
-        for group in plan.groups
-        for replica in replicas
-        if replica.role is group.role and group.accelerator is not None
-    }
-    devices = divide(local_gpus(machine.environ), roles(replicas), asked)
-    return PreparedJob(plan, with_devices(replicas, devices, notes))
+    return LocalJob(plan, Host(python.program, root, env), local_gpus(machine.environ), notes)
 
 
 def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:

@@ -36,7 +36,7 @@ def planned_replicas(plan: JobPlan, host: Host, ports: Sequence[int]) -> tuple[L
     Raises:
         PlanError: a container of the job runs as it is, so that there is nothing that could run here.
     """
-    _check_runs_here(plan)
+    check_runs_here(plan)
     here = replace(plan, cluster=_here(plan.cluster, ports))
     return tuple(_planned(here, host))
 
@@ -57,7 +57,12 @@ def _here(cluster: ClusterPlan, ports: Sequence[int]) -> ClusterPlan:
     return ClusterPlan({task: tuple(f"localhost:{next(left)}" for _ in hosts) for task, hosts in cluster.tasks.items()})
 
 
-def _check_runs_here(plan: JobPlan) -> None:
+def check_runs_here(plan: JobPlan) -> None:
+    """Refuse a job of which a container runs as it is.
+
+    Raises:
+        PlanError: naming it.
+    """
     for group in plan.groups:
         if group.interpreter is None:
             raise PlanError(

@@ -18,7 +18,7 @@ from encamp.run.local.model import Console, LocalReplica, LocalRunOptions, Repli
 from encamp.run.local.restarts import Restarts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from encamp.process import ProcessOutcome
 
@@ -45,10 +45,29 @@ async def run(
     Raises:
         EngineError: a replica cannot be started.
     """
-    return await _Run(replicas, options, console, family).run()
+    found = LocalRun(replicas, options, console, family)
+    with on_signals(found.interrupt):
+        return await found.run()
 
 
-class _Run:
+@contextlib.contextmanager
+def on_signals(tell: Callable[[int], None]) -> Iterator[None]:
+    """Have what asks a command to end told to the event loop's own thread, each time that it comes."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    for number in _INTERRUPTS:
+        loop.add_signal_handler(number, tell, number)
+    try:
+        yield
+    finally:
+        for number in _INTERRUPTS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
+
+
+class LocalRun:
+    """One run: as :func:`run`, with signals left to the caller. Made where an event loop runs."""
+
     def __init__(
         self, replicas: Sequence[LocalReplica], options: LocalRunOptions, console: Console, family: str | None
     ) -> None:
@@ -65,12 +84,16 @@ class _Run:
         self._interrupt: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> int:
-        with self._signals():
-            try:
-                await self._start_all()
-                code = await self._watch()
-            finally:
-                await self._stop_rest()
+        """Run to the end of the job; its exit code.
+
+        Raises:
+            EngineError: a replica cannot be started; none is left.
+        """
+        try:
+            await self._start_all()
+            code = await self._watch()
+        finally:
+            await self._stop_rest()
         self._console.summary([self._ends[name] for name in self._replicas if name in self._ends])
         return code
 
@@ -192,21 +215,8 @@ class _Run:
         self._ends[name] = end
         self._console.ended(end)
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Have signals end the run; a second one kills what still runs."""
-        loop = asyncio.get_running_loop()
-        before = {number: signal.getsignal(number) for number in _INTERRUPTS}
-        for number in _INTERRUPTS:
-            loop.add_signal_handler(number, self._interrupted, number)
-        try:
-            yield
-        finally:
-            for number in _INTERRUPTS:
-                loop.remove_signal_handler(number)
-                signal.signal(number, before[number])
-
-    def _interrupted(self, number: int) -> None:
+    def interrupt(self, number: int) -> None:
+        """End the run, as by a signal; a second time kills what still runs."""
         if not self._interrupt.done():
             self._interrupt.set_result(number)
             return

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from encamp.process import OutputLine
 from encamp.process.output import MAX_LINE_BYTES
+from encamp.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,13 +47,9 @@ def shown(text: str, *, colour: bool) -> str:
     if text.isprintable():
         return text
     parts = _STEERING.split(text)  # text, colour or None, text, ...
-    parts[::2] = [_printable(part or "") for part in parts[::2]]
+    parts[::2] = [visible(part or "", kept="\t") for part in parts[::2]]
     colours = [part for part in parts[1::2] if part] if colour else []
     return "".join(part for part in (parts if colours else parts[::2]) if part) + (_RESET if colours else "")
-
-
-def _printable(text: str) -> str:
-    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)
 
 
 class Screen:
@@ -83,13 +80,27 @@ class Screen:
         self._width = width
         self._clock = clock
         self._begun = clock()
-        longest = max((len(name) for name in names), default=0)
-        self._rows = {
-            name: _Row(f"{name:<{longest}} | ", _COLOURS[at % len(_COLOURS)]) for at, name in enumerate(names)
-        }
+        self._longest = max((len(name) for name in names), default=0)
+        self._rows: dict[str, _Row] = {}
         self._last_row: _Row | None = None
         self._since = self._begun
         self._lit = ""
+        self.add(names)
+
+    def add(self, names: Sequence[str]) -> None:
+        """More replicas."""
+        self._longest = max(self._longest, *map(len, names), 0)
+        for name in names:
+            taken = {row.colour for row in self._rows.values()}
+            colour = next((one for one in _COLOURS if one not in taken), _COLOURS[len(self._rows) % len(_COLOURS)])
+            self._rows[name] = _Row(f"{name:<{self._longest}} | ", colour)
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Replicas that have ended and will not be heard of any more."""
+        for name in names:
+            self.ended(name)
+            row = self._rows.pop(name)
+            self._last_row = None if self._last_row is row else self._last_row
 
     def say(self, text: str) -> None:
         """A line of encamp itself, with the seconds since the start."""
