@@ -92,7 +92,7 @@ def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
         GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, lambda line: _kept(line, begun)),
         GrowingSpool(
             jobs.spool(job),
-            intent.replicas,
+            intent.replicas if intent.study is None else None,
             SealedLogs(jobs.storage, job.bucket, job.prefix),
             lambda replica, line: click.echo(f"{replica} | {printable(line)}"),
         ),

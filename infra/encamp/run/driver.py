@@ -7,6 +7,7 @@ lost. Whoever adopts the job then goes on from the record; a driver that has no 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
-from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.study.resume import earlier_trials
+from encamp.run.study.supervisor import StudyJob, StudySupervisor
+from encamp.run.supervise import Limits, Supervision, Supervisor, Watch
 from encamp.run.usage import Usage
 from encamp.run.workspace import make_workspace, project_file
 
@@ -90,10 +93,14 @@ def look_ahead(plan: JobPlan, context: Context) -> None:
     """Look at what would make a job fail, before anything of it is on record; what may go wrong is shown.
 
     Raises:
-        UsageError: the job id was used before, or the job's data is not as it must be.
+        UsageError: the job id was used before, the job's data is not as it must be, or there is no study to resume.
         EngineError: the environment is not up.
     """
-    _refuse_ended(Storage(context.client), plan)
+    storage = Storage(context.client)
+    _refuse_ended(storage, plan)
+    if plan.study is not None and plan.study.resumes is not None:
+        with contextlib.closing(context.records()) as records:
+            earlier_trials(plan.study, records, storage, plan.storage.bucket)
     for warning in check_job(plan, context.client):
         context.show(f"warning: {warning}")
 
@@ -187,6 +194,7 @@ class _Driver:
         try:
             self._mine()
             self._interrupts.ending()
+            self._supervisor.close()
             if error is not None:
                 self._records.append(self._lease, FAILURE, failure_data(error))
             return self._ending().run(outcome, self._supervisor.seen.values(), error)
@@ -194,6 +202,7 @@ class _Driver:
             self._mine()
             raise
         finally:
+            self._supervisor.close()
             self._streams.close()
             self._cluster.close()
 
@@ -225,7 +234,7 @@ class _Driver:
         self._checked()
         self._engine.up(self._intent.stack)
         self._checked()
-        self._context.show("waiting for the replicas")
+        self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
         outcome = self._supervisor.run()
         self._mine()
         self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
@@ -241,7 +250,7 @@ class _Driver:
             return Outcome(State.CANCELLED, "cancelled by the user")
         return Outcome(State.FAILED, f"the infrastructure failed: {error.what}")
 
-    def _watching(self) -> Supervisor:
+    def _watching(self) -> Supervision:
         intent = self._intent
         limits = Limits(intent.max_running_seconds, intent.max_wait_seconds, len(intent.replicas))
         watch = Watch(
@@ -251,6 +260,12 @@ class _Driver:
             allocatable=self._context.allocatable,
             used=self._used,
         )
+        cancelled = self._interrupts.cancelled
+        if intent.study is not None:
+            job = StudyJob(
+                intent, self._cluster, self._context.client, self._streams, self._records, lambda: self._lease
+            )
+            return StudySupervisor(job, limits=limits, watch=watch, cancelled=cancelled)
         return Supervisor(
             self._cluster,
             intent.namespace,
@@ -258,12 +273,13 @@ class _Driver:
             limits=limits,
             streams=self._streams,
             watch=watch,
-            cancelled=self._interrupts.cancelled,
+            cancelled=cancelled,
         )
 
     def _entered(self, state: State) -> None:
         self._records.move(self._lease, state)
-        self._context.show(f"the job is {state}: every replica has started")
+        whose = "" if self._intent.study is None else " of a trial"
+        self._context.show(f"the job is {state}: every replica{whose} has started")
 
     def _used(self, replicas: Iterable[Replica]) -> None:
         self._usage.note(replicas)

@@ -24,7 +24,10 @@ from encamp.run.records import LeaseLostError
 from encamp.run.recover import recover_logs
 from encamp.run.retention import delete_if_empty, is_results_bucket, kept_until, note_term
 from encamp.run.seal import seal_logs, stored_logs
+from encamp.run.spool import spooled
 from encamp.run.states import Outcome, State
+from encamp.run.study.closing import close_trials, keep_study
+from encamp.run.study.journal import replicas_of, trials_of
 from encamp.run.teardown import Teardown
 from encamp.run.telling import Teller
 from encamp.run.usage import image_digests, node_seconds, sealed_at, used
@@ -162,8 +165,11 @@ class Ending:
         self._records.append(self._lease, "outcome", outcome.to_json())
         cancelled = outcome.state is State.CANCELLED
         self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state)
-        if cancelled:
+        if cancelled or self._intent.study is not None:
             self._stop()
+        if self._intent.study is not None:
+            close_trials(self._records, self._lease)
+            keep_study(self._records, self._storage, self._intent, self._show)
         sealed, stored = self._seal()
         # Replicas that are told to stop hold their machines until their logs have ended.
         ended = datetime.now(UTC)
@@ -203,8 +209,11 @@ class Ending:
 
     def _stop(self) -> None:
         """End the replicas first, so that what they say when they are told to stop is sealed as well."""
-        self._show("stopping the replicas")
         try:
+            if self._intent.study is not None:
+                self._teardown.stop_trials()
+                return
+            self._show("stopping the replicas")
             self._teardown.stop(self._intent.name)
         except LeaseLostError:
             raise
@@ -216,8 +225,9 @@ class Ending:
         self._show("sealing the logs")
         self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
         before = stored_logs(self._storage, intent.bucket, intent.prefix)
-        recover_logs(self._client, intent, self._streams, self._show, sealed=before.whole)
-        seal = seal_logs(self._storage, intent.bucket, intent.prefix, intent.replicas, self._streams.log, before=before)
+        names = replicas_of(intent, trials_of(self._entries()), {*spooled(self._streams.folder), *before.sizes})
+        recover_logs(self._client, intent, self._streams, self._show, replicas=names, sealed=before.whole)
+        seal = seal_logs(self._storage, intent.bucket, intent.prefix, names, self._streams.log, before=before)
         for problem in seal.problems[:_PROBLEMS_SHOWN]:
             self._show(f"log not whole: {problem}")
         if len(seal.problems) > _PROBLEMS_SHOWN:

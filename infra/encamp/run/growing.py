@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from encamp.errors import EncampError
+from encamp.run.spool import spooled
 from encamp.run.tails import Tails
 
 if TYPE_CHECKING:
@@ -93,34 +94,51 @@ class SealedLogs:
         """Name of a replica's object."""
         return f"{self.prefix}logs/{replica}.log"
 
+    def replica(self, name: str) -> str:
+        """The replica of an object's name."""
+        return name.rpartition("/")[2].removesuffix(".log")
+
 
 class GrowingSpool:
     """The logs of a job's replicas: files of the spool while it lives, then objects.
 
     Args:
+        replicas: their names, None for all of which a log comes to be there, as trials do.
         show: gets a replica's name and a line of its log.
     """
 
     def __init__(
-        self, folder: Path, replicas: Sequence[str], sealed: SealedLogs, show: Callable[[str, str], None]
+        self, folder: Path, replicas: Sequence[str] | None, sealed: SealedLogs, show: Callable[[str, str], None]
     ) -> None:
         self._folder = folder
         self._sealed = sealed
-        self._texts = {replica: _Text(functools.partial(show, replica)) for replica in replicas}
+        self._show = show
+        self._open = replicas is None
+        self._texts: dict[str, _Text] = {}
+        self._know(replicas or ())
         self._tails = Tails(lambda replica, lines: self._texts[replica].feed(lines))
 
     def look(self) -> None:
         """Show what has come since."""
+        if self._open:
+            self._know(spooled(self._folder))
         self._tails.look(self._folder, self._texts)
 
     def end(self) -> None:
         """Show what there is left."""
+        self.look()
         self._tails.look(self._folder, self._texts, partial=True)
         sizes: dict[str, int] = {}
         with suppress(EncampError):
             # What the bucket does not give now, `encamp logs` will.
             sizes = self._sealed.sizes()
+        if self._open:
+            self._know(self._sealed.replica(name) for name in sizes if name.endswith(".log"))
         for replica, text in self._texts.items():
             if sizes.get(self._sealed.name(replica), 0) > self._tails.position(replica):
                 self._tails.rest(replica, self._sealed.read(replica))
             text.end()
+
+    def _know(self, replicas: Iterable[str]) -> None:
+        for replica in replicas:
+            self._texts.setdefault(replica, _Text(functools.partial(self._show, replica)))

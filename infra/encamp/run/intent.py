@@ -47,8 +47,8 @@ class Intent:
         job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
-        study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where it
-            tunes nothing. ``replicas`` are then those of one trial.
+        study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where
+            it tunes nothing. ``replicas`` are then those of one trial.
         started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
             Google's audit logs know.
     """

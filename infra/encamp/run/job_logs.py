@@ -16,7 +16,7 @@ from encamp.errors import EncampError, UsageError
 from encamp.plan.names import short_name
 from encamp.run.live import LiveJob
 from encamp.run.seal import MANIFEST
-from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, spooled_logs
+from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, replica_names, spooled_logs
 from encamp.run.tails import Tails
 from encamp.spec.job_id import is_job_id
 
@@ -73,13 +73,13 @@ class JobLogs:
         known, unknown = self._known()
         ended = known is not None and self._ended(known)
         if known is not None and not ended and self._is_driven_here(known):
-            yield spooled_logs(self._spool(known), _names(known))
+            yield spooled_logs(self._spool(known), self._names(known))
             return
         if not ended:
             with self._live(known) as live:
                 if live is not None:
                     with live.snapshot() as (folder, names):
-                        yield spooled_logs(folder, _names(known) or names)
+                        yield spooled_logs(folder, self._names(known) or names)
                     return
         if known is None:
             raise unknown
@@ -115,7 +115,7 @@ class JobLogs:
     def _follow_files(self, job: KnownJob, replica: str | None, tails: Tails) -> KnownJob:
         """Until it has ended or its driver is gone; the job as it is then."""
         for look in itertools.count(1):
-            tails.look(self._spool(job), _wanted(_names(job), replica))
+            tails.look(self._spool(job), _wanted(self._names(job), replica))
             if look % _LOOKS == 0:
                 job = self._catalogue.job(self._job)
                 if self._ended(job) or not self._is_driven_here(job):
@@ -161,6 +161,9 @@ class JobLogs:
         held = self._records.last_hold(job.job_id) if job.driver is not None else None
         return held is not None and held.host == socket.gethostname()
 
+    def _names(self, job: KnownJob | None) -> tuple[str, ...]:
+        return replica_names(job, self._spool(job)) if job is not None else ()
+
     def _spool(self, job: KnownJob) -> Path:
         return self._context.job_folder(job.name or job.job_id) / "logs"
 
@@ -190,10 +193,6 @@ def _is_there(live: LiveJob) -> bool:
         return bool(live.replicas())
     except EncampError:
         return False
-
-
-def _names(job: KnownJob | None) -> tuple[str, ...]:
-    return job.intent.replicas if job is not None and job.intent is not None else ()
 
 
 def _wanted(replicas: Iterable[str], replica: str | None) -> list[str]:

@@ -101,7 +101,7 @@ def _seen(intent: Intent, facts: Facts, now: float) -> Judgement:
     if facts.seen is Seen.RUNS:
         why = f"it still trains, and may until {_utc(intent.deadline)}; `encamp reap --wait` supervises it"
         return Judgement(LEFT, why, trains=True)
-    return _without_job_set(facts, now)
+    return _without_job_set(facts, now, "its JobSet" if intent.study is None else "its study")
 
 
 def _known(facts: Facts) -> Judgement | None:
@@ -115,7 +115,7 @@ def _known(facts: Facts) -> Judgement | None:
     return None
 
 
-def _without_job_set(facts: Facts, now: float) -> Judgement:
+def _without_job_set(facts: Facts, now: float, what: str) -> Judgement:
     if facts.seen is Seen.NO_CLUSTER:
         return Judgement(OVER, facts.seen.value, _failed(facts.seen.value))
     record, state = facts.record, facts.state
@@ -126,7 +126,7 @@ def _without_job_set(facts: Facts, now: float) -> Judgement:
         why = "its `pulumi up` died before the training began"
         return Judgement(OVER, why, _failed(why))
     began = record is None or record.state is State.RUNNING or State.RUNNING in record.times
-    why = "its JobSet is gone" if began else "its driver died before the training began"
+    why = f"{what} is gone" if began else "its driver died before the training began"
     return Judgement(OVER, why, _failed(why))
 
 

@@ -26,7 +26,8 @@ from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
-from encamp.run.supervise import Limits, Supervisor, Watch
+from encamp.run.study.supervisor import StudyJob, StudySupervisor
+from encamp.run.supervise import Limits, Supervision, Supervisor, Watch
 from encamp.run.target import is_gone, open_cluster
 from encamp.run.teardown import Teardown
 from encamp.run.usage import Usage
@@ -151,6 +152,8 @@ class Reaper:
                 return Finding(self._job, Verdict.HELD, "its JobSet changes; it is looked at again later")
         elif supervisor is not None and self._seen in {Seen.RUNS, Seen.ENDED}:
             self._look_for_logs(supervisor)
+        if supervisor is not None:
+            supervisor.close()
         self._context.show(f"{self._job}: {why}")
         self._engine = self._opened(record)
         if self._gone_but_listed():
@@ -172,7 +175,7 @@ class Reaper:
         verdict = Verdict.ENDED if result.teardown_error is None else Verdict.FAILED
         return Finding(self._job, verdict, f"{why}; {outcome.state}", result, result.teardown_error)
 
-    def _look_for_logs(self, supervisor: Supervisor) -> None:
+    def _look_for_logs(self, supervisor: Supervision) -> None:
         """Begin the streams of what still runs or has just ended; its logs are sealed as far as they can be had."""
         try:
             supervisor.look()
@@ -184,7 +187,13 @@ class Reaper:
         self._shown = wait
         if wait:
             self._context.show("it still trains; supervising it on")
-        supervisor = self._supervisor(record)
+        supervisor = self._supervisor(record, begins=wait)
+        try:
+            return self._watched(supervisor, wait=wait)
+        finally:
+            supervisor.close()
+
+    def _watched(self, supervisor: Supervision, *, wait: bool) -> Outcome | None:
         while True:
             outcome, pause = supervisor.step()
             check_lease(self._records, self._lease)
@@ -200,26 +209,46 @@ class Reaper:
             if self._leaving:
                 return None
 
-    def _supervisor(self, record: RunRecord | None) -> Supervisor:
-        times = record.times if record is not None else {}
+    def _supervisor(self, record: RunRecord | None, *, begins: bool = False) -> Supervision:
+        """What watches the job; ``begins`` says whether trials of a study may be begun."""
+        times, intent, cluster = (
+            record.times if record is not None else {},
+            self._intent,
+            cast("Cluster", self._cluster),
+        )
         if self._usage is None:
             self._usage = Usage(self._records, self._lease, record.entries if record is not None else ())
+        limits = Limits(intent.max_running_seconds, intent.max_wait_seconds, len(intent.replicas))
+        watch = Watch(
+            self._context.show,
+            self._entered,
+            self._context.pools(intent.cluster),
+            self._context.allocatable,
+            self._usage.note,
+        )
+        running = _stamp(times.get(State.RUNNING))
+        begun = _stamp(times.get(State.PREPARING) or times.get(State.QUEUED))
+        if intent.study is not None:
+            job = StudyJob(intent, cluster, self._context.client, self._streams, self._records, lambda: self._lease)
+            return StudySupervisor(
+                job,
+                limits=limits,
+                watch=watch,
+                cancelled=self._wake,
+                begins=begins,
+                running_since=running,
+                begun=begun,
+            )
         return Supervisor(
-            cast("Cluster", self._cluster),
-            self._intent.namespace,
-            self._intent.name,
-            limits=Limits(self._intent.max_running_seconds, self._intent.max_wait_seconds, len(self._intent.replicas)),
+            cluster,
+            intent.namespace,
+            intent.name,
+            limits=limits,
             streams=self._streams,
-            watch=Watch(
-                self._context.show,
-                self._entered,
-                self._context.pools(self._intent.cluster),
-                self._context.allocatable,
-                self._usage.note,
-            ),
+            watch=watch,
             cancelled=self._wake,
-            running_since=_stamp(times.get(State.RUNNING)),
-            begun=_stamp(times.get(State.PREPARING) or times.get(State.QUEUED)),
+            running_since=running,
+            begun=begun,
         )
 
     def _judged(self, record: RunRecord | None) -> Judgement:
@@ -241,22 +270,23 @@ class Reaper:
         return self._candidate.record is not None and self._candidate.record.torn_down
 
     def _reached(self) -> tuple[Cluster | None, Seen, float | None]:
-        """The job's API server, and what it says of its JobSet."""
+        """The job's API server, and what it says of its JobSet, or of its study, which ends by what is on record."""
         where = self._intent.cluster
         cluster = open_cluster(self._context.client, self._target.outputs, where)
         if cluster is None:
             return None, Seen.NO_CLUSTER, None
         try:
-            job_set = cluster.get("jobsets", self._intent.namespace, self._intent.name)
+            kind = "jobsets" if self._intent.study is None else "configmaps"
+            found = cluster.get(kind, self._intent.namespace, self._intent.name)
         except EngineError as error:
             if is_gone(self._context.client, where):
                 cluster.close()
                 return None, Seen.NO_CLUSTER, None
             self._trouble = error
             return cluster, Seen.UNKNOWN, None
-        if job_set is None:
+        if found is None:
             return cluster, Seen.NO_JOB_SET, None
-        return cluster, *_end_of(job_set)
+        return cluster, *_end_of(found)
 
     def _engine_is_ours(self, judgement: Judgement) -> bool:
         """Whether no engine works on a stack that somebody brings up by hand, and of which no lease tells."""

@@ -55,8 +55,9 @@ def recover_logs(
 ) -> None:
     """Complete, from Cloud Logging, every log that is not whole. What cannot be had keeps its reason.
 
-    ``replicas`` are the names of those that are wanted, None for all that the intent names; ``sealed`` tells of a replica whether its whole log is in the bucket already; ``seconds`` is how long it may take,
-    None for a minute and a quarter of a second a log.
+    ``replicas`` are the names of those that are wanted, None for all that the intent names; ``sealed`` tells of a
+    replica whether its whole log is in the bucket already; ``seconds`` is how long it may take, None for a minute and a
+    quarter of a second a log.
     """
     wanted = intent.replicas if replicas is None else replicas
     short = [name for name in wanted if not (streams.log(name).state["complete"] or sealed(name))]

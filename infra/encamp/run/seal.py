@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from encamp.run.spool import ReplicaLog
 
 MANIFEST = "logs/manifest.json"
+#: What is sealed of a job that goes on: of trials that have ended.
+PARTIAL = "logs/sealed.json"
 _THREADS = 8
 #: Uploads in pieces at once: each holds some pieces in memory.
 _LARGE = 2
@@ -86,7 +88,8 @@ def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
     folder = f"{prefix}logs/"
     try:
         listed = {one.name.removeprefix(folder): one.size for one in storage.objects(bucket, folder)}
-        text = storage.read(bucket, f"{prefix}{MANIFEST}") if "manifest.json" in listed else None
+        names = [name for name in (MANIFEST, PARTIAL) if name.removeprefix("logs/") in listed]
+        text = storage.read(bucket, f"{prefix}{names[0]}") if names else None
     except EncampError:
         return Stored()
     entries: dict[str, dict[str, Any]] = {}
@@ -106,11 +109,14 @@ def seal_logs(
     *,
     before: Stored | None = None,
     seconds: float | None = None,
+    beside: Sequence[dict[str, Any]] = (),
+    manifest: str = MANIFEST,
 ) -> Seal:
     """Store the logs of all replicas and their manifest; never raises for one that cannot be stored.
 
     ``prefix`` is ``jobs/<jobId>/``, ``replicas`` the names of every replica that the job was to have, ``before`` what
-    is stored already, and ``seconds`` how long it may take, None for ``sealing_seconds``.
+    is stored already, and ``seconds`` how long it may take, None for ``sealing_seconds``. ``beside`` are entries of
+    other replicas, which ``manifest`` has as well.
     """
     logs = [log_of(name) for name in replicas]
     deadline = Deadline(seconds if seconds is not None else sealing_seconds(len(logs), sum(map(_size, logs))))
@@ -118,13 +124,13 @@ def seal_logs(
     found = within(deadline, [functools.partial(sealing.one, log) for log in logs], threads=_THREADS)
     late = f"it could not be stored within {deadline.seconds:.0f} s"
     entries = [entry or sealing.unstored(log, late) for entry, log in zip(found, logs, strict=True)]
-    manifest = {"version": 1, "replicas": entries}
+    content = {"version": 1, "replicas": [*beside, *entries]}
     problems = [f"{entry['replica']}: {entry['reason']}" for entry in entries if entry["reason"]]
-    trouble = _written(storage, bucket, f"{prefix}{MANIFEST}", manifest)
+    trouble = _written(storage, bucket, f"{prefix}{manifest}", content)
     if trouble:
         problems.append(f"manifest: {trouble}")
     kept = all(entry["object"] or not _size(log) for entry, log in zip(entries, logs, strict=True))
-    return Seal(manifest, stored=kept and not trouble, problems=tuple(problems))
+    return Seal(content, stored=kept and not trouble, problems=tuple(problems))
 
 
 def _written(storage: Storage, bucket: str, name: str, manifest: dict[str, Any]) -> str:

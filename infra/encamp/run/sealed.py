@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError, UsageError
 from encamp.run.seal import MANIFEST
-from encamp.run.spool import read_state
+from encamp.run.spool import read_state, spooled
+from encamp.run.study.journal import replicas_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,10 +53,18 @@ def find_logs(job: KnownJob, storage: Storage, spool: Path) -> list[FoundLog]:
     manifest = _manifest(job, storage)
     if manifest is not None:
         return [_sealed(entry, spool) for entry in manifest]
-    names = job.intent.replicas if job.intent else ()
+    names = replica_names(job, spool)
     if spool.is_dir() and names:
         return spooled_logs(spool, names)
     raise _nowhere(job)
+
+
+def replica_names(job: KnownJob, spool: Path) -> tuple[str, ...]:
+    """Names of a job's replicas as far as they are known; of trials those that ran, or that have a log here."""
+    if job.intent is None:
+        return ()
+    trials = job.study.trials if job.study is not None else ()
+    return replicas_of(job.intent, trials, spooled(spool))
 
 
 def spooled_logs(spool: Path, names: Sequence[str]) -> list[FoundLog]:
@@ -97,7 +106,7 @@ def replica_ends(job: KnownJob, storage: Storage, spool: Path) -> list[dict[str,
     """How each replica ended, as far as it is known: name, exit code, attempts, and whether its log is whole."""
     entries = _manifest(job, storage)
     if entries is None:
-        names = job.intent.replicas if job.intent else ()
+        names = replica_names(job, spool)
         entries = [{"replica": name, **read_state(spool, name)} for name in names]
     return [_end(entry) for entry in entries]
 

@@ -308,6 +308,11 @@ def read_state(folder: Path, replica: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def spooled(folder: Path) -> list[str]:
+    """Names of the replicas of which a folder has a log; none where there is no such folder."""
+    return sorted(path.stem for path in folder.glob("*.log"))
+
+
 def again(replica: str, pod: str) -> bytes:
     """The line between the logs of two pods of a replica."""
     return f"[encamp] {replica} was started again as {pod}".encode()

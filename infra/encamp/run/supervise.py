@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
 from encamp.run.explainer import Explainer
+from encamp.run.records import LeaseLostError
 from encamp.run.replicas import JOBSET_LABEL
 from encamp.run.states import Outcome, State
 from encamp.run.watching import JobSetWatch
@@ -122,12 +123,15 @@ class Supervision(ABC):
         """Look once and hold the job to its limits: its outcome, if it has one now, and seconds until the next look.
 
         Raises:
+            LeaseLostError: what is seen cannot be put on record, since another driver has the job.
             EngineError: the cluster gave no answer for six hours.
         """
         pods = 0
         try:
             outcome, pods = self.look()
             self._unreachable_since = None
+        except LeaseLostError:
+            raise
         except EngineError as error:
             outcome = None
             self._lost(error)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 5.0
+#: How long replicas that are told to stop are waited for.
+_STOP_SECONDS = 60
 #: How long what was asked for and never answered may take to be listed.
 _SETTLE_SECONDS = 2.0
 
@@ -96,6 +98,27 @@ class Teardown:
         if self._cluster is not None:
             self._held()
             self._cluster.delete("jobsets", self._place.namespace, job_set)
+
+    def stop_trials(self) -> None:
+        """End the replicas of all trials of the job, and return when their JobSets are gone (a minute at most).
+
+        Raises:
+            TeardownError: some are still there.
+            EngineError: the cluster gives no answer.
+        """
+        if self._cluster is None:
+            return
+        selector = ",".join(f"{key}={value}" for key, value in sorted(self._place.labels.items()))
+        for attempt in range(_STOP_SECONDS):
+            found = self._cluster.list("jobsets", self._place.namespace, selector)
+            names = [one["metadata"]["name"] for one in found]
+            if not names:
+                return
+            self._held()
+            for name in names if attempt == 0 else ():
+                self._cluster.delete("jobsets", self._place.namespace, name, wait=False)
+            self._sleep(1.0)
+        raise TeardownError(f"still there: {', '.join(names)}", where=self._stack, hint="run `encamp reap`")
 
     def left(self) -> list[Leftover]:
         """What the cloud lists of the job now."""

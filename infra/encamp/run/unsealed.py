@@ -17,6 +17,7 @@ from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT, log_summary
 from encamp.run.seal import Seal, seal_logs, stored_logs
 from encamp.run.spool import ReplicaLog
+from encamp.run.study.journal import replicas_of, trials_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +62,10 @@ def store_logs(job: Unsealed, context: Context, records: Records) -> Seal:
     lease = records.adopt(intent.job_id, intent.name, job.record.intent or {})
     try:
         records.append(lease, ACTOR, {"did": "taken over", **Actor.myself().to_json()})
-        logs = {name: ReplicaLog(job.spool, name, lambda *_: None) for name in intent.replicas}
+        names = replicas_of(intent, trials_of(job.record.entries))
+        logs = {name: ReplicaLog(job.spool, name, lambda *_: None) for name in names}
         before = stored_logs(storage, intent.bucket, intent.prefix)
-        seal = seal_logs(storage, intent.bucket, intent.prefix, intent.replicas, logs.__getitem__, before=before)
+        seal = seal_logs(storage, intent.bucket, intent.prefix, names, logs.__getitem__, before=before)
         records.append(lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         if seal.stored:
             receipt = {**(job.record.receipt or {}), "logs": log_summary(seal.manifest)}

@@ -99,7 +99,7 @@ def test_a_trial_that_is_on_no_record_is_stopped(world: Any) -> None:
 
 
 def test_a_trial_that_reported_nothing_has_failed_in_the_words_of_its_host(world: Any) -> None:
-    world.measured = {1: [], 2: []}
+    world.measured = dict.fromkeys((1, 2), ())
     world.said[1] = "it reported no metric, but another"
     _to_its_end(world.study())
     assert world.journal[1].state is TrialState.FAILED

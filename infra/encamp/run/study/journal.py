@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.names import trial_log_name
 from encamp.tuning.model import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from encamp.run.intent import Intent
     from encamp.run.journal import Entry
 
 #: Kind of the journal's entries about a trial.
@@ -37,6 +39,18 @@ def trials_of(entries: Iterable[Entry]) -> list[Trial]:
 def resumed_data(job_id: str, trials: Sequence[Trial]) -> dict[str, Any]:
     """The entry of what a study goes on from."""
     return {"job": job_id, "trials": [trial.to_json() for trial in trials]}
+
+
+def replicas_of(intent: Intent, trials: Iterable[Trial], known: Collection[str] = ()) -> tuple[str, ...]:
+    """Names of every replica of a job: of one that tunes, those of its own trials that ran.
+
+    ``known`` are names of which there is a log all the same: a replica may start before the others of its trial do.
+    """
+    if intent.study is None:
+        return intent.replicas
+    own = [trial for trial in trials if trial.job_id == intent.job_id]
+    names = [(trial, trial_log_name(trial.number, name)) for trial in own for name in intent.replicas]
+    return tuple(name for trial, name in names if trial.started is not None or name in known)
 
 
 def read_trial(data: object) -> Trial | None:

@@ -1,0 +1,78 @@
+"""What a study goes on from: the trials of an earlier job, from its kept results or from its journal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from encamp.errors import UsageError
+from encamp.plan.storage import job_prefix
+from encamp.run.study.journal import trials_of
+from encamp.run.study.results import kept_trials
+from encamp.spec.job_id import is_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from encamp.cloud.storage import Storage
+    from encamp.plan.study import StudyPlan
+    from encamp.run.records import Records
+    from encamp.tuning.model import Trial
+
+_WHERE = "trainingInput.hyperparameters.resumePreviousJobId"
+
+
+def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket: str) -> list[Trial]:
+    """The ended trials of the job that a study resumes, by number; none where it resumes none.
+
+    Args:
+        study: what goes on.
+        records: asked where the bucket keeps no results of that job.
+        storage: of ``bucket``, the environment's artifacts bucket.
+        bucket: its name.
+
+    Raises:
+        UsageError: nobody knows trials of that job, or they are of another search.
+        RestError: the bucket cannot be read.
+    """
+    job = study.resumes
+    if job is None:
+        return []
+    kept = kept_trials(storage, bucket, job_prefix(job)) if is_job_id(job) else None
+    if kept is not None:
+        _same(study, kept.study)
+    record = records.record(job) if kept is None else None
+    found = kept.trials if kept is not None else trials_of(record.entries) if record is not None else ()
+    trials = [trial if trial.job_id else replace(trial, job_id=job) for trial in found if trial.state.ended]
+    if not trials:
+        raise UsageError(
+            f"no trials of job {job} are known here",
+            where=_WHERE,
+            hint="name a tuning job of this environment that has ended; `encamp list` names every job",
+        )
+    _same_parameters(study, trials)
+    return trials
+
+
+def _same(study: StudyPlan, before: StudyPlan) -> None:
+    for what, now, then in (
+        ("goal", study.goal, before.goal),
+        ("hyperparameterMetricTag", study.metric, before.metric),
+    ):
+        if now != then:
+            raise UsageError(
+                f"job {study.resumes} searched with {what} {then}, this job names {now}",
+                where=f"trainingInput.hyperparameters.{what}",
+                hint="a study goes on with what it began with; take the same, or leave out resumePreviousJobId",
+            )
+
+
+def _same_parameters(study: StudyPlan, trials: Sequence[Trial]) -> None:
+    wanted = {one.name for one in study.parameters}
+    other = next((trial for trial in trials if set(trial.values) != wanted), None)
+    if other is not None:
+        raise UsageError(
+            f"job {study.resumes} tuned {', '.join(sorted(other.values))}, this job tunes {', '.join(sorted(wanted))}",
+            where="trainingInput.hyperparameters.params",
+            hint="a study goes on with the parameters that it began with; leave out resumePreviousJobId for a new one",
+        )
