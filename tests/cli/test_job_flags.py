@@ -132,6 +132,15 @@ def test_flags_win_over_the_file(tmp_path: Path, option: tuple[str, ...]) -> Non
     assert job["jobId"] == "one_now"
 
 
+def test_a_study_of_a_file_goes_on_by_flags(tmp_path: Path) -> None:
+    study = {"maxTrials": 12, "params": [{"parameterName": "a", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]}
+    path = tmp_path / "j.yaml"
+    path.write_text(json.dumps({"trainingInput": {**FILE["trainingInput"], "hyperparameters": study}}))
+    job = job_of(str(path), "--resume-previous-job-id", "before", "--max-trials", "6")
+    tuned = job["trainingInput"]["hyperparameters"]
+    assert (tuned["resumePreviousJobId"], tuned["maxTrials"], len(tuned["params"])) == ("before", 6, 1)
+
+
 def test_packages_are_those_in_buckets_and_those_here(tmp_path: Path) -> None:
     job = job_of(write(tmp_path / "j.yaml"), "--packages", "gs://bucket/new.tar.gz,mine.whl,sub/other.zip")
     assert job["trainingInput"]["packageUris"] == ["gs://bucket/new.tar.gz"]

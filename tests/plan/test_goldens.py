@@ -123,5 +123,5 @@ def test_golden_manifests_read_back_in_the_order_of_their_creation(case: str) ->
     kinds = [each["kind"] for each in yaml.safe_load_all(text)]
     queued = kinds.count("ProvisioningRequest")
     between = ["PodTemplate"] * queued + ["ProvisioningRequest"] * queued
-    last = "ConfigMap" if case.startswith("tuning") else "JobSet"
+    last = "ConfigMap" if case.removeprefix("example-").startswith("tuning") else "JobSet"
     assert kinds == ["ServiceAccount", "ConfigMap", "NetworkPolicy", *between, last]

@@ -94,7 +94,7 @@ def stated(example: str) -> float:
 
 def test_no_example_is_left_out() -> None:
     examples = {f"{path.parent.name}/{path.stem}" for path in EXAMPLES.glob("*/job*.yaml")}
-    assert examples - {"digits/job"} == set(SAID)
+    assert examples - {"digits/job", "tuning/job"} == set(SAID)
 
 
 @pytest.mark.parametrize("example", SAID)
