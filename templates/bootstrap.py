@@ -361,6 +361,10 @@ def metric_watch():
     path = os.environ.get("CLOUD_ML_HP_METRIC_FILE")
     if not path:
         return None
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    except OSError as error:
+        say(f"there is no folder for {path}: {error}")
     watch = MetricWatch(path, os.environ.get("CLOUD_ML_HP_METRIC_TAG", ""))
     watch.thread.start()
     return watch

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ import click
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from encamp.run.local.console import RunConsole
+    from encamp.run.local.job import JobWish, LocalJob
     from encamp.run.local.model import LocalRunOptions
     from encamp.run.local.prepare import Machine, Prepared
 
@@ -63,6 +68,7 @@ class _Train(click.Command):
 @click.option("--evaluator-count", type=int, metavar="N", help="Evaluators beside it.  [default: 0]")
 @click.option("--start-port", type=int, metavar="PORT", help="First port of the cluster.  [default: free ones]")
 @click.option("--max-replicas", type=int, metavar="N", help="With JOB.yaml: at most N replicas of each role.")
+@click.option("--parallel-trials", type=int, metavar="N", help="Trials at a time.  [JOB.yaml: maxParallelTrials]")
 @click.option(
     "--max-restarts", type=int, metavar="N", help="Restarts of a replica.  [JOB.yaml: as in the cloud, else 0]"
 )
@@ -74,37 +80,72 @@ class _Train(click.Command):
 @click.option("--job-id", metavar="ID", help="With JOB.yaml: id of the job.")
 @click.pass_context
 def train(ctx: click.Context, *, log_dir: Path | None, **given: Any) -> None:
-    """Run a trainer here: one process, a cluster (--distributed), or every replica of JOB.yaml.
+    """Run a trainer here: one process, a cluster (--distributed), or every replica of JOB.yaml, tuning included.
 
-    Arguments after -- go to the trainer. The exit code is the primary replica's. 1: another replica failed, or the time
-    was up. 2: bad input, and nothing was started. 128 + n: ended by signal n.
+    Arguments after -- go to the trainer. The exit code is the primary replica's; of a tuning job 0 once a trial has
+    succeeded. 1: another replica or the study failed, or the time was up. 2: bad input, and nothing was started.
+    128 + n: ended by signal n.
     """
     from encamp.run.local.checks import check_counts, check_own_flags  # noqa: PLC0415 - help pages need none of it
     from encamp.run.local.console import opened_console  # noqa: PLC0415
     from encamp.run.local.guardian import guarded  # noqa: PLC0415
     from encamp.run.local.prepare import Machine  # noqa: PLC0415
-    from encamp.run.local.runner import run  # noqa: PLC0415
 
     arguments: tuple[str, ...] | None = ctx.meta.get(_ARGUMENTS)
     check_counts({f"--{name.replace('_', '-')}": given[name] for name in ("max_replicas", "max_restarts", "grace")})
     machine = Machine(os.environ, Path.cwd(), given["python"])
     with ExitStack() as resources:
         make = _of_flags if given["file"] is None else _of_file
-        prepared, options = make(given, arguments, machine, resources)
+        wished = make(given, arguments, machine, resources)
         flags = [name for parameter in ctx.command.params for name in parameter.opts]
         family = resources.enter_context(guarded())
-        names = [replica.name for replica in prepared.replicas]
-        console = resources.enter_context(opened_console(names, os.environ, logs=log_dir))
-        for note in (*check_own_flags(arguments or (), flags), *prepared.notes):
+        console = resources.enter_context(opened_console(wished.names, os.environ, logs=log_dir))
+        for note in (*check_own_flags(arguments or (), flags), *wished.notes):
             console.note(note)
-        code = asyncio.run(run(prepared.replicas, options, console, family=family))
+        code = asyncio.run(wished.run(console, family))
         console.patience = _PATIENCE_SECONDS if code > _SIGNALLED else None
     sys.exit(code)
 
 
+@dataclass(frozen=True)
+class _Wished:
+    """What is to run.
+
+    Attributes:
+        names: of its replicas as far as they are known before.
+        run: runs it to its end, given the console and the family's mark; gives the exit code.
+    """
+
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    run: Callable[[RunConsole, str], Coroutine[Any, Any, int]]
+
+
+def _job(found: Prepared, options: LocalRunOptions) -> _Wished:
+    """Replicas of one job."""
+    from encamp.run.local.runner import run  # noqa: PLC0415
+
+    return _Wished(
+        tuple(replica.name for replica in found.replicas),
+        found.notes,
+        lambda console, family: run(found.replicas, options, console, family=family),
+    )
+
+
+def _study(job: LocalJob, wish: JobWish, given: dict[str, Any], options: LocalRunOptions, work: ExitStack) -> _Wished:
+    """Trials of a tuning job."""
+    from encamp.run.local.job import RESULTS  # noqa: PLC0415
+    from encamp.run.local.slots import make_slots  # noqa: PLC0415
+    from encamp.run.local.study import run_study  # noqa: PLC0415
+
+    slots = make_slots(job, wish, given["parallel_trials"], work)
+    results = Path.cwd() / RESULTS
+    return _Wished((), slots.notes, lambda console, family: run_study(slots, options, console, results, family=family))
+
+
 def _of_flags(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
-) -> tuple[Prepared, LocalRunOptions]:
+) -> _Wished:
     """What the old client's flags describe."""
     from encamp.run.local.prepare import FlagWish, prepare_flags, refuse_flags  # noqa: PLC0415
 
@@ -116,7 +157,8 @@ def _of_flags(
             "or a job file",
         )
     refuse_flags(
-        _named(given, "max_replicas", "environment", "job_id"), "says something about a job file, and none is named"
+        _named(given, "max_replicas", "parallel_trials", "environment", "job_id"),
+        "says something about a job file, and none is named",
     )
     wish = FlagWish(
         given["module_name"],
@@ -129,18 +171,16 @@ def _of_flags(
         evaluators=given["evaluator_count"],
         start_port=given["start_port"],
     )
-    return prepare_flags(wish, machine, resources), _options(given, 0, 0)
+    return _job(prepare_flags(wish, machine, resources), _options(given, 0, 0))
 
 
 def _of_file(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
-) -> tuple[Prepared, LocalRunOptions]:
+) -> _Wished:
     """What a job file describes, some of its fields replaced by flags."""
-    from dataclasses import replace  # noqa: PLC0415
-
     from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
     from encamp.cli.job_input import JobInput, environment_named  # noqa: PLC0415
-    from encamp.run.local.job import JobWish, prepare_job  # noqa: PLC0415
+    from encamp.run.local.job import JobWish, local_job, prepared  # noqa: PLC0415
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
@@ -153,14 +193,18 @@ def _of_file(
     found = JobInput.made(given["file"], None, values, machine.working).load(given["job_id"], suffix=stamp)
     environment = environment_named(given["environment"]) if given["environment"] is not None else None
     wish = JobWish(given["job_dir"], given["max_replicas"], given["start_port"], environment)
-    job = prepare_job(found, wish, machine, resources)
+    job = local_job(found, wish, machine, resources)
     limits, scheduling = job.plan.limits, job.plan.training_input.get("scheduling") or {}
-    return job.prepared, replace(
+    options = replace(
         _options(given, limits.max_replica_restarts, limits.max_restarts),
         custom_container=any(group.custom_container for group in job.plan.groups),
         restart_all=bool(scheduling.get("resilient_to_worker_restart")),
         max_running_seconds=limits.max_running_time_seconds,
     )
+    if job.plan.study is not None:
+        return _study(job, wish, given, options, resources)
+    refuse_flags(_named(given, "parallel_trials"), "the job file tunes nothing, so that it has no trials")
+    return _job(prepared(job, wish, resources).prepared, options)
 
 
 def _options(given: dict[str, Any], replica_restarts: int, job_restarts: int) -> LocalRunOptions:

@@ -73,7 +73,7 @@ class RunConsole:
 
     def drop(self, names: Sequence[str]) -> None:
         """Replicas that have ended; their files are closed."""
-        self._screen.drop(names)
+        self._screen.drop([name for name in names if self._screen.has(name)])
         for name in names:
             if (file := self._files.pop(name, None)) is not None:
                 file.close()

@@ -49,7 +49,7 @@ def _planned(plan: JobPlan, host: Host) -> Iterator[LocalReplica]:
             env["CLUSTER_SPEC"] = compact_json(cluster_spec(plan, group, each.index))
         env["TF_CONFIG"] = compact_json(each.tf_config)
         argv = (str(host.program), *(group.command or ())[1:], *(group.args or ()))
-        yield LocalReplica(log_name(group.role, each.index), group.role, each.index, argv, env, host.cwd)
+        yield LocalReplica(log_name(group.role, each.index, plan.trial), group.role, each.index, argv, env, host.cwd)
 
 
 def _here(cluster: ClusterPlan, ports: Sequence[int]) -> ClusterPlan:

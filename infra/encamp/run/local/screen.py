@@ -95,6 +95,10 @@ class Screen:
             colour = next((one for one in _COLOURS if one not in taken), _COLOURS[len(self._rows) % len(_COLOURS)])
             self._rows[name] = _Row(f"{name:<{self._longest}} | ", colour)
 
+    def has(self, name: str) -> bool:
+        """Whether it is one of the replicas."""
+        return name in self._rows
+
     def drop(self, names: Sequence[str]) -> None:
         """Replicas that have ended and will not be heard of any more."""
         for name in names:
