@@ -49,6 +49,7 @@ USES: dict[str, Callable[[JobPlan], bool]] = {
     "spot": lambda plan: all(pool.spot for pool in plan.node_pools),
     "tpu-slices": any_pool(lambda pool: pool.multi_host and pool.max_nodes == 4),
     "tpus": any_pool(lambda pool: pool.tpu_topology == "2x4" and not pool.multi_host),
+    "tuning": lambda plan: plan.study is not None and {pool.max_nodes for pool in plan.node_pools} == {3},
     "zones": lambda plan: {pool.zone for pool in plan.node_pools} == {"us-central1-b"},
 }
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.plan.test_manifests import ARGUMENT, NASTY, started
+from tests.plan.started import ARGUMENT, NASTY, started
 
+from encamp.errors import PlanError
 from encamp.plan.environment.cluster import cluster_spec, tf_config
-from encamp.plan.manifests.job import render_manifests
+from encamp.plan.facts import job_facts
+from encamp.plan.job import plan_job
+from encamp.plan.machines.quotas import quotas
+from encamp.plan.manifests.job import LONGEST_STRING, render_manifests
 from encamp.plan.manifests.views import RUN_MOUNT, VALUES_MARK
+from encamp.plan.names import LARGEST_TRIAL
 from encamp.plan.study import METRIC_FILE, StudyPlan
 from encamp.plan.trial import trial_job_set, trial_plan
+from encamp.spec.environment import EnvironmentSpec, parse_environment
+from encamp.spec.job_file import parse_job
+from encamp.spec.tuning import Algorithm, Goal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +99,7 @@ def test_a_trials_job_set_and_its_plan_say_the_same(
     assert planned.groups[0].env.get("ENCAMP_PARENT_TRIAL_ID") == (None if parent is None else "4")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
 @given(st.lists(TEXT, max_size=4), st.lists(TEXT, min_size=1, max_size=3), TEXT.filter(bool), st.booleans())
 def test_hostile_text_reaches_every_trial_as_it_is(
     plan_input: Plan, args: list[str], categories: list[str], tag: str, custom: bool
@@ -100,7 +109,6 @@ def test_hostile_text_reaches_every_trial_as_it_is(
     plan = plan_input(
         hyperparameters=study,
         args=[*args, VALUES_MARK, "\x01index\x01"],
-        **CLUSTER,
         **({"masterConfig": IMAGE} if custom else {}),
     )
     for category in parameter["categoricalValues"]:
@@ -166,3 +174,91 @@ def test_an_image_that_runs_as_it_is_leaves_its_metrics_as_its_last_message(plan
 
     assert path(plan_input(hyperparameters=STUDY, masterConfig=IMAGE)) == METRIC_FILE
     assert path(plan_input(hyperparameters=STUDY)) == path(plan_input(masterConfig=IMAGE)) != METRIC_FILE
+
+
+@pytest.mark.parametrize(
+    ("workers", "fields", "message"),
+    [
+        (1890, {}, None),
+        (1910, {}, "a variable or argument of the master has 131[0-9]{3} bytes"),
+        (
+            1250,
+            {"masterConfig": IMAGE, "args": ["x" * 30_000]},
+            "would hold 10[0-9]{5} bytes; Kubernetes takes 1048576",
+        ),
+    ],
+)
+def test_what_no_trial_could_be_given_is_refused(
+    plan_input: Plan, workers: int, fields: dict[str, Any], message: str | None
+) -> None:
+    study = STUDY | {"maxParallelTrials": 1}
+    plan = plan_input(hyperparameters=study, **CLUSTER | {"workerCount": workers} | fields)
+    if message is None:
+        job_set = job_set_of(plan, LARGEST_TRIAL, {"rate": "1", "kind": "adam"})
+        _, variables = started(job_set, "worker", workers - 1)
+        assert max(map(len, variables.values())) < LONGEST_STRING
+    else:
+        with pytest.raises(PlanError, match=message):
+            render_manifests(plan)
+
+
+def test_the_template_says_nothing_of_when_it_was_made(plan_input: Plan) -> None:
+    """Else every preview of a running study would show a change."""
+    plan = plan_input(hyperparameters=STUDY, **CLUSTER)
+    assert render_manifests(plan).study == render_manifests(plan).study
+    assert "encamp-deadline" not in json.dumps(template_of(plan)["metadata"])
+
+
+def test_trials_wait_in_the_queue_of_their_job(environment: EnvironmentSpec) -> None:
+    queues = {"teams": {"research": {"quotas": [{"cpu": 400, "memoryGib": 2000}]}}}
+    data = environment.model_dump(exclude_none=True, exclude_defaults=True) | {"queues": queues}
+    place = parse_environment(data, project=environment.project, source="test")
+    asked = {
+        "jobId": "job",
+        "trainingInput": {"region": "us-central1", "masterConfig": IMAGE, "hyperparameters": STUDY},
+        "encamp": {"queue": "research"},
+    }
+    plan = plan_job(parse_job(asked, source="test").job, place)
+    labels = job_set_of(plan, 2, {"rate": "1"})["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "research"
+
+
+@pytest.mark.parametrize("secret", [False, True])
+def test_the_facts_say_what_is_searched_for_unless_the_job_is_secret(plan_input: Plan, *, secret: bool) -> None:
+    plan = plan_input(hyperparameters=STUDY)
+    assert plan.study is not None
+    found = StudyPlan.from_json(cast("dict[str, Any]", job_facts(plan, secret=secret)["study"]))
+    assert found == (replace(plan.study, metric="", parameters=()) if secret else plan.study)
+    assert "study" not in job_facts(plan_input())
+
+
+def test_a_study_is_what_the_file_says(plan_input: Plan) -> None:
+    parameters = [
+        *STUDY["params"],
+        {"parameterName": "units", "type": "INTEGER", "minValue": 1, "maxValue": 8, "scaleType": "NONE"},
+        {"parameterName": "batch", "type": "DISCRETE", "discreteValues": [8, 16], "minValue": 3},
+        {"parameterName": "twice", "type": "CATEGORICAL", "categoricalValues": ["a", "b", "a"]},
+    ]
+    plan = plan_input(hyperparameters={"params": parameters, "maxTrials": 2, "maxParallelTrials": 9})
+    study = plan.study
+    assert study is not None
+    assert (study.goal, study.metric, study.algorithm) == (
+        Goal.MAXIMIZE,
+        "training/hptuning/metric",
+        Algorithm.ALGORITHM_UNSPECIFIED,
+    )
+    assert (study.max_trials, study.max_parallel_trials, study.max_failed_trials) == (2, 2, 0)
+    assert [(one.name, one.low, one.high, one.values, one.scale.value) for one in study.parameters] == [
+        ("rate", 0.001, 1.0, (), "UNIT_LOG_SCALE"),
+        ("kind", None, None, ("adam", "sgd"), "UNIT_LINEAR_SCALE"),
+        ("units", 1.0, 8.0, (), "UNIT_LINEAR_SCALE"),
+        ("batch", None, None, (8.0, 16.0), "UNIT_LINEAR_SCALE"),
+        ("twice", None, None, ("a", "b"), "UNIT_LINEAR_SCALE"),
+    ]
+    assert plan.cost is not None
+    assert {pool.max_nodes for pool in plan.node_pools} == {part.count for part in plan.cost.parts} == {2}
+    assert [need.amount for need in quotas(plan) if need.name == "INSTANCES"] == [2]
+    again, other = plan_input(hyperparameters=STUDY).study, plan_input("other", hyperparameters=STUDY).study
+    assert again is not None
+    assert other is not None
+    assert study.seed == again.seed != other.seed

@@ -13,18 +13,29 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.errors import PlanError
-from encamp.plan.manifests.views import account_view, files_view, job_set_view, policy_view, request_views, study_view
+from encamp.plan.manifests.views import (
+    JOB_SET_VARIABLE,
+    account_view,
+    files_view,
+    job_set_view,
+    policy_view,
+    request_views,
+    study_view,
+)
+from encamp.plan.names import LARGEST_TRIAL, trial_name
 from encamp.plan.rendering import render_text
 from encamp.resources import resource
 
 if TYPE_CHECKING:
-    from encamp.plan.manifests.model import JobSetView
+    from encamp.plan.manifests.model import FilesView, JobSetView
     from encamp.plan.model import JobPlan
 
 #: Linux takes no single variable or argument of more bytes (MAX_ARG_STRLEN), its name, ``=`` and end included.
 LONGEST_STRING = 131_072
 #: What etcd stores in one object, less what the API server adds.
 LARGEST_OBJECT = 1_400_000
+#: What Kubernetes takes as the data of one ConfigMap (MaxSecretSize).
+LARGEST_CONFIG_MAP = 1_048_576
 #: Variables at the head of every replica's that Kubernetes fills in: its index and the deadline.
 _OWN_VARIABLES = 2
 
@@ -89,7 +100,7 @@ def render_manifests(plan: JobPlan) -> Manifests:
         PlanError: the job is too large for one JobSet, or for one variable of a process.
     """
     view, requests = job_set_view(plan), request_views(plan)
-    _check_sizes(view)
+    _check_sizes(view, trial_name(plan.name, LARGEST_TRIAL))
     script = resource("templates", "bootstrap.py").read_text(encoding="utf-8")
     job_set = _render("job-set.yaml.j2", job=view)
     _compare(job_set, view)
@@ -108,10 +119,18 @@ def _study(plan: JobPlan, job_set: dict[str, Any]) -> dict[str, Any] | None:
     if plan.study is None:
         return None
     view = study_view(plan, plan.study, job_set)
+    _check_study(view)
     found = _render("config-map.yaml.j2", files=view)
     if found["data"] != view.data:
         raise AssertionError(f"the template of {plan.name} changed its study: {found['data']}")
     return found
+
+
+def _check_study(view: FilesView) -> None:
+    size = sum(len(text.encode()) for text in view.data.values())
+    if size > LARGEST_CONFIG_MAP:
+        what = f"the study's object would hold {size} bytes; Kubernetes takes {LARGEST_CONFIG_MAP}"
+        raise PlanError(what, where="trainingInput", hint="use fewer replicas, shorter arguments or fewer values")
 
 
 def _render(template: str, **values: Any) -> dict[str, Any]:
@@ -120,11 +139,13 @@ def _render(template: str, **values: Any) -> dict[str, Any]:
     return data
 
 
-def _check_sizes(view: JobSetView) -> None:
+def _check_sizes(view: JobSetView, longest_name: str) -> None:
+    """Nothing of a JobSet is too large, also when Kubernetes has put the name of a trial's JobSet into it."""
     total = 0
+    reference = f"$({JOB_SET_VARIABLE})"
     for group in view.groups:
         words = [*(group.command or ()), *(group.args or ()), *(f"{each.name}={each.value}" for each in group.env)]
-        sizes = [len(word.encode()) for word in words]
+        sizes = [len(word.replace(reference, longest_name).encode()) for word in words]
         total += sum(sizes)
         if max(sizes, default=0) >= LONGEST_STRING:
             raise PlanError(
