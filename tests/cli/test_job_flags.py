@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,47 @@ def test_a_study_of_a_file_goes_on_by_flags(tmp_path: Path) -> None:
     job = job_of(str(path), "--resume-previous-job-id", "before", "--max-trials", "6")
     tuned = job["trainingInput"]["hyperparameters"]
     assert (tuned["resumePreviousJobId"], tuned["maxTrials"], len(tuned["params"])) == ("before", 6, 1)
+
+
+#: What Google's samples called hptuning_config.yaml: a part of a job, to which flags add the rest.
+HPTUNING = """
+trainingInput:
+  hyperparameters:
+    goal: MAXIMIZE
+    maxTrials: 4
+    maxParallelTrials: 2
+    hyperparameterMetricTag: accuracy
+    enableTrialEarlyStopping: TRUE
+    params:
+    - parameterName: first-layer-size
+      type: INTEGER
+      minValue: 50
+      maxValue: 500
+      scaleType: UNIT_LINEAR_SCALE
+"""
+OLD_SPELLING = re.sub(r"([a-z])([A-Z])(?=[a-zA-Z]*:)", lambda found: f"{found[1]}_{found[2].lower()}", HPTUNING)
+BARE = "\n".join(line[2:] for line in HPTUNING.splitlines()[2:])
+
+
+@pytest.mark.parametrize("text", [HPTUNING, OLD_SPELLING, BARE], ids=["camel", "snake", "bare"])
+@pytest.mark.parametrize("option", [(), ("--config",)], ids=["file", "config"])
+def test_the_old_file_of_a_study_and_flags_make_a_job(
+    tmp_path: Path, encamp: Callable[..., tuple[int, str, str]], option: tuple[str, ...], text: str
+) -> None:
+    path = tmp_path / "work" / "hptuning_config.yaml"
+    path.write_text(text)
+    words = (*option, str(path), *TRAINER, *BASE, "--job-id", "j", "--scale-tier", "STANDARD_1")
+    code, out, err = encamp("plan", *words, "--format", "json", "--", "--epochs=2")
+    assert code == 0, err
+    plan = json.loads(out)
+    assert (plan["study"]["maxTrials"], plan["study"]["metric"]) == (4, "accuracy")
+    assert plan["study"]["earlyStopping"] is True
+    assert {replica["tfConfig"]["task"]["trial"] for replica in plan["replicas"]} == {"1"}
+    assert plan["replicas"][0]["args"][:2] == ["--epochs=2", "--first-layer-size=<first-layer-size>"]
+    code, out, err = encamp("plan", *words)
+    assert code == 0, err
+    assert "4, 2 at a time" in out
+    assert "first-layer-size  INTEGER  50 .. 500  linear" in out
 
 
 def test_packages_are_those_in_buckets_and_those_here(tmp_path: Path) -> None:
