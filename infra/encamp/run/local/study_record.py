@@ -54,6 +54,9 @@ class StudyRecord:
             ) from None
         except OSError as error:
             raise UsageError(f"{str(folder)!r} cannot be written: {error.strerror}", where=_JOB_ID) from error
+        if self._path.read_bytes()[-1:] not in {b"", b"\n"}:
+            # A killed command left a line half written.
+            self._file.write(b"\n")
         found, known = read_record(folder)
         if found is not None:
             try:
@@ -82,8 +85,7 @@ class StudyRecord:
         self._write(trial.to_json())
 
     def _write(self, data: dict[str, Any]) -> None:
-        # The newline before it ends what a killed command left half written.
-        self._file.write(b"\n" + json.dumps(data, separators=(",", ":")).encode() + b"\n")
+        self._file.write(json.dumps(data, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
 
 
