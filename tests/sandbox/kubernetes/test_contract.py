@@ -34,6 +34,10 @@ def widget(namespace: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}, **more}
 
 
+def owner(kind: str, name: str, uid: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid, "blockOwnerDeletion": True}
+
+
 class TestContract:
     def test_create_is_a_post_and_an_existing_object_is_an_error(
         self, cluster: Any, namespace: str, provider: Callable[..., Any]
@@ -99,32 +103,33 @@ class TestContract:
 
         run(work())
 
-    def test_delete_waits_for_foreground_collection(
+    def test_delete_waits_until_all_that_belongs_to_the_object_is_gone(
         self, cluster: Any, namespace: str, provider: Callable[..., Any]
     ) -> None:
+        """As a study's object, its trials' JobSets, and what belongs to these."""
+
         async def work() -> None:
             async with provider(kubeconfig=cluster.kubeconfig) as engine:
-                resource_id, state = await engine.create(
-                    ACCOUNT, "a", {"metadata": {"name": "a", "namespace": namespace}}
+                about = {"name": "study", "namespace": namespace}
+                resource_id, state = await engine.create(CONFIG_MAP, "study", {"metadata": about})
+                path, accounts = (
+                    f"/api/v1/namespaces/{namespace}/{kind}" for kind in ("configmaps", "serviceaccounts")
                 )
-                owner = {
-                    "apiVersion": "v1",
-                    "kind": "ServiceAccount",
-                    "name": "a",
-                    "uid": state["outputs"]["metadata"]["uid"],
-                    "blockOwnerDeletion": True,
-                }
-                path = f"/api/v1/namespaces/{namespace}/configmaps"
-                owned = {"name": "owned", "ownerReferences": [owner], "finalizers": ["example.com/hold"]}
-                cluster.call("POST", path, {"metadata": owned})
-                deletion = asyncio.ensure_future(engine.delete(ACCOUNT, "a", resource_id, state))
+                study = owner("ConfigMap", "study", state["outputs"]["metadata"]["uid"])
+                trial = cluster.call("POST", accounts, {"metadata": {"name": "trial", "ownerReferences": [study]}})
+                whose = owner("ServiceAccount", "trial", trial["metadata"]["uid"])
+                held = {"name": "part", "ownerReferences": [whose], "finalizers": ["example.com/hold"]}
+                cluster.call("POST", path, {"metadata": held})
+                deletion = asyncio.ensure_future(engine.delete(CONFIG_MAP, "study", resource_id, state))
                 await asyncio.sleep(2)
                 assert not deletion.done()
-                assert cluster.exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/a")
-                cluster.call("PATCH", f"{path}/owned", {"metadata": {"finalizers": None}})
-                await asyncio.wait_for(deletion, 20)
-                assert not cluster.exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/a")
-                await engine.delete(ACCOUNT, "a", resource_id, state)
+                assert cluster.exists(f"{path}/study")
+                assert cluster.exists(f"{accounts}/trial")
+                cluster.call("PATCH", f"{path}/part", {"metadata": {"finalizers": None}})
+                await asyncio.wait_for(deletion, 40)
+                for gone in (f"{path}/study", f"{accounts}/trial", f"{path}/part"):
+                    assert not cluster.exists(gone)
+                await engine.delete(CONFIG_MAP, "study", resource_id, state)
 
         run(work())
 
