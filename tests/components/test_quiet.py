@@ -13,7 +13,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: Stacks by the cloud that they are brought up in, one after the other.
 CLOUDS = {
     "acme-ml": ("production", "production-digits"),
-    "sandbox-encamp": ("sandbox", "digits", "golden/identity-direct", "golden/queued", "golden/tpu-7x-multi-host"),
+    "sandbox-encamp": (
+        "sandbox",
+        "digits",
+        "golden/identity-direct",
+        "golden/queued",
+        "golden/tpu-7x-multi-host",
+        "golden/tuning-distributed",
+    ),
 }
 STACKS = [stack for stacks in CLOUDS.values() for stack in stacks]
 
