@@ -9,7 +9,7 @@ TWO_WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 SEEDS ?= 0-19
 JOBS ?= 4
 
-.PHONY: help setup tools demo test test-jobs test-system check bench soak lock clean
+.PHONY: help setup tools demo demo-tuning test test-jobs test-system check bench soak lock clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -22,6 +22,9 @@ tools: setup ## build the sandbox's tools, once per version
 
 demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo
+
+demo-tuning: setup ## trials of an example, more of them, and the best one's model
+	@$(BIN)/encamp demo --tuning
 
 test: tools ## every room, the main job, and jobs killed and refused at seeded steps
 	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not jobs and not system"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from encamp.cloud.storage import Storage
 from encamp.plan.study import ParameterPlan, StudyPlan
+from encamp.run.journal import Entry, RunRecord
+from encamp.run.receipt import KeptResults, build_receipt, receipt_text
+from encamp.run.states import State
 from encamp.run.study.results import (
     StudyResults,
     keep_results,
@@ -129,3 +133,29 @@ def test_what_is_no_kept_study_is_none(google: Any, client: GoogleClient, conten
     if content is not None:
         google.objects["artifacts", "jobs/tune/trials.json"] = content
     assert kept_trials(Storage(client), "artifacts", "jobs/tune/") is None
+
+
+def test_a_receipt_counts_the_trials_and_names_the_best() -> None:
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    entries = tuple(Entry(at, "trial", one.to_json()) for one in RESULTS.trials)
+    record = RunRecord("tune", "n", at, State.SUCCEEDED, {}, {"study": STUDY.to_json()}, entries=entries)
+    kept = KeptResults(None, "gs://b/jobs/tune/")
+    receipt = build_receipt(
+        record, steps=(), seconds={}, digests={}, hourly={}, prices_of=None, logs={}, left=(), kept=kept, gone=at
+    )
+    assert receipt["trials"] == {
+        "most": 4,
+        "ended": 3,
+        "succeeded": 2,
+        "failed": 1,
+        "cancelled": 0,
+        "stoppedEarly": 1,
+        "best": {"trialId": "4", "metric": 0.2, "step": 40},
+    }
+    text = receipt_text(receipt)
+    assert "trials       2 succeeded, 1 failed, 1 stopped early, of 4\n" in text
+    assert "best         trial 4, 0.2 at step 40\n" in text
+    plain = replace(record, intent={}, entries=())
+    assert "trials" not in build_receipt(
+        plain, steps=(), seconds={}, digests={}, hourly={}, prices_of=None, logs={}, left=(), kept=kept, gone=at
+    )

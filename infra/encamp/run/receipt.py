@@ -186,7 +186,8 @@ def _trial_lines(trials: Mapping[str, Any] | None) -> list[str]:
     counts = ", ".join(
         f"{trials[state]} {state}" for state in ("succeeded", "failed", "cancelled") if trials.get(state)
     )
-    lines = [f"trials       {counts or 'none ended'}, at most {trials['most']}"]
+    early = f", {trials['stoppedEarly']} stopped early" if trials.get("stoppedEarly") else ""
+    lines = [f"trials       {counts or 'none ended'}{early}, of {trials['most']}"]
     best = trials.get("best")
     return (
         [*lines, f"best         trial {best['trialId']}, {best['metric']:g} at step {best['step']}"] if best else lines

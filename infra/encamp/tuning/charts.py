@@ -108,8 +108,7 @@ def curves(found: Scored) -> Chart:
     steps = [each.step for _, measured in told for each in measured]
     first = min(steps, default=0)
     across = number_axis("training step", first, max(*steps, first + 1), whole=True)
-    values = [_value(one) for one in found.trials] + [each.value for _, measured in told for each in measured]
-    up = number_axis(found.study.metric, *_limits(found.study, values))
+    up = found.axis
     canvas = Canvas()
     frame.draw(canvas, across, up)
     for one, measured in reversed(told):

@@ -52,13 +52,12 @@ def _shares(rows: list[list[float]], losses: list[float], seed: int) -> list[flo
     forest = RandomForestRegressor(_TREES, min_samples_leaf=2, random_state=seed % 2**32)
     forest.fit(np.asarray(rows), rankdata(losses))
     others = np.random.default_rng(seed).random((_OTHERS, len(rows[0])))
-    total = float(np.var(forest.predict(others)))
-    if total == 0.0:
-        return [0.0] * len(rows[0])
     found: list[float] = []
     for column in range(len(rows[0])):
         asked = np.repeat(others[None], _PLACES, axis=0)
         asked[:, :, column] = np.linspace(0, 1, _PLACES)[:, None]
-        means = forest.predict(asked.reshape(-1, len(rows[0]))).reshape(_PLACES, _OTHERS).mean(axis=1)
-        found.append(min(1.0, float(np.var(means)) / total))
-    return found
+        learned = forest.predict(asked.reshape(-1, len(rows[0]))).reshape(_PLACES, _OTHERS)
+        total = float(np.var(learned))
+        found.append(float(np.var(learned.mean(axis=1))) / total if total > 0 else 0.0)
+    # A share is of the whole; that all are more together is chance of the points that were asked.
+    return [share / max(sum(found), 1.0) for share in found]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from encamp.text import aligned, visible
 from encamp.tuning.axes import number_text, short
 from encamp.tuning.best import ranked
-from encamp.tuning.model import TrialState, arguments_of
+from encamp.tuning.model import TrialState, arguments_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.run.study.results import StudyResults
-    from encamp.tuning.model import Trial
+    from encamp.tuning.model import Trial, Value
 
 _LONGEST_MESSAGE = 80
 _LONGEST_VALUE = 24
@@ -51,7 +51,7 @@ def best_line(results: StudyResults) -> str:
 
 def _row(results: StudyResults, trial: Trial, now: float) -> tuple[str, ...]:
     told = trial.final or (trial.measurements[-1] if trial.measurements else None)
-    values = (visible(short(trial.arguments.get(one.name, "-"), _LONGEST_VALUE)) for one in results.study.parameters)
+    values = (_value(trial.values[one.name]) if one.name in trial.values else "-" for one in results.study.parameters)
     return (
         str(trial.number),
         f"{trial.state} early" if trial.stopped_early else str(trial.state),
@@ -62,6 +62,11 @@ def _row(results: StudyResults, trial: Trial, now: float) -> tuple[str, ...]:
         *((trial.job_id or "-",) if _several(results) else ()),
         visible(short(trial.message, _LONGEST_MESSAGE)),
     )
+
+
+def _value(value: Value) -> str:
+    """A value as people read it; the whole of the best one stands below the table, and JSON has all."""
+    return number_text(value) if isinstance(value, float) else visible(short(text_of(value), _LONGEST_VALUE))
 
 
 def _time(trial: Trial, now: float) -> str:
