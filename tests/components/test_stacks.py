@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,3 +209,10 @@ def test_grants_end_with_the_deadline_wherever_a_condition_can_stand(registered:
         "storage.objectViewer-census-packages",
         "storage.objectViewer-packages",
     }
+
+
+def test_a_secret_among_what_is_searched_over_is_one_of_the_study(registered: Callable[[str], Declared]) -> None:
+    resources = registered("golden/tuning-hostile")
+    study = resources["kubernetes:core/v1:ConfigMap study"]
+    assert "canary0signature" in json.dumps(study.pop("data"))
+    assert "canary0signature" not in json.dumps(resources)
