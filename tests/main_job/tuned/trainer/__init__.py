@@ -1,0 +1,1 @@
+"""A trainer that reports a metric and ends as it is told, for tests of studies."""
