@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.spec.tuning import Algorithm
+from encamp.tuning.population import PopulationSearch
 from encamp.tuning.simple import GridSearch, RandomSearch
 
 if TYPE_CHECKING:
@@ -16,4 +17,10 @@ def search_for(study: StudyPlan) -> Search:
     """The search of a study. It keeps nothing: two of one study say the same."""
     if study.algorithm is Algorithm.GRID_SEARCH:
         return GridSearch(study)
-    return RandomSearch(study)
+    if study.algorithm is Algorithm.POPULATION_BASED_TRAINING:
+        return PopulationSearch(study)
+    if study.algorithm is Algorithm.RANDOM_SEARCH:
+        return RandomSearch(study)
+    from encamp.tuning.bayesian import BayesianSearch  # noqa: PLC0415 - its libraries take a second to import
+
+    return BayesianSearch(study)

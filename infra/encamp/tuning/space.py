@@ -67,6 +67,15 @@ def unit_of(parameter: ParameterPlan, value: Value) -> float:
     return min(max(_shrunk(parameter.scale, low, high, value), 0.0), 1.0)
 
 
+def neighbour(parameter: ParameterPlan, value: Value, *, up: bool) -> Value:
+    """The next value up or down of a parameter that has a number of them; the value itself at the end of them."""
+    number = levels(parameter)
+    if number is None or isinstance(value, str):
+        return value
+    index = parameter.values.index(value) if parameter.values else int(value) - int(level(parameter, 0))
+    return level(parameter, min(max(index + (1 if up else -1), 0), number - 1))
+
+
 def values_at(parameters: Sequence[ParameterPlan], point: Sequence[float]) -> dict[str, Value]:
     """The values at a point of the unit cube, in the order of the job file."""
     return {one.name: value_at(one, float(unit)) for one, unit in zip(parameters, point, strict=True)}
