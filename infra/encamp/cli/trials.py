@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: How often a job that is watched is looked at.
 _POLL_SECONDS = 2.0
 #: Of a table whose later rows are not known yet: states and numbers fit.
-_NARROWEST = 9
+_NARROWEST, _STATE = 9, len("SUCCEEDED early")
 
 
 @click.command()
@@ -94,7 +94,7 @@ class _Text:
     """A table; watched, a line for each trial that changes below it, and at the end which is the best."""
 
     def __init__(self, *, watch: bool) -> None:
-        self._least = _NARROWEST if watch else 0
+        self._watch = watch
         self._widths: list[int] = []
 
     def begin(self, results: StudyResults) -> None:
@@ -103,7 +103,9 @@ class _Text:
         from encamp.tuning.best import ranked  # noqa: PLC0415
 
         table = [headings(results), *rows(results, ranked(results.study, results.trials), time.time())]
-        self._widths = [max(self._least, width) for width in column_widths(table)]
+        self._widths = column_widths(table)
+        if self._watch:
+            self._widths = [max(width, _STATE if at == 1 else _NARROWEST) for at, width in enumerate(self._widths)]
         for row in table:
             click.echo(row_text(row, self._widths))
 
