@@ -135,7 +135,11 @@ class Supervision(ABC):
         except EngineError as error:
             outcome = None
             self._lost(error)
-        return outcome or self._overdue(), max(_POLL_SECONDS, pods / _PODS_PER_SECOND)
+        return outcome or self._overdue(), max(self._pause(), pods / _PODS_PER_SECOND)
+
+    def _pause(self) -> float:
+        """Seconds until the next look at a job of few pods."""
+        return _POLL_SECONDS
 
     def _running(self) -> None:
         """Enter RUNNING, if that has not been."""

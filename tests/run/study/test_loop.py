@@ -224,3 +224,16 @@ def test_the_record_does_not_grow_with_the_square_of_what_is_measured(world: Any
     _to_its_end(world.study(replace(plan, max_trials=1)))
     assert sum(call.startswith("keep 1 ") for call in world.calls) < 60
     assert len(world.journal[1].measurements) == 190
+
+
+def test_a_search_that_says_nothing_while_nothing_runs_ends_the_study(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = world.study(points=2)
+
+    def never(*_: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(type(study._search), "exhausted", never)
+    assert _to_its_end(study).state is State.SUCCEEDED
+    assert len(world.journal) == 2

@@ -100,6 +100,11 @@ class ClusterTrials:
         self._readers.shutdown(wait=False, cancel_futures=True)
         self._settlers.shutdown(cancel_futures=True)
 
+    @property
+    def ending(self) -> bool:
+        """Whether replicas of a trial have ended that is not settled: its last reports are on their way."""
+        return any(watch.ending for number, watch in self._watches.items() if number not in self._settling)
+
     def recorded(self) -> list[Trial]:
         """Every trial that there is a JobSet of, as it was when it began.
 

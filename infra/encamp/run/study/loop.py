@@ -131,7 +131,8 @@ class Study:
             after = f", from the checkpoint of trial {trial.parent}" if trial.parent is not None else ""
             self._show(f"trial {trial.number} begins{after}: {values}")
             self._begin(trial)
-        return None if self.active or not self._nothing_left() else verdict.done(self.own)
+        # A search that has nothing to say while nothing runs never will.
+        return None if self.active else verdict.done(self.own)
 
     def _begin(self, trial: Trial) -> None:
         self._host.begin(trial)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from encamp.run.supervise import Limits, Watch
     from encamp.tuning.model import Trial
 
+_SOON_SECONDS = 0.2
 _LOG = logging.getLogger(__name__)
 
 
@@ -130,6 +131,10 @@ class StudySupervisor(Supervision):
         if outcome is None:
             self._explainer.explain(host.job_sets, host.pods)
         return outcome, len(host.pods)
+
+    def _pause(self) -> float:
+        """As every job, and sooner where a trial has ended whose last reports are on their way: others wait for it."""
+        return _SOON_SECONDS if self._host is not None and self._host.ending else super()._pause()
 
     def close(self) -> None:
         """Let go of what is under way beside the study's steps."""

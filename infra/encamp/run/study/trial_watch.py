@@ -101,6 +101,11 @@ class TrialWatch:
         return self._looked(TrialState.FAILED, "its JobSet was deleted by somebody else")
 
     @property
+    def ending(self) -> bool:
+        """Whether its replicas have ended."""
+        return self._outcome is not None
+
+    @property
     def logs(self) -> list[str]:
         """Names of its replicas of which there is a log."""
         return sorted({one.name for one in self.watch.seen.values() if one.started})
