@@ -26,6 +26,8 @@ from encamp.spec.tuning import Algorithm
 from encamp.tuning.methods import search_for
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
+#: Trials, and how many at a time.
+DEFAULTS = (50, 5)
 #: What may be added to a trial.
 MOST_SECONDS = 0.2
 
@@ -80,8 +82,7 @@ def floor(study: Any, job: Any, trials: int) -> float:
 
 def main() -> None:
     """Print seconds a trial, and fail where they are more than promised."""
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    parallel = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    trials, parallel = (*map(int, sys.argv[1:]), *DEFAULTS[len(sys.argv) - 1 :])
     servers = module("encamp_bench_servers", "cloud/servers.py")
     study = module("encamp_bench_study", "run/study/test_supervisor.py")
     worst = 0.0
