@@ -11,6 +11,7 @@ import requests
 from click.testing import CliRunner
 
 from encamp.cli import target, trials
+from encamp.cli.lines import Lines
 from encamp.cli.main import cli
 from encamp.cloud import rest
 from encamp.errors import UsageError
@@ -230,6 +231,13 @@ def test_the_report_is_a_page_of_ones_own(world: World, tmp_path: Path) -> None:
     error = world.encamp("trials", "tune", "--report", str(tmp_path / "no" / "page.html")).exception
     assert isinstance(error, UsageError)
     assert "No such file" in error.what
+
+
+def test_whoever_follows_a_job_is_not_told_of_every_report_of_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.log("trial-1-master-replica-0", 'encamp-metric: {"accuracy": "0.5"}')
+    lines.log("trial-1-master-replica-0", "epoch 1")
+    assert capsys.readouterr().out == "trial-1-master-replica-0 | epoch 1\n"
 
 
 def test_a_job_that_tunes_nothing_has_no_trials(world: World) -> None:

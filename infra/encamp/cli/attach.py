@@ -83,7 +83,6 @@ def _follower(jobs: Looking, job: KnownJob) -> Follower:
 
 
 def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
-    from encamp.cli.lines import printable  # noqa: PLC0415
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
     from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs  # noqa: PLC0415
 
@@ -94,7 +93,7 @@ def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
             jobs.spool(job),
             intent.replicas if intent.study is None else None,
             SealedLogs(jobs.storage, job.bucket, job.prefix),
-            lambda replica, line: click.echo(f"{replica} | {printable(line)}"),
+            jobs.context.log,
         ),
     ]
 

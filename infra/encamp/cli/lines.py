@@ -13,6 +13,7 @@ import click
 
 from encamp.run.context import Context, never_raising
 from encamp.run.detached import own_log
+from encamp.run.study.records import MARK as METRIC
 from encamp.text import visible
 
 if TYPE_CHECKING:
@@ -56,8 +57,11 @@ class Lines:
             self._write(f"[{time.monotonic() - self._begun:6.1f}s] {line}")
 
     def log(self, replica: str, line: str) -> None:
-        """A line of a replica's log; what would steer the terminal is shown as an escape."""
-        if not self._quiet:
+        """A line of a replica's log; what would steer the terminal is shown as an escape.
+
+        Reports of a metric are for who drives the study, one a second and trial: `encamp trials --watch` shows them.
+        """
+        if not self._quiet and not line.startswith(METRIC):
             self._write(f"{replica} | {printable(line)}")
 
     def context(self) -> Context:
