@@ -142,6 +142,20 @@ def test_a_study_of_a_file_goes_on_by_flags(tmp_path: Path) -> None:
     assert (tuned["resumePreviousJobId"], tuned["maxTrials"], len(tuned["params"])) == ("before", 6, 1)
 
 
+def test_a_study_goes_on_from_the_job_of_its_own_file_under_another_id(
+    tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]
+) -> None:
+    study = {"maxTrials": 2, "params": [{"parameterName": "a", "type": "INTEGER", "minValue": 0, "maxValue": 1}]}
+    path = tmp_path / "j.yaml"
+    path.write_text(json.dumps({"jobId": "j", "trainingInput": {**FILE["trainingInput"], "hyperparameters": study}}))
+    code, out, err = encamp("plan", str(path), "--resume-previous-job-id", "j", "--job-id", "more")
+    assert code == 0, err
+    assert out.startswith("Job more in ")
+    code, _, err = encamp("plan", str(path), "--resume-previous-job-id", "j")
+    assert code != 0
+    assert "j is this job itself" in err
+
+
 #: What Google's samples called hptuning_config.yaml: a part of a job, to which flags add the rest.
 HPTUNING = """
 trainingInput:

@@ -46,6 +46,7 @@ FORMAT = click.option(
 )
 
 _TRAINER, _PACKAGES = ("encamp", "packagePath"), ("encamp", "packages")
+_JOB_ID_PATH = ("jobId",)
 _SPELLINGS = {_TRAINER: ("packagePath", "package_path"), _PACKAGES: ("packages",)}
 
 
@@ -114,10 +115,15 @@ class JobInput:
             SpecError: everything that is wrong with the job.
             UsageError: there is no such file, or the id has not the form of one.
         """
-        from encamp.spec.job_id import job_id_from  # noqa: PLC0415
-        from encamp.spec.overrides import read_overridden  # noqa: PLC0415
+        from encamp.spec.job_id import is_job_id, job_id_from  # noqa: PLC0415
+        from encamp.spec.overrides import Overrides, read_overridden  # noqa: PLC0415
 
         document, overrides, folder = self._merged()
+        if job_id is not None and is_job_id(job_id):
+            # A study may go on from the job that the file names, under another id.
+            overrides = Overrides(
+                {**overrides.values, _JOB_ID_PATH: job_id}, {**overrides.flags, _JOB_ID_PATH: "--job-id"}
+            )
         found = read_overridden(document, overrides, folder=folder)
         if self.file is not None:
             # The id is made of the file's place, wherever flags found packages.

@@ -27,6 +27,9 @@ _ARGUMENTS = "encamp.arguments"
 #: How long somebody has to read what was written before a signal ended the run.
 _PATIENCE_SECONDS = 2.0
 _SIGNALLED = 128
+_ROLES = ("worker_count", "parameter_server_count", "evaluator_count")
+#: Flags that mean nothing without a job file.
+_OF_FILES = ("max_replicas", "parallel_trials", "max_trials", "resume_previous_job_id", "environment", "job_id")
 
 
 @click.group(name="local")
@@ -69,6 +72,8 @@ class _Train(click.Command):
 @click.option("--start-port", type=int, metavar="PORT", help="First port of the cluster.  [default: free ones]")
 @click.option("--max-replicas", type=int, metavar="N", help="With JOB.yaml: at most N replicas of each role.")
 @click.option("--parallel-trials", type=int, metavar="N", help="Trials at a time.  [JOB.yaml: maxParallelTrials]")
+@click.option("--max-trials", type=int, metavar="N", help="With JOB.yaml: trials of a tuning job.")
+@click.option("--resume-previous-job-id", metavar="ID", help="With JOB.yaml: tuning job of here whose study goes on.")
 @click.option(
     "--max-restarts", type=int, metavar="N", help="Restarts of a replica.  [JOB.yaml: as in the cloud, else 0]"
 )
@@ -157,7 +162,7 @@ def _of_flags(
             "or a job file",
         )
     refuse_flags(
-        _named(given, "max_replicas", "parallel_trials", "environment", "job_id"),
+        _named(given, *_OF_FILES),
         "says something about a job file, and none is named",
     )
     wish = FlagWish(
@@ -184,7 +189,7 @@ def _of_file(
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
-    over = ("module_name", "package_path", "worker_count", "parameter_server_count", "evaluator_count")
+    over = (*_ROLES, "module_name", "package_path", "max_trials", "resume_previous_job_id")
     chosen = {name: value for name, value in _named(given, *over).items() if value is not None}
     values: dict[Any, Any] = {flag.path: flag.read(str(chosen[flag.name])) for flag in FLAGS if flag.name in chosen}
     if arguments is not None:
