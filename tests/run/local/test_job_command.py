@@ -112,6 +112,7 @@ def test_a_job_ends_when_its_time_is_up(tmp_path: Path) -> None:
         (("--module-name", "trainer.task", "--max-replicas", "1"), "--max-replicas: says something about a job file"),
         (("job.yaml", "--distributed"), "a job file says itself"),
         (("job.yaml", "--max-replicas", "-1"), "a count cannot be negative"),
+        (("job.yaml", "--parallel-trials", "2"), "the job file tunes nothing, so that it has no trials"),
         (("gone.yaml",), "there is no such file"),
         (("job.yaml", "--module-name", "trainer.gone"), "no module 'trainer.gone'"),
     ],
