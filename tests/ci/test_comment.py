@@ -14,7 +14,7 @@ from encamp.ci.preview import Previewed
 from encamp.ci.review import Reviewed
 from encamp.ci.steps import Difference, Does, Step
 from encamp.ci.touched import StackConfig, StackKind, Touched, Was, stacks
-from encamp.plan.declared import JOB_SET
+from encamp.plan.declared import CONFIG_MAP, JOB_SET
 from encamp.resources import repository
 
 if TYPE_CHECKING:
@@ -102,6 +102,14 @@ def test_a_replaced_job_is_said_to_be_one_and_what_goes_with_it() -> None:
     assert "Replaced or destroyed with it: `n1-standard-4`." in said
     kept = written(Reviewed(touched(), digits(), digits(), previewed(alone[1])))
     assert "The job itself" not in kept
+
+
+def test_a_replaced_study_is_said_to_end_its_trials() -> None:
+    study = Step(Does.REPLACES, CONFIG_MAP, "study")
+    said = written(Reviewed(touched(), digits(), digits(), previewed(study)))
+    assert "**The job itself is replaced.** If trials of its study still run, they are ended." in said
+    scripts = Step(Does.REPLACES, CONFIG_MAP, "scripts")
+    assert "The job itself" not in written(Reviewed(touched(), digits(), digits(), previewed(scripts)))
 
 
 def test_long_values_are_shown_from_where_they_differ() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from encamp.ci.steps import Does
 from encamp.ci.touched import StackKind, Was
-from encamp.plan.declared import JOB_SET
+from encamp.plan.declared import JOB_SET, runs_the_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,15 +169,17 @@ def _section(one: Reviewed) -> Iterator[str]:
 
 
 def _ended(one: Reviewed) -> str:
-    step = next(step for step in one.steps if step.type == JOB_SET)
-    return "replaced" if step.does is Does.REPLACES else "destroyed"
+    return "replaced" if one.ending[0].does is Does.REPLACES else "destroyed"
 
 
 def _spared(one: Reviewed) -> str:
-    others = [step for step in one.steps if step.type != JOB_SET and step.does in (Does.REPLACES, Does.DESTROYS)]
+    gone = [step for step in one.steps if step.does in (Does.REPLACES, Does.DESTROYS)]
+    others = [step for step in gone if not runs_the_job(step.type, step.name)]
     if _ended(one) == "destroyed":
         return "If it still trains, it is ended."
     again = "If it still trains, it is ended and begins again from what it has saved."
+    if one.ending[0].type != JOB_SET:
+        again = "If trials of its study still run, they are ended."
     if others:
         which = ", ".join(_code(step.name) for step in others)
         return f"{again} Replaced or destroyed with it: {which}."

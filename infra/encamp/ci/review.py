@@ -12,7 +12,7 @@ from encamp.ci.preview import Previews
 from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
 from encamp.ci.touched import StackKind, Was, holds_secret, touched_stacks
-from encamp.plan.declared import JOB_SET, declared_resources
+from encamp.plan.declared import declared_resources, runs_the_job
 from encamp.run.engine import JobEngine, NoStackError
 
 if TYPE_CHECKING:
@@ -66,9 +66,14 @@ class Reviewed:
 
     @property
     def ends_job(self) -> bool:
-        """Whether the job itself would be ended: its JobSet is replaced or destroyed."""
-        ending = (Does.REPLACES, Does.DESTROYS)
-        return any(step.type == JOB_SET and step.does in ending for step in self.steps)
+        """Whether the job itself would be ended: its JobSet, or what its trials belong to, is replaced or destroyed."""
+        return bool(self.ending)
+
+    @property
+    def ending(self) -> tuple[Step, ...]:
+        """The steps that would end the job itself."""
+        ends = (Does.REPLACES, Does.DESTROYS)
+        return tuple(step for step in self.steps if runs_the_job(step.type, step.name) and step.does in ends)
 
 
 def review(checkout: Path, base: str, environment: str | None, say: Callable[[str], None]) -> list[Reviewed]:

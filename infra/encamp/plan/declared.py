@@ -25,8 +25,14 @@ ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 PROVISIONING_REQUEST = "kubernetes:autoscaling.x-k8s.io/v1beta1:ProvisioningRequest"
+
+
+def runs_the_job(type_token: str, name: str) -> bool:
+    """Whether a job ends with this resource of its stack: its JobSet, or what its trials belong to."""
+    return type_token == JOB_SET or (type_token, name) == (CONFIG_MAP, "study")
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
     inside = f"{plan.namespace}/"
     account = plan.identity.kubernetes_service_account
     yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
-    yield DeclaredResource("kubernetes:core/v1:ConfigMap", "scripts", f"{inside}{config_map_name(plan)}")
+    yield DeclaredResource(CONFIG_MAP, "scripts", f"{inside}{config_map_name(plan)}")
     yield DeclaredResource(NETWORK_POLICY, "replicas", f"{inside}{plan.name}")
     queued = {pool.name for pool in plan.node_pools if asks_for_machines(plan, pool)}
     for group in plan.groups:
@@ -112,6 +118,6 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
             yield DeclaredResource("kubernetes:core/v1:PodTemplate", f"{name}-pods", f"{inside}{name}")
             yield DeclaredResource(PROVISIONING_REQUEST, name, f"{inside}{name}")
     if plan.study is not None:
-        yield DeclaredResource("kubernetes:core/v1:ConfigMap", "study", f"{inside}{plan.name}")
+        yield DeclaredResource(CONFIG_MAP, "study", f"{inside}{plan.name}")
     else:
         yield DeclaredResource(JOB_SET, "job-set", f"{inside}{plan.name}")
