@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.manifests.failure_policy import PAST_DEADLINE
 from encamp.run.attempts import Attempts, words_of
-from encamp.run.replicas import JOBSET_LABEL, Replica, read_replica
+from encamp.run.replicas import INDEX_LABEL, JOBSET_LABEL, ROLE_LABEL, Replica, read_replica, replica_labels
 from encamp.run.spool import LAST_LINES
 from encamp.run.states import Outcome, ReplicaFailure, State
 
@@ -36,6 +36,7 @@ class JobSetWatch:
 
     Args:
         show: gets a line for people.
+        called: what it is to people.
         patience: how many seconds a failed replica's log may take to come to its end before its last lines are told.
 
     Attributes:
@@ -50,6 +51,7 @@ class JobSetWatch:
         *,
         streams: LogStreams,
         show: Callable[[str], None],
+        called: str = "the whole job",
         patience: float = _LOG_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -57,6 +59,7 @@ class JobSetWatch:
         self._name = name
         self._streams = streams
         self._show = show
+        self._called = called
         self._patience = patience
         self._attempts = Attempts()
         self._restarts: int | None = None
@@ -97,7 +100,7 @@ class JobSetWatch:
             cause = self._attempts.deciding()
             known = cause is not None and cause.attempt == restarts - 1
             why = f": {cause.name} {words_of(cause)}" if cause is not None and known else ""
-            self._show(f"the whole job is started again, restart {restarts}{bound}{why}")
+            self._show(f"{self._called} is started again, restart {restarts}{bound}{why}")
         self._restarts = restarts
 
     def _verdict(self, job_set: dict[str, Any]) -> Outcome | None:
@@ -119,7 +122,9 @@ class JobSetWatch:
         failure = self._failure(self._attempts.deciding(), said)
         tried = int(job_set.get("status", {}).get("restarts") or 0)
         more = (
-            f" The whole job had been started again {tried} times before." if tried and tried == _most(job_set) else ""
+            f" {self._called.capitalize()} had been started again {tried} times before."
+            if tried and tried == _most(job_set)
+            else ""
         )
         return Outcome(State.FAILED, _message(failure) + more, failure)
 
@@ -189,7 +194,8 @@ def _message(failure: ReplicaFailure) -> str:
         return f"the packages could not be {SET_UP_FAILURES[failure.reason]} on {failure.replica}: {cause}"
     if failure.exit_code is None:
         return f"{failure.replica} failed: {failure.reason}"
-    role, _, index = failure.replica.partition("-replica-")
+    labels = replica_labels(failure.replica)
+    role, index = labels[ROLE_LABEL], labels[INDEX_LABEL]
     ran_out = "ran out of memory and " if "out of memory" in failure.reason else ""
     more = f" {failure.reason}" if failure.reason and not ran_out else ""
     return f"The replica {role} {index} {ran_out}exited with a non-zero status of {failure.exit_code}.{more}"

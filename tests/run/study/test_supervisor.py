@@ -363,3 +363,30 @@ def test_a_study_of_something_else_is_not_gone_on_from(
 def test_a_study_that_nobody_knows_is_not_gone_on_from(job: Job) -> None:
     with pytest.raises(UsageError, match="no trials of job never are known here"):
         earlier_trials(replace(PLAN, resumes="never"), job.records, job.storage, "artifacts")
+
+
+def test_a_trial_that_ran_out_of_memory_holds_its_machines_no_longer(job: Job) -> None:
+    """Its JobSet has not ended: the cluster would start it again."""
+    driver = job.driver()
+    driver.look()
+    job.runs(1, 0.5)
+    master = job.kubernetes.objects["pods", f"{NAME}-1-master-0-0-x"]
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-01T00:01:00Z"}
+    master["status"]["containerStatuses"][0]["state"] = {"terminated": ended}
+    _until(driver, lambda: 1 not in job.job_sets())
+    assert job.trials()[0].state is TrialState.FAILED
+    assert "ran out of memory" in job.trials()[0].message
+    assert 3 in job.job_sets()
+
+
+def test_a_study_that_failed_names_the_replica_that_did_and_its_last_lines(job: Job) -> None:
+    job.study(replace(PLAN, max_failed_trials=1))
+    driver = job.driver()
+    driver.look()
+    job.runs(1, 0.5, code=3)
+    outcome = _until(driver, lambda: False)
+    assert outcome is not None
+    assert "trial 1: The replica master 0 exited with a non-zero status of 3." in outcome.message
+    assert outcome.failure is not None
+    assert outcome.failure.replica == "trial-1-master-replica-0"
+    assert "master of 1" in outcome.failure.last_lines

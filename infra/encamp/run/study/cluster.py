@@ -186,6 +186,7 @@ class ClusterTrials:
                 trial_name(self._intent.name, number),
                 streams=self._streams,
                 show=self._show,
+                called=f"trial {number}",
                 patience=0,
             )
             metrics = TrialMetrics(
@@ -207,6 +208,10 @@ class ClusterTrials:
 
     def _settled(self, watch: TrialWatch) -> None:
         """Wait for a trial's logs, seal them and delete its JobSet; what goes wrong is done at the job's end."""
+        name = trial_name(self._intent.name, watch.number)
+        if not watch.terminal:
+            # Judged before its end, as one that ran out of memory; its machines are for others.
+            self._delete(name)
         end = time.monotonic() + _QUIET_SECONDS
         while not (watch.quiet or self._closed) and time.monotonic() < end:
             time.sleep(_PAUSE_SECONDS)
@@ -214,10 +219,15 @@ class ClusterTrials:
             return
         try:
             self._seal(watch.logs)
-            name = trial_name(self._intent.name, watch.number)
+        except EncampError as error:
+            _LOG.warning("the logs of trial %s are not sealed yet: %s", watch.number, error.what)
+        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        try:
             self._cluster.delete("jobsets", self._intent.namespace, name, wait=False)
         except EncampError as error:
-            _LOG.warning("trial %s is not settled: %s", watch.number, error.what)
+            _LOG.warning("%s is still there: %s", name, error.what)
 
     def _settle_again(self, number: int) -> None:
         since, settling = self._settling[number]

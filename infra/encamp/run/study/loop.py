@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from encamp.plan.study import StudyPlan
+    from encamp.run.states import ReplicaFailure
     from encamp.run.study.host import TrialHost, TrialLook
     from encamp.tuning.model import Measurement
     from encamp.tuning.search import Search
@@ -68,6 +69,7 @@ class Study:
         self._settled: set[int] = set()
         self._told: set[int] = set()
         self._recorded: dict[int, float] = {}
+        self._failures: dict[int, ReplicaFailure] = {}
         self._end: Outcome | None = None
 
     @property
@@ -104,13 +106,13 @@ class Study:
         looks = self._host.look()
         for trial in self.active:
             self._note(trial, looks.get(trial.number))
-        outcome = verdict.failed(self._plan, self.own)
+        outcome = self._with_failure(verdict.failed(self._plan, self.own))
         if outcome is not None or self._end is not None:
             self.stop(outcome or self._end or Outcome(State.FAILED))
         self._settle(looks)
         if self.active:
             return None
-        return self._end or (verdict.done(self.own) if self._nothing_left() else None)
+        return self._end or (self._done() if self._nothing_left() else None)
 
     def advance(self) -> Outcome | None:
         """The same, and begin what is to be tried next, and stop what is hopeless.
@@ -132,7 +134,17 @@ class Study:
             self._show(f"trial {trial.number} begins{after}: {values}")
             self._begin(trial)
         # A search that has nothing to say while nothing runs never will.
-        return None if self.active else verdict.done(self.own)
+        return None if self.active else self._done()
+
+    def _done(self) -> Outcome | None:
+        return self._with_failure(verdict.done(self.own))
+
+    def _with_failure(self, outcome: Outcome | None) -> Outcome | None:
+        """With the replica of the first trial that failed, where that was seen by this driver."""
+        if outcome is None or outcome.state is not State.FAILED:
+            return outcome
+        first = next((trial.number for trial in self.own if trial.state is TrialState.FAILED), 0)
+        return replace(outcome, failure=self._failures.get(first))
 
     def _begin(self, trial: Trial) -> None:
         self._host.begin(trial)
@@ -227,6 +239,8 @@ class Study:
             started=min(started or ended, ended) if started or state is TrialState.SUCCEEDED else None,
             ended=ended,
         )
+        if look is not None and look.failure is not None:
+            self._failures[trial.number] = look.failure
         self._keep(done)
         self._say(done)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.run.states import Outcome, State
 from encamp.run.study.host import TrialLook
+from encamp.run.watching import terminal
 from encamp.tuning.model import TrialState
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class TrialWatch:
         pool: reads what it reports, so that no look waits for a bucket.
         recover: fetches what its pods' logs lack from where they are kept; asked where a trial that ended well has
             reported nothing and its logs are not whole.
+
+    Attributes:
+        stopped: it was told to stop.
+        terminal: its JobSet has come to an end of its own.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class TrialWatch:
         self._outcome: Outcome | None = None
         self._over_since: float | None = None
         self.stopped = False
+        self.terminal = False
 
     def look(self, job_set: dict[str, Any], pods: Sequence[dict[str, Any]], now: float) -> TrialLook:
         """What it has come to at ``now``, in seconds since the epoch.
@@ -79,6 +85,7 @@ class TrialWatch:
             EngineError: the API server gives no answer about what failed.
         """
         self.watch.take(job_set, pods, now)
+        self.terminal = terminal(job_set) is not None
         if self._started is None and self.watch.started >= self._replicas:
             self._started = now
         if self._outcome is None:
