@@ -102,16 +102,18 @@ def _stretched(scale: ParameterScale, low: float, high: float, unit: float) -> f
     if scale is ParameterScale.UNIT_LOG_SCALE:
         return math.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
     if scale is ParameterScale.UNIT_REVERSE_LOG_SCALE:
-        return high + low - math.exp(math.log(high) - unit * (math.log(high) - math.log(low)))
+        return high - math.exp(math.log(high) - unit * (math.log(high) - math.log(low))) + low
     return low * (1 - unit) + high * unit
 
 
 def _shrunk(scale: ParameterScale, low: float, high: float, value: float) -> float:
+    if scale is ParameterScale.UNIT_LINEAR_SCALE or math.log(low) == math.log(high):
+        width = high / 2 - low / 2
+        return (value / 2 - low / 2) / width if width > 0 else 0.5
     if scale is ParameterScale.UNIT_LOG_SCALE:
-        return math.log(value / low) / math.log(high / low)
-    if scale is ParameterScale.UNIT_REVERSE_LOG_SCALE:
-        return math.log(high / (high + low - value)) / math.log(high / low)
-    return (value / 2 - low / 2) / (high / 2 - low / 2)
+        return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+    mirrored = min(max(high - value + low, low), high)
+    return (math.log(high) - math.log(mirrored)) / (math.log(high) - math.log(low))
 
 
 def _outside(parameter: ParameterPlan, value: Value) -> ValueError:
