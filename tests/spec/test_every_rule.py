@@ -152,7 +152,10 @@ CASES: dict[str, list[Job]] = {
         tuned(DOUBLE | {"scaleType": "UNIT_LOG_SCALE"}),
         tuned({"type": "DISCRETE", "discreteValues": [0, 1], "scaleType": "UNIT_LOG_SCALE"}),
     ],
-    "H09": [tuned(DOUBLE, algorithm="GRID_SEARCH")],
+    "H09": [
+        tuned(DOUBLE, algorithm="GRID_SEARCH"),
+        tuned(INTEGER, {"type": "DISCRETE", "discreteValues": [1, 2]}, algorithm="GRID_SEARCH", maxTrials=9),
+    ],
     "H10": [tuned({"type": "INTEGER", "minValue": 1, "maxValue": 2})],
     "H11": [
         tuned(DOUBLE, maxTrials=0),
@@ -264,6 +267,7 @@ CASES: dict[str, list[Job]] = {
 
 KEPT: list[Job] = [
     tuned(DOUBLE, INTEGER, {"type": "CATEGORICAL", "categoricalValues": [""]}, maxTrials="9", maxParallelTrials=9),
+    tuned(INTEGER, {"type": "DISCRETE", "discreteValues": [1, 2]}, algorithm="GRID_SEARCH", maxTrials=8),
     tuned({"type": "DISCRETE", "discreteValues": [0.5, 1], "scaleType": "UNIT_LOG_SCALE"}, algorithm="GRID_SEARCH"),
     tuned(*(INTEGER | {"parameterName": name} for name in ("job-dir", "first-layer.units", "größe", "a:b", 'x"<'))),
     job(tuned(DOUBLE, resumePreviousJobId="earlier_1")["trainingInput"] | {"args": ["p0", "-p0", "--p00=1"]}),

@@ -12,6 +12,8 @@ from encamp.spec.rules.case import INPUT
 from encamp.spec.tuning import Algorithm, HyperparameterSpec, ParameterScale, ParameterSpec, ParameterType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.spec.loading import DataPath
     from encamp.spec.rules.case import Case
 
@@ -52,10 +54,8 @@ def check_tuning(case: Case) -> None:
         elif parameter.type is ParameterType.DISCRETE:
             _discrete(case, parameter, path)
     _set_twice(case, seen)
-    if study.algorithm is Algorithm.GRID_SEARCH and any(p.type is ParameterType.DOUBLE for p in study.params):
-        doubles = ", ".join(str(p.parameter_name) for p in study.params if p.type is ParameterType.DOUBLE)
-        message = f"GRID_SEARCH takes no DOUBLE parameter, and {doubles} is one"
-        case.problem("H09", (*_AT, "algorithm"), message, "use DISCRETE values, or RANDOM_SEARCH")
+    if study.algorithm is Algorithm.GRID_SEARCH:
+        _grid(case, study, study.params)
 
 
 def _counts(case: Case, study: HyperparameterSpec) -> None:
@@ -68,6 +68,25 @@ def _counts(case: Case, study: HyperparameterSpec) -> None:
     parallel, trials = study.max_parallel_trials, study.max_trials or 1
     if parallel is not None and parallel > trials >= 1:
         case.warn("H11", (*_AT, "max_parallel_trials"), f"{parallel} are more than there are trials, {trials}")
+
+
+def _grid(case: Case, study: HyperparameterSpec, params: Sequence[ParameterSpec]) -> None:
+    doubles = ", ".join(str(p.parameter_name) for p in params if p.type is ParameterType.DOUBLE)
+    if doubles:
+        message = f"GRID_SEARCH takes no DOUBLE parameter, and {doubles} is one"
+        case.problem("H09", (*_AT, "algorithm"), message, "use DISCRETE values, or RANDOM_SEARCH")
+        return
+    points, trials = math.prod(map(_points, params)), study.max_trials or 1
+    if 0 < points < trials:
+        message = f"the grid has {points} points, so that many of the {trials} trials are tried"
+        case.warn("H09", (*_AT, "max_trials"), message)
+
+
+def _points(parameter: ParameterSpec) -> int:
+    low, high = parameter.min_value, parameter.max_value
+    if parameter.type is ParameterType.INTEGER and low is not None and high is not None:
+        return max(0, int(high) - int(low) + 1)
+    return len(set(parameter.categorical_values or parameter.discrete_values or ()))
 
 
 def _study(case: Case, study: HyperparameterSpec) -> None:
