@@ -133,7 +133,7 @@ def earlier_trials(results: Path, study: StudyPlan) -> tuple[Trial, ...]:
 
 
 def check_same(before: StudyPlan, study: StudyPlan, *, where: str, hint: str) -> None:
-    """Refuse to go on with a study that searches for something else; how much is tried may differ.
+    """Refuse to go on with a study that searches for something else; where and how much is tried may differ.
 
     Raises:
         UsageError: saying what differs.
@@ -141,10 +141,14 @@ def check_same(before: StudyPlan, study: StudyPlan, *, where: str, hint: str) ->
     for what, then, now in (
         ("goal", before.goal, study.goal),
         ("hyperparameterMetricTag", before.metric, study.metric),
-        ("params", before.parameters, study.parameters),
+        ("params", _named(before), _named(study)),
     ):
         if then != now:
             raise UsageError(f"the study that is there has other {what} than the job file", where=where, hint=hint)
+
+
+def _named(study: StudyPlan) -> set[tuple[str, str]]:
+    return {(one.name, str(one.type)) for one in study.parameters}
 
 
 def _again(trial: Trial, job_id: str) -> Trial:
