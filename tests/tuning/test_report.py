@@ -165,10 +165,13 @@ def test_a_diverged_trial_does_not_press_the_others_together() -> None:
     found = charts.scored(plan, ranked(plan, trials))
     assert found.high < 4
     assert "1e+30" in found.tips[9]
+    assert found.beyond == 1
+    assert view("tune", plan, trials).sections[0].note.endswith("; at the edge: 1 far worse than the others")
+    assert charts.scored(plan, ranked(plan, trials[:8])).beyond == 0
 
 
 def test_a_long_learning_curve_is_thinned_and_keeps_its_end() -> None:
-    found = charts.scored(study(), [trial(1, *(math.sqrt(step) for step in range(100_000)))])
+    found = charts.scored(study(), [trial(1, *(math.sqrt(step) for step in range(20_000)))])
     (line,) = (line for line in charts.curves(found).lines if line.kind == "trial")
     points = line.points.split()
     assert 100 < len(points) <= 200

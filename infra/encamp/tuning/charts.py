@@ -55,6 +55,11 @@ class Scored:
     colours: Mapping[int, str]
 
     @property
+    def beyond(self) -> int:
+        """How many trials are so much worse than most that they are drawn at the edge."""
+        return sum(1 for one in self.trials if not self.low <= _value(one) <= self.high)
+
+    @property
     def axis(self) -> Axis:
         """The axis of the metric."""
         return number_axis(self.study.metric, self.low, self.high)

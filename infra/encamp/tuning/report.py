@@ -99,13 +99,10 @@ def _facts(study: StudyPlan, trials: Sequence[Trial], best: Trial | None) -> tup
 
 
 def _sections(study: StudyPlan, trials: Sequence[Trial], found: charts.Scored) -> tuple[Section, ...]:
-    sections = [
-        Section(
-            "History",
-            f"{study.metric} of each trial, the line is the best so far; hollow: stopped early, red: failed",
-            (charts.history(found, trials),),
-        )
-    ]
+    note = f"{study.metric} of each trial, the line is the best so far; hollow: stopped early, red: failed"
+    if found.beyond:
+        note += f"; at the edge: {found.beyond} far worse than the others"
+    sections = [Section("History", note, (charts.history(found, trials),))]
     if any(len(one.measurements) > 1 for one in found.trials):
         sections.append(Section("Learning curves", f"{study.metric} while each trial trained", (charts.curves(found),)))
     parallel = charts.parallel_coordinates(found)
