@@ -140,7 +140,10 @@ class JobLogs:
             return False
         streams.follow(replicas)
         known, _ = self._known()
-        over = not replicas or (known is not None and self._ended(known))
+        ended = known is not None and self._ended(known)
+        # Between two trials there may be no pod.
+        tunes = known is not None and known.intent is not None and known.intent.study is not None
+        over = ended or (not replicas and not tunes)
         if over:
             streams.drain(_DRAIN_SECONDS)
         return over

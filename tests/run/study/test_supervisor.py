@@ -197,6 +197,8 @@ def test_trials_are_the_studys_own_job_sets_and_two_questions_watch_them_all(job
     first = job.job_sets()[1]
     assert first["metadata"]["name"] == f"{NAME}-1"
     assert first["metadata"]["ownerReferences"][0]["uid"] == f"uid-{NAME}"
+    spec = first["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert spec["activeDeadlineSeconds"] == 2 * 3600
     words = first["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert [f"--{name}={value}" for name, value in job.trials()[0].arguments.items()] == [
         word for word in words if word.startswith(("--learning-rate=", "--momentum="))

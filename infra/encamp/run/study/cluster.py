@@ -53,7 +53,7 @@ class ClusterTrials:
         storage: where event files are looked for.
         seal: stores the logs of these replicas.
         recover: completes the logs of these replicas from Cloud Logging.
-        remaining: seconds until the whole job has to be over.
+        remaining: seconds after which the cluster ends a trial that begins now by itself.
         show: gets a line for people.
         clock: seconds since the epoch.
     """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, UsageError
+from encamp.plan.limits import PREPARING_ALLOWANCE_SECONDS
 from encamp.run.recover import recover_logs
 from encamp.run.states import Outcome, State
 from encamp.run.study.cluster import ClusterTrials
@@ -209,10 +210,11 @@ class StudySupervisor(Supervision):
         return list(known.values())
 
     def _remaining(self) -> float:
-        """Seconds until the job has to be over."""
-        now = self._clock()
+        """Seconds after which the cluster ends a trial by itself, should nobody else: as late as a job's own JobSet."""
+        now, wait = self._clock(), self._limits.max_wait_seconds
         since = self._running_since if self._running_since is not None else now
-        return min(since + self._limits.max_running_seconds, self._job.intent.deadline) - now
+        preparing = PREPARING_ALLOWANCE_SECONDS if wait is None else wait
+        return min(since + self._limits.max_running_seconds + preparing, self._job.intent.deadline) - now
 
     def _keep_results(self, study: Study) -> None:
         """Have the bucket know of every trial that has ended, beside all else: any machine can go on from there."""
