@@ -161,13 +161,13 @@ def test_the_best_trial_is_darkest_and_drawn_last() -> None:
 
 def test_a_diverged_trial_does_not_press_the_others_together() -> None:
     plan = study(goal=Goal.MINIMIZE)
-    trials = [trial(number, 0.1 * number) for number in range(1, 9)] + [trial(9, 1e30)]
+    trials = [trial(number, 0.1 * number) for number in range(1, 7)] + [trial(7, 1e30)]
     found = charts.scored(plan, ranked(plan, trials))
     assert found.high < 4
-    assert "1e+30" in found.tips[9]
+    assert "1e+30" in found.tips[7]
     assert found.beyond == 1
     assert view("tune", plan, trials).sections[0].note.endswith("; at the edge: 1 far worse than the others")
-    assert charts.scored(plan, ranked(plan, trials[:8])).beyond == 0
+    assert charts.scored(plan, ranked(plan, trials[:6])).beyond == 0
 
 
 def test_a_long_learning_curve_is_thinned_and_keeps_its_end() -> None:
