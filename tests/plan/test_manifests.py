@@ -14,7 +14,7 @@ from tests.plan.started import ARGUMENT, NASTY, expand, started
 from encamp.errors import PlanError
 from encamp.plan.environment.cluster import cluster_spec, tf_config
 from encamp.plan.manifests.job import render_manifests
-from encamp.plan.manifests.views import escaped
+from encamp.plan.manifests.words import escaped
 from encamp.plan.rendering import to_json
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from encamp.plan.facts import job_facts
 from encamp.plan.job import plan_job
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.job import LONGEST_STRING, render_manifests
-from encamp.plan.manifests.views import RUN_MOUNT, VALUES_MARK
+from encamp.plan.manifests.words import RUN_MOUNT, VALUES_MARK
 from encamp.plan.names import LARGEST_TRIAL
 from encamp.plan.study import METRIC_FILE, StudyPlan
 from encamp.plan.trial import trial_job_set, trial_plan

@@ -14,7 +14,6 @@ import yaml
 
 from encamp.errors import PlanError
 from encamp.plan.manifests.views import (
-    JOB_SET_VARIABLE,
     account_view,
     files_view,
     job_set_view,
@@ -22,6 +21,7 @@ from encamp.plan.manifests.views import (
     request_views,
     study_view,
 )
+from encamp.plan.manifests.words import JOB_SET_VARIABLE
 from encamp.plan.names import LARGEST_TRIAL, trial_name
 from encamp.plan.rendering import render_text
 from encamp.resources import resource

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.environment.cluster import cluster, cluster_spec, tf_config
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
 from encamp.plan.machines.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
@@ -19,12 +17,12 @@ from encamp.plan.manifests.model import (
     MountView,
     PolicyView,
     RequestView,
-    Variable,
 )
-from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, home_variables, pod_security
+from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, pod_security
+from encamp.plan.manifests.words import RUN_MOUNT, arguments, escaped_words, variables
 from encamp.plan.model import JOB_LABEL
 from encamp.plan.names import PORT
-from encamp.plan.study import METRIC_FILE, TRIAL_VARIABLE
+from encamp.plan.study import METRIC_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,16 +33,10 @@ if TYPE_CHECKING:
 
 #: Label with the role of a job's pods.
 ROLE_LABEL = "encamp-role"
-INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
-#: Name of the JobSet that a trial's replica is of, which its cluster's hosts have.
-JOB_SET_VARIABLE = "ENCAMP_JOB_SET"
-#: Stands among a study's arguments for the values of a trial. Nobody else's word is this: their ``$`` are doubled.
-VALUES_MARK = "$(ENCAMP_TRIAL_VALUES)"
 #: What the object of a study holds.
 STUDY_FILE = "study.json"
 TEMPLATE_FILE = "trial.json"
 BOOTSTRAP_MOUNT = "/encamp"
-RUN_MOUNT = "/encamp-run"
 TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
 #: Says that the replica runs what its image holds, so that a runtime without images can refuse it.
 RUNS_IMAGE_ANNOTATION = "encamp.dev/runs-image"
@@ -60,14 +52,6 @@ EXCLUSIVE_ANNOTATION = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _FUSE = "gke-gcsfuse"
 #: Between SIGTERM and SIGKILL. TensorFlow's workers swallow SIGTERM when their chief is gone.
 GRACE_SECONDS = 30
-
-#: Stands for the index while JSON is written; replaced by Kubernetes' reference without quotes around it.
-_INDEX_MARK = "\x01index\x01"
-
-
-def escaped(text: str) -> str:
-    """Text that Kubernetes' expansion of ``$(NAME)`` turns back into itself: every ``$`` doubled."""
-    return text.replace("$", "$$")
 
 
 def account_view(plan: JobPlan) -> AccountView:
@@ -144,21 +128,14 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         node_selector=_node_selector(pool),
         tolerations=_tolerations(pool, devices),
         image=group.image,
-        command=_escaped(_with_set_up(group)),
-        args=_arguments(plan, group),
+        command=escaped_words(_with_set_up(group)),
+        args=arguments(plan, group),
         working_dir=_working_dir(group),
         env=variables(plan, group),
         requests={**amounts, **devices},
         limits=devices,
         termination_path=_termination_path(plan, group),
     )
-
-
-def _arguments(plan: JobPlan, group: ReplicaGroupPlan) -> list[str] | None:
-    if plan.study is None:
-        return _escaped(group.args)
-    words = [escaped(word) for word in group.args or ()]
-    return [*words[: group.values_at], VALUES_MARK, *words[group.values_at :]]
 
 
 def _termination_path(plan: JobPlan, group: ReplicaGroupPlan) -> str:
@@ -178,37 +155,6 @@ def _with_set_up(group: ReplicaGroupPlan) -> Sequence[str] | None:
     if group.interpreter is None or group.command is None:
         return group.command
     return ("python3", f"{BOOTSTRAP_MOUNT}/bootstrap.py", "--", *group.command)
-
-
-def _escaped(words: Sequence[str] | None) -> list[str] | None:
-    return None if words is None else [escaped(word) for word in words]
-
-
-def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
-    """The variables of a group, TF_CONFIG last, with references that Kubernetes resolves.
-
-    They refer to the index, and in a study to the trial and its JobSet, whose variables a trial fills in.
-    """
-    own = home_variables(RUN_MOUNT) if group.non_root else {}
-    trial: dict[str, str] = {}
-    if plan.study is not None:
-        trial = {JOB_SET_VARIABLE: plan.name, TRIAL_VARIABLE: ""}
-        plan = replace(plan, cluster=cluster(f"$({JOB_SET_VARIABLE})", plan.groups))
-    found = [Variable(name, escaped(value)) for name, value in sorted({**own, **group.env, **trial}.items())]
-    if group.custom_container:
-        found.append(Variable("CLUSTER_SPEC", _referring(plan, cluster_spec(plan, group, _INDEX_MARK))))
-    return [*found, Variable("TF_CONFIG", _referring(plan, tf_config(plan, group, _INDEX_MARK)))]
-
-
-def _referring(plan: JobPlan, data: Mapping[str, Any]) -> str:
-    """A description of the cluster as JSON whose cluster and task, where nobody's own text is, hold references."""
-    task = {**data["task"], **({"trial": f"$({TRIAL_VARIABLE})"} if plan.study is not None else {})}
-    index = compact_json(_INDEX_MARK)
-    parts = {key: escaped(compact_json(value)) for key, value in data.items()} | {
-        "cluster": compact_json(data["cluster"]),
-        "task": compact_json(task).replace(index, f"$({INDEX_VARIABLE})"),
-    }
-    return "{" + ",".join(f"{compact_json(key)}:{parts[key]}" for key in sorted(parts)) + "}"
 
 
 def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
