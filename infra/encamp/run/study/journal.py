@@ -29,10 +29,12 @@ def trials_of(entries: Iterable[Entry]) -> list[Trial]:
     An entry that is no trial tells nothing, as everything in a journal that is not known here.
     """
     found: dict[int, Trial] = {}
-    for entry in entries:
-        for trial in map(read_trial, _written(entry)):
-            if trial is not None:
-                found[trial.number] = trial
+    # From the latest backwards: of a trial that was written often, the rest need not be read.
+    for data in reversed([data for entry in entries for data in _written(entry)]):
+        number = data.get("number") if isinstance(data, dict) else None
+        trial = None if isinstance(number, int) and number in found else read_trial(data)
+        if trial is not None:
+            found.setdefault(trial.number, trial)
     return [found[number] for number in sorted(found)]
 
 
