@@ -90,6 +90,11 @@ class LogStreams:
             self.logs[replica] = ReplicaLog(self.folder, replica, self._shown.put)
         return self.logs[replica]
 
+    def over(self, replica: str) -> bool:
+        """Whether nothing of a replica's log is being read any more, be it whole or not."""
+        stream = self._order.get(replica)
+        return stream is None or stream.done.is_set()
+
     def drain(self, seconds: float, longest: float | None = None) -> None:
         """Wait until every stream has come to its end, and stop those that have not.
 

@@ -85,6 +85,7 @@ class TrialWatch:
             EngineError: the API server gives no answer about what failed.
         """
         self.watch.take(job_set, pods, now)
+        self._metrics.since = _time(job_set["metadata"].get("creationTimestamp")) or 0.0
         self.terminal = terminal(job_set) is not None
         if self._started is None and self.watch.started >= self._replicas:
             self._started = now
@@ -119,8 +120,8 @@ class TrialWatch:
 
     @property
     def quiet(self) -> bool:
-        """Whether the logs of all its replicas have come to their ends."""
-        return all(self._streams.log(name).state["complete"] for name in self.logs)
+        """Whether nothing of its replicas' logs is being read any more."""
+        return all(map(self._streams.over, self.logs))
 
     def _ended(self, outcome: Outcome, job_set: dict[str, Any]) -> TrialLook:
         state = _STATES[outcome.state]
@@ -153,10 +154,10 @@ class TrialWatch:
         first = self._last is None
         if self._last is None:
             ended = [one for one in self.watch.replicas if one.exit_code is not None]
-            whole = all(self._streams.log(one.name).state["complete"] for one in ended)
-            if not whole and now - self._over_since < _LOG_SECONDS:
+            if not all(self._streams.over(one.name) for one in ended) and now - self._over_since < _LOG_SECONDS:
                 self._read()
                 return False
+            whole = all(self._streams.log(one.name).state["complete"] for one in ended)
             self._last = self._pool.submit(self._read_last, self._reading, ended, lost=not (ended and whole))
         try:
             self._measurements = self._last.result(_PATIENCE if first else 0)
@@ -182,6 +183,10 @@ class TrialWatch:
 def _end_of(job_set: dict[str, Any]) -> float | None:
     for condition in job_set.get("status", {}).get("conditions") or []:
         if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
-            at = condition.get("lastTransitionTime")
-            return datetime.fromisoformat(at).timestamp() if at else None
+            return _time(condition.get("lastTransitionTime"))
     return None
+
+
+def _time(text: str | None) -> float | None:
+    """A time of Kubernetes' in seconds since the epoch."""
+    return datetime.fromisoformat(text).timestamp() if text else None
