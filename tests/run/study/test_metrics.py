@@ -264,6 +264,15 @@ def test_a_tag_may_name_the_run(tmp_path: Path) -> None:
     assert [one.value for one in EventReader(LocalFolder(tmp_path), "accuracy").read()] == [0.5, 0.25]
 
 
+def test_summaries_of_before_are_another_trials(tmp_path: Path) -> None:
+    old, new = (scalar_event(step, 0.5, wall=at) for step, at in ((100, 9.0), (2, 10.0)))
+    (tmp_path / "events.out.tfevents.1").write_bytes(old)
+    (tmp_path / "events.out.tfevents.2").write_bytes(new)
+    metrics = TrialMetrics("accuracy", events=LocalFolder(tmp_path))
+    metrics.since = 10.0
+    assert [one.step for one in metrics.read(last=True)] == [2]
+
+
 class FlakyFolder:
     """Fails in the middle of its first reading."""
 

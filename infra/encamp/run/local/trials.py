@@ -97,6 +97,7 @@ class LocalTrials:
         """Have a trial run."""
         job_dir = self._slots.job.plan.storage.job_dir
         metrics = TrialMetrics(self._slots.study.metric, events=event_folder(job_dir, trial.number, self._storage))
+        metrics.since = trial.created
         entry = self._known[trial.number] = _Running(trial, metrics)
         self._loop.call_soon_threadsafe(self._start, entry)
 

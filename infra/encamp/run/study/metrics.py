@@ -44,6 +44,10 @@ class TrialMetrics:
         logs: of its replicas, as files that grow and need not be there yet.
         events: where its summaries lie, None where nowhere.
         clock: seconds that only grow.
+
+    Attributes:
+        since: when the trial began, in seconds since the epoch. Summaries that are older are of another job with the
+            same job dir, or came with the checkpoint of another trial.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class TrialMetrics:
         self._events = EventReader(events, tag) if events is not None else None
         self._clock = clock
         self._due = float("-inf")
+        self.since = 0.0
         self._held: list[Measurement] = []
         self._known: set[Measurement] = set()
         self._others: set[str] = set()
@@ -76,7 +81,8 @@ class TrialMetrics:
         if self._events is not None and (last or self._clock() >= self._due):
             try:
                 for measurement in self._events.read():
-                    self._held.append(measurement)
+                    if measurement.at >= self.since:
+                        self._held.append(measurement)
                 self._trouble = ""
             except (EngineError, OSError) as error:
                 self._trouble = str(error)
