@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 def visible(text: str, *, kept: str = "") -> str:
     """A text without what would steer a terminal, turn the direction of writing or break a line; but for ``kept``."""
+    if text.isprintable():
+        return text
     return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text)
 
 

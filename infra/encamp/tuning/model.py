@@ -126,7 +126,7 @@ class Trial:
 
 def arguments_of(study: StudyPlan, trial: Trial) -> dict[str, str]:
     """A trial's arguments in the order of the job file, which the record does not keep."""
-    return {one.name: trial.arguments[one.name] for one in study.parameters if one.name in trial.values}
+    return {one.name: text_of(trial.values[one.name]) for one in study.parameters if one.name in trial.values}
 
 
 def text_of(value: Value) -> str:
