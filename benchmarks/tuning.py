@@ -1,6 +1,6 @@
 """How good the default search for hyperparameters is: median regret after 50 trials, against peers.
 
-python benchmarks/tuning.py [--seeds N] [--results FILE] [--peers NAME ...]
+python benchmarks/tuning.py [--seeds N] [--results FILE] [--peers NAME ...] [--problems NAME ...]
 
 The regret of a study is how much worse the trial that it names its best is than the best there is, noise not counted;
 of digits it is the error rate. Peers are chance, the library that the default method stands on with its own defaults,
@@ -287,7 +287,7 @@ def run(problem: Problem, peer: Peer, seed: int, parallel: int) -> tuple[float, 
     return min(ended)[1], spent / TRIALS
 
 
-def measure(seeds: int, results: Path, names: list[str] | None) -> list[dict[str, Any]]:
+def measure(seeds: int, results: Path, names: list[str] | None, problems: list[str]) -> list[dict[str, Any]]:
     """Run what does not stand in the results, a seed of everything before the next."""
     results.parent.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
@@ -297,7 +297,7 @@ def measure(seeds: int, results: Path, names: list[str] | None) -> list[dict[str
         (peer, problem, parallel, seed)
         for seed in range(seeds)
         for parallel in PARALLEL
-        for problem in PROBLEMS
+        for problem in problems
         for peer in made
     ]
     for peer, name, parallel, seed in wanted:
@@ -337,11 +337,12 @@ def main() -> None:
     parser.add_argument(
         "--peers", nargs="+", choices=list(peers()), help="only these; all that are installed when absent"
     )
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS), help="only these")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     # Several threads would measure each other.
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
-        show(measure(given.seeds, given.results or Path(folder) / "results.jsonl", given.peers))
+        show(measure(given.seeds, given.results or Path(folder) / "results.jsonl", given.peers, given.problems))
 
 
 if __name__ == "__main__":

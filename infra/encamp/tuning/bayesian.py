@@ -1,8 +1,8 @@
 """The default method: Bayesian optimisation with a Gaussian process and expected improvement.
 
-The first trials are spread evenly over the space, the very first in its middle. From then on a model of the metric is
-fitted to all that have ended, and the next trial is where it expects to gain most. Trials that still run are imagined
-to end in several ways, so that parallel trials keep out of each other's way; failed ones count as the worst.
+The first trials are spread evenly over the space. From then on a model of the metric is fitted to all that have ended,
+and the next trial is where it expects to gain most. Trials that still run are imagined to end in several ways, so that
+parallel trials keep out of each other's way; failed ones count as the worst.
 """
 
 from __future__ import annotations
@@ -83,10 +83,11 @@ class BayesianSearch:
         return most_promising(surrogate, self._encoding, known[order[:_BEST]], tried, draw)
 
     def _beginner(self, index: int) -> NDArray[np.float64]:
-        width = len(self._study.parameters)
-        if index == 0:
-            return self._encoding.snapped(np.full((1, width), 0.5))[0]
-        return self._encoding.snapped(qmc.Sobol(width, rng=self._study.seed).fast_forward(index).random(1))[0]
+        """Point number ``index`` of a scrambled Sobol sequence."""
+        sequence = qmc.Sobol(len(self._study.parameters), rng=self._study.seed)
+        if index > 0:
+            sequence.fast_forward(index)
+        return self._encoding.snapped(sequence.random(1))[0]
 
     def _evidence(self, trials: Sequence[Trial]) -> tuple[list[NDArray[np.float64]], list[float]]:
         """Points and losses of what has ended; a failed trial's loss is the worst that there is."""
