@@ -29,8 +29,8 @@ from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.resume import earlier_trials
-from encamp.run.study.supervisor import StudyJob, StudySupervisor
-from encamp.run.supervise import Limits, Supervision, Supervisor, Watch
+from encamp.run.study.supervisor import Supervised
+from encamp.run.supervision import supervision, watching
 from encamp.run.usage import Usage
 from encamp.run.workspace import make_workspace, project_file
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from encamp.run.outputs import EnvironmentOutputs
     from encamp.run.records import CancelRequest, Lease, Records
     from encamp.run.replicas import Replica
+    from encamp.run.supervise import Supervision
 
 
 @dataclass(frozen=True)
@@ -251,30 +252,11 @@ class _Driver:
         return Outcome(State.FAILED, f"the infrastructure failed: {error.what}")
 
     def _watching(self) -> Supervision:
-        intent = self._intent
-        limits = Limits(intent.max_running_seconds, intent.max_wait_seconds, len(intent.replicas))
-        watch = Watch(
-            show=self._context.show,
-            entered=self._entered,
-            pools=self._context.pools(intent.cluster),
-            allocatable=self._context.allocatable,
-            used=self._used,
+        job = Supervised(
+            self._intent, self._cluster, self._context.client, self._streams, self._records, lambda: self._lease
         )
-        cancelled = self._interrupts.cancelled
-        if intent.study is not None:
-            job = StudyJob(
-                intent, self._cluster, self._context.client, self._streams, self._records, lambda: self._lease
-            )
-            return StudySupervisor(job, limits=limits, watch=watch, cancelled=cancelled)
-        return Supervisor(
-            self._cluster,
-            intent.namespace,
-            intent.name,
-            limits=limits,
-            streams=self._streams,
-            watch=watch,
-            cancelled=cancelled,
-        )
+        watch = watching(self._context, self._intent.cluster, entered=self._entered, used=self._used)
+        return supervision(job, watch, self._interrupts.cancelled)
 
     def _entered(self, state: State) -> None:
         self._records.move(self._lease, state)

@@ -26,8 +26,8 @@ from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
-from encamp.run.study.supervisor import StudyJob, StudySupervisor
-from encamp.run.supervise import Limits, Supervision, Supervisor, Watch
+from encamp.run.study.supervisor import Supervised
+from encamp.run.supervision import supervision, watching
 from encamp.run.target import is_gone, open_cluster
 from encamp.run.teardown import Teardown
 from encamp.run.usage import Usage
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from encamp.run.context import Context
     from encamp.run.events import ResourceStep
     from encamp.run.records import CancelRequest, Lease, Records, RunRecord
+    from encamp.run.supervise import Supervision
     from encamp.run.target import Target
 
 #: Journal entry of a lease that ran out under another machine's driver, see ``locks``.
@@ -211,44 +212,18 @@ class Reaper:
 
     def _supervisor(self, record: RunRecord | None, *, begins: bool = False) -> Supervision:
         """What watches the job; ``begins`` says whether trials of a study may be begun."""
-        times, intent, cluster = (
-            record.times if record is not None else {},
-            self._intent,
-            cast("Cluster", self._cluster),
-        )
+        times = record.times if record is not None else {}
         if self._usage is None:
             self._usage = Usage(self._records, self._lease, record.entries if record is not None else ())
-        limits = Limits(intent.max_running_seconds, intent.max_wait_seconds, len(intent.replicas))
-        watch = Watch(
-            self._context.show,
-            self._entered,
-            self._context.pools(intent.cluster),
-            self._context.allocatable,
-            self._usage.note,
-        )
-        running = _stamp(times.get(State.RUNNING))
-        begun = _stamp(times.get(State.PREPARING) or times.get(State.QUEUED))
-        if intent.study is not None:
-            job = StudyJob(intent, cluster, self._context.client, self._streams, self._records, lambda: self._lease)
-            return StudySupervisor(
-                job,
-                limits=limits,
-                watch=watch,
-                cancelled=self._wake,
-                begins=begins,
-                running_since=running,
-                begun=begun,
-            )
-        return Supervisor(
-            cluster,
-            intent.namespace,
-            intent.name,
-            limits=limits,
-            streams=self._streams,
-            watch=watch,
-            cancelled=self._wake,
-            running_since=running,
-            begun=begun,
+        cluster = cast("Cluster", self._cluster)
+        job = Supervised(self._intent, cluster, self._context.client, self._streams, self._records, lambda: self._lease)
+        return supervision(
+            job,
+            watching(self._context, self._intent.cluster, entered=self._entered, used=self._usage.note),
+            self._wake,
+            begins=begins,
+            running_since=_stamp(times.get(State.RUNNING)),
+            begun=_stamp(times.get(State.PREPARING) or times.get(State.QUEUED)),
         )
 
     def _judged(self, record: RunRecord | None) -> Judgement:

@@ -23,7 +23,7 @@ from encamp.run.study.closing import close_trials, keep_study
 from encamp.run.study.journal import replicas_of, trials_of
 from encamp.run.study.results import StudyResults, keep_trials
 from encamp.run.study.resume import earlier_trials
-from encamp.run.study.supervisor import StudyJob, StudySupervisor
+from encamp.run.study.supervisor import StudySupervisor, Supervised
 from encamp.run.supervise import Limits, Watch
 from encamp.spec.tuning import Algorithm
 from encamp.tuning.model import Trial, TrialState
@@ -116,7 +116,7 @@ class Job:
     def driver(self, *, begins: bool = True) -> StudySupervisor:
         streams = LogStreams(self.cluster, "n", self.folder / "logs", lambda *_: None)
         made = StudySupervisor(
-            StudyJob(INTENT, self.cluster, self.client, streams, self.records, lambda: self.lease),
+            Supervised(INTENT, self.cluster, self.client, streams, self.records, lambda: self.lease),
             limits=Limits(3600, None, 2),
             watch=Watch(self.shown.append, self.states.append, list),
             cancelled=threading.Event(),

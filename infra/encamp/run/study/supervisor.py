@@ -42,8 +42,8 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class StudyJob:
-    """A job that tunes, as whoever drives it has it.
+class Supervised:
+    """A job as whoever drives it has it.
 
     Attributes:
         lease: the right to drive it, asked for when something is written.
@@ -83,7 +83,7 @@ class StudySupervisor(Supervision):
 
     def __init__(
         self,
-        job: StudyJob,
+        job: Supervised,
         *,
         limits: Limits,
         watch: Watch,
