@@ -11,6 +11,7 @@ from concurrent.futures import TimeoutError as NotYetError
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.role import Role
 from encamp.run.states import Outcome, State
 from encamp.run.study.host import TrialLook
 from encamp.run.watching import terminal
@@ -110,8 +111,9 @@ class TrialWatch:
 
     @property
     def ending(self) -> bool:
-        """Whether its replicas have ended."""
-        return self._outcome is not None
+        """Whether it has ended, or is about to: its master decides."""
+        masters = (one for one in self.watch.replicas if one.role == Role.MASTER)
+        return self._outcome is not None or any(one.exit_code is not None for one in masters)
 
     @property
     def logs(self) -> list[str]:
