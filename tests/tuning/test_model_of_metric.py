@@ -84,7 +84,7 @@ def test_the_priors_slope_is_its_own() -> None:
 def test_the_model_knows_what_was_tried_and_what_was_not() -> None:
     points = np.linspace(0, 1, 12)[:, np.newaxis]
     losses = np.sin(6 * points[:, 0])
-    model = Surrogate(points, (losses - losses.mean()) / losses.std())
+    model = Surrogate.fitted(points, (losses - losses.mean()) / losses.std())
     between = np.array([[0.409], [0.5909]])
     mean, deviation = model.predict(between)
     assert mean[:, 0] * losses.std() + losses.mean() == pytest.approx(np.sin(6 * between[:, 0]), abs=0.05)
@@ -96,20 +96,21 @@ def test_noise_is_no_detail_to_be_followed() -> None:
     draw = np.random.default_rng(4)
     points = draw.random((40, 1))
     losses = points[:, 0] + draw.normal(0, 0.5, 40)
-    model = Surrogate(points, (losses - losses.mean()) / losses.std())
+    model = Surrogate.fitted(points, (losses - losses.mean()) / losses.std())
     grid, _ = model.predict(np.linspace(0, 1, 50)[:, np.newaxis])
     assert np.abs(np.diff(grid[:, 0])).max() < 0.25
 
 
 def test_what_runs_is_not_worth_trying_twice() -> None:
     points = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])
-    model = Surrogate(points, np.array([1.2, 0.9, 0.3, -0.4, -0.8, -1.2]))
+    model = Surrogate.fitted(points, np.array([1.2, 0.9, 0.3, -0.4, -0.8, -1.2]))
     before = model.predict(np.array([[0.5]]))[1][0]
-    model.imagine(np.array([[0.5]]), np.array([[-1.0, 0.0, 1.0]]))
-    means, deviation = model.predict(np.array([[0.5]]))
+    imagined = model.imagined(np.array([[0.5]]), np.array([[-1.0, 0.0, 1.0]]))
+    means, deviation = imagined.predict(np.array([[0.5]]))
     assert deviation[0] < before / 2
     assert means[0, 0] < means[0, 1] < means[0, 2]
-    assert model.best().shape == (3,)
+    assert imagined.best().shape == (3,)
+    assert model.predict(np.array([[0.5]]))[1][0] == before
 
 
 def test_bad_losses_are_drawn_nearer_in_their_order() -> None:

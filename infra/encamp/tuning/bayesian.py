@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from encamp.plan.study import StudyPlan
     from encamp.tuning.model import Trial
 
+    #: A place in the unit cube, snapped.
+    Point = NDArray[np.float64]
+
 #: Trials before the first model: two for each parameter and one, but not more than that many.
 _MOST_BEGINNERS = 10
 #: Ways in which pending trials are imagined to end.
@@ -45,51 +48,49 @@ class BayesianSearch:
     def __init__(self, study: StudyPlan) -> None:
         self._study = study
         self._encoding = Encoding(study.parameters)
+        self._beginners = min(2 * len(study.parameters) + 1, _MOST_BEGINNERS)
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
         """What to try next; see ``Search``."""
         points, losses = self._evidence(trials)
-        pending = [self._point(trial) for trial in trials if not trial.state.ended]
-        pending = [point for point in pending if point is not None]
-        asked: list[NDArray[np.float64]] = []
+        places = [self._point(trial) for trial in trials if not trial.state.ended]
+        pending = [place for place in places if place is not None]
+        asked: list[Point] = []
+        model: Surrogate | None = None
         # Small matrices gain nothing by threads, and with one the same numbers come out on every machine.
         with threadpool_limits(1):
             for index in range(len(trials), len(trials) + count):
-                asked.append(self._next(points, losses, [*pending, *asked], index))
+                running = [*pending, *asked]
+                if len(points) + len(running) < self._beginners or len(set(losses)) < 2:  # noqa: PLR2004
+                    asked.append(self._beginner(index))
+                    continue
+                if model is None:
+                    model = Surrogate.fitted(self._encoding.features(np.array(points)), flattened(np.array(losses)))
+                asked.append(self._most_promising(model, points, losses, running, index))
         return [Suggestion(values_at(self._study.parameters, point.tolist())) for point in asked]
 
     def exhausted(self, trials: Sequence[Trial]) -> bool:  # noqa: ARG002 - as the port says
         """Never: where every point was tried, the most promising are tried again."""
         return False
 
-    def _next(
-        self,
-        points: list[NDArray[np.float64]],
-        losses: list[float],
-        pending: list[NDArray[np.float64]],
-        index: int,
-    ) -> NDArray[np.float64]:
-        beginners = min(2 * len(self._study.parameters) + 1, _MOST_BEGINNERS)
-        if len(points) + len(pending) < beginners or len(set(losses)) < 2:  # noqa: PLR2004
-            return self._beginner(index)
+    def _most_promising(
+        self, model: Surrogate, points: list[Point], losses: list[float], running: list[Point], index: int
+    ) -> Point:
         draw = np.random.default_rng([self._study.seed, index])
-        known, flat = np.array(points), flattened(np.array(losses))
-        order = np.argsort(flat, kind="stable")
-        surrogate = Surrogate(self._encoding.features(known), flat)
-        if pending:
-            ways = qmc.MultivariateNormalQMC(np.zeros(len(pending)), rng=draw).random(_WAYS)
-            surrogate.imagine(self._encoding.features(np.array(pending)), ways.T)
-        tried = np.array([*points, *pending])
-        return most_promising(surrogate, self._encoding, known[order[:_BEST]], tried, draw)
+        if running:
+            ways = qmc.MultivariateNormalQMC(np.zeros(len(running)), rng=draw).random(_WAYS)
+            model = model.imagined(self._encoding.features(np.array(running)), ways.T)
+        best = np.array(points)[np.argsort(losses, kind="stable")[:_BEST]]
+        return most_promising(model, self._encoding, best, np.array([*points, *running]), draw)
 
-    def _beginner(self, index: int) -> NDArray[np.float64]:
+    def _beginner(self, index: int) -> Point:
         """Point number ``index`` of a scrambled Sobol sequence."""
         sequence = qmc.Sobol(len(self._study.parameters), rng=self._study.seed)
         if index > 0:
             sequence.fast_forward(index)
         return self._encoding.snapped(sequence.random(1))[0]
 
-    def _evidence(self, trials: Sequence[Trial]) -> tuple[list[NDArray[np.float64]], list[float]]:
+    def _evidence(self, trials: Sequence[Trial]) -> tuple[list[Point], list[float]]:
         """Points and losses of what has ended; a failed trial's loss is the worst that there is."""
         ended = [
             (point, loss_of(self._study, trial))
@@ -103,7 +104,7 @@ class BayesianSearch:
             found = [*best, *found[-_MOST_MODELLED // 2 :]]
         return [point for point, _ in found], [loss for _, loss in found]
 
-    def _point(self, trial: Trial) -> NDArray[np.float64] | None:
+    def _point(self, trial: Trial) -> Point | None:
         point = point_of(self._study.parameters, trial.values)
         return None if point is None else self._encoding.snapped(np.array([point]))[0]
 

@@ -28,15 +28,26 @@ class Surrogate:
     """A Gaussian process over features.
 
     Args:
+        kernel: scikit-learn's, with noise.
         features: of the trials that have ended, one row each.
-        losses: of the same trials, less is better, of mean 0 and deviation 1.
+        losses: of the same trials, one row each and one column a way that they may have ended; less is better.
     """
 
-    def __init__(self, features: NDArray[np.float64], losses: NDArray[np.float64]) -> None:
-        self._kernel = _fitted(_spread(features), _spread(losses))
-        parts = self._kernel.get_params()
-        self._strength, self.noise = float(parts["k1__k1__constant_value"]), float(parts["k2__noise_level"])
-        self._learn(features, losses[:, np.newaxis])
+    def __init__(self, kernel: Any, features: NDArray[np.float64], losses: NDArray[np.float64]) -> None:
+        self._kernel, self._features, self._losses = kernel, features, losses
+        self._strength = float(kernel.get_params()["k1__k1__constant_value"])
+        covariance = kernel(features)
+        covariance[np.diag_indices_from(covariance)] += _JITTER
+        self._factor = linalg.cholesky(covariance, lower=True)
+        self._weights = linalg.cho_solve((self._factor, True), losses)
+
+    @classmethod
+    def fitted(cls, features: NDArray[np.float64], losses: NDArray[np.float64]) -> Surrogate:
+        """The most probable model of trials that have ended, one row of features each, one loss each.
+
+        The losses have mean 0 and deviation 1.
+        """
+        return cls(_fitted(_spread(features), _spread(losses)), features, losses[:, np.newaxis])
 
     def predict(self, features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means, one row a point and one column a way that the pending trials may end, and deviations of each point."""
@@ -44,8 +55,8 @@ class Surrogate:
         variance = np.maximum(self._strength - np.square(explained).sum(axis=0), 1e-16)
         return near @ self._weights, np.sqrt(variance)
 
-    def imagine(self, features: NDArray[np.float64], ways: NDArray[np.float64]) -> None:
-        """Take trials that still run as ended, in several ways that are as likely as the model knows.
+    def imagined(self, features: NDArray[np.float64], ways: NDArray[np.float64]) -> Surrogate:
+        """The same model, with trials that still run ended in several ways that are as likely as it knows.
 
         Args:
             features: of the trials that run, one row each.
@@ -54,10 +65,9 @@ class Surrogate:
         near, explained = self._near(features)
         covariance = self._kernel(features) - explained.T @ explained
         covariance[np.diag_indices_from(covariance)] += 1e-8
-        means = (near @ self._weights)[:, [0]]
-        imagined = means + linalg.cholesky(covariance, lower=True) @ ways
+        ends = (near @ self._weights)[:, [0]] + linalg.cholesky(covariance, lower=True) @ ways
         known = np.repeat(self._losses[:, [0]], ways.shape[1], axis=1)
-        self._learn(np.vstack([self._features, features]), np.vstack([known, imagined]))
+        return Surrogate(self._kernel, np.vstack([self._features, features]), np.vstack([known, ends]))
 
     def best(self) -> NDArray[np.float64]:
         """The least loss of each way."""
@@ -68,13 +78,6 @@ class Surrogate:
         near = self._kernel(features, self._features)
         explained = linalg.solve_triangular(self._factor, near.T, lower=True, check_finite=False)
         return near, np.asarray(explained)
-
-    def _learn(self, features: NDArray[np.float64], losses: NDArray[np.float64]) -> None:
-        self._features, self._losses = features, losses
-        covariance = self._kernel(features)
-        covariance[np.diag_indices_from(covariance)] += _JITTER
-        self._factor = linalg.cholesky(covariance, lower=True)
-        self._weights = linalg.cho_solve((self._factor, True), losses)
 
 
 def _spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:
