@@ -119,3 +119,10 @@ def test_bad_losses_are_drawn_nearer_in_their_order() -> None:
     assert flat.mean() == pytest.approx(0)
     assert flat.std() == pytest.approx(1)
     assert (flat[3] - flat[2]) < 100 * (flat[2] - flat[1])
+
+
+@pytest.mark.parametrize("losses", [[0.0, 1.7e308, -1.7e308], [1.6e308, 1.7e308], [0.0, 5e-324], [1.0, 1.0, 2.0]])
+def test_no_metric_is_too_large_to_be_modelled(losses: list[float]) -> None:
+    flat = flattened(np.array(losses))
+    assert np.isfinite(flat).all()
+    Surrogate.fitted(np.linspace(0, 1, len(losses))[:, np.newaxis], flat)

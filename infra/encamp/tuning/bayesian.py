@@ -40,6 +40,8 @@ _WAYS = 8
 _BEST = 5
 #: A model of more trials takes longer than it gains: the best of them, and the latest.
 _MOST_MODELLED = 128
+#: Metrics beyond this are as bad, or as good, as this: differences stay finite.
+_HUGE = 1e150
 
 
 class BayesianSearch:
@@ -53,8 +55,8 @@ class BayesianSearch:
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
         """What to try next; see ``Search``."""
         points, losses = self._evidence(trials)
-        places = [self._point(trial) for trial in trials if not trial.state.ended]
-        pending = [place for place in places if place is not None]
+        pending = self._points([trial for trial in trials if not trial.state.ended])
+        tried = self._points([trial for trial in trials if trial.state is not TrialState.CANCELLED])
         asked: list[Point] = []
         model: Surrogate | None = None
         # Small matrices gain nothing by threads, and with one the same numbers come out on every machine.
@@ -66,22 +68,21 @@ class BayesianSearch:
                     continue
                 if model is None:
                     model = Surrogate.fitted(self._encoding.features(np.array(points)), flattened(np.array(losses)))
-                asked.append(self._most_promising(model, points, losses, running, index))
+                draw = np.random.default_rng([self._study.seed, index])
+                best = np.array(points)[np.argsort(losses, kind="stable")[:_BEST]]
+                known = self._imagined(model, running, draw)
+                asked.append(most_promising(known, self._encoding, best, np.array([*tried, *asked]), draw))
         return [Suggestion(values_at(self._study.parameters, point.tolist())) for point in asked]
 
     def exhausted(self, trials: Sequence[Trial]) -> bool:  # noqa: ARG002 - as the port says
         """Never: where every point was tried, the most promising are tried again."""
         return False
 
-    def _most_promising(
-        self, model: Surrogate, points: list[Point], losses: list[float], running: list[Point], index: int
-    ) -> Point:
-        draw = np.random.default_rng([self._study.seed, index])
-        if running:
-            ways = qmc.MultivariateNormalQMC(np.zeros(len(running)), rng=draw).random(_WAYS)
-            model = model.imagined(self._encoding.features(np.array(running)), ways.T)
-        best = np.array(points)[np.argsort(losses, kind="stable")[:_BEST]]
-        return most_promising(model, self._encoding, best, np.array([*points, *running]), draw)
+    def _imagined(self, model: Surrogate, running: list[Point], draw: np.random.Generator) -> Surrogate:
+        if not running:
+            return model
+        ways = qmc.MultivariateNormalQMC(np.zeros(len(running)), rng=draw).random(_WAYS)
+        return model.imagined(self._encoding.features(np.array(running)), ways.T)
 
     def _beginner(self, index: int) -> Point:
         """Point number ``index`` of a scrambled Sobol sequence."""
@@ -108,13 +109,16 @@ class BayesianSearch:
         point = point_of(self._study.parameters, trial.values)
         return None if point is None else self._encoding.snapped(np.array([point]))[0]
 
+    def _points(self, trials: Sequence[Trial]) -> list[Point]:
+        return [point for trial in trials if (point := self._point(trial)) is not None]
+
 
 def flattened(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Losses of mean 0 and deviation 1, those far from the best drawn nearer.
 
     Where it is bad, how bad it is tells little of where it is best, and would take all of the model's attention.
     """
-    gaps = losses - losses.min()
-    middle = float(np.median(gaps))
-    flat = np.log1p(gaps / (middle if middle > 0 else float(gaps.max())))
-    return (flat - flat.mean()) / flat.std()
+    within = np.clip(losses, -_HUGE, _HUGE)
+    gaps = within - within.min()
+    flat = np.log1p(gaps / (float(np.median(gaps)) or float(gaps.max()) or 1.0))
+    return (flat - flat.mean()) / (float(flat.std()) or 1.0)
