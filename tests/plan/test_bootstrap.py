@@ -21,6 +21,9 @@ from encamp.packaging.wheel import pack, stored_zip
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+#: Every test of it starts processes.
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent.parent.parent / "templates" / "bootstrap.py"
 MARK = "encamp-metric: "
 TASK = b"""
@@ -134,7 +137,6 @@ def test_a_package_is_installed_and_its_module_run(replica: Path) -> None:
     assert message(replica) == {"exitCode": 0, "reason": "Completed", "lastLines": ["hello from __main__"]}
 
 
-@pytest.mark.slow
 def test_a_new_account_is_waited_for(replica: Path) -> None:
     Cloud.refusals = 2
     process = start(replica)
@@ -180,7 +182,6 @@ def test_after_the_deadline_nothing_starts(replica: Path) -> None:
     assert message(replica)["reason"] == "DeadlinePassed"
 
 
-@pytest.mark.slow
 def test_what_is_stopped_after_the_deadline_says_so_and_what_ends_by_itself_does_not(replica: Path) -> None:
     # Late enough for a busy machine to have started both before.
     deadline = int(time.time()) + 10
@@ -227,7 +228,6 @@ def index(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return folder, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
 
 
-@pytest.mark.slow
 def test_only_what_is_missing_is_installed(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     folder, variables = index
     for name, content in (wheel("mars", "2.1", "packaging>=1", "phobos"), wheel("phobos", "1.0"), wheel("deimos", "1")):
@@ -240,7 +240,6 @@ def test_only_what_is_missing_is_installed(replica: Path, index: tuple[Path, dic
     assert not (replica / "run" / "packages" / "packaging").exists()
 
 
-@pytest.mark.slow
 def test_what_is_there_needs_no_pip(replica: Path) -> None:
     settings(replica, uris(replica), ["PyTest >= 1", "hypothesis"])
     _, err = start(replica).communicate(timeout=30)
@@ -248,7 +247,6 @@ def test_what_is_there_needs_no_pip(replica: Path) -> None:
     assert "Running command" not in err
 
 
-@pytest.mark.slow
 def test_what_packages_require_comes_last(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     folder, variables = index
     name, content = wheel("ganymede", "1.0")
@@ -262,7 +260,6 @@ def test_what_packages_require_comes_last(replica: Path, index: tuple[Path, dict
     assert (replica / "run" / "packages" / "bin" / "orbit").exists()
 
 
-@pytest.mark.slow
 def test_an_unsatisfiable_requirement_is_no_training_failure(replica: Path, index: tuple[Path, dict[str, str]]) -> None:
     settings(replica, uris(replica), ["moon>=2"])
     out, _ = start(replica, **index[1]).communicate(timeout=60)
@@ -275,7 +272,6 @@ def test_an_unsatisfiable_requirement_is_no_training_failure(replica: Path, inde
     assert "hello" not in out
 
 
-@pytest.mark.slow
 def test_a_package_that_is_no_archive_says_so(replica: Path) -> None:
     Cloud.objects["/b/scratch/o/t-0.0.0-py3-none-any.whl"] = b"no zip"
     settings(replica, ["gs://scratch/t-0.0.0-py3-none-any.whl"])

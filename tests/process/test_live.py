@@ -13,6 +13,9 @@ import encamp
 from encamp.errors import EngineError
 from encamp.process import LiveProcess, OutputLine, ProcessSpec, start, stop_all
 
+#: Every test of it starts processes.
+pytestmark = pytest.mark.slow
+
 ENV = {"PATH": os.environ["PATH"]}
 
 

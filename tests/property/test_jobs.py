@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from tests.property.manifests import Replica
 
     from encamp.plan.model import JobPlan
+
+#: Hundreds of jobs, whole.
+pytestmark = pytest.mark.slow
 
 CONFIGS = {
     "master": "masterConfig",

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 from contextlib import asynccontextmanager
 
+#: Every test of it starts processes.
+pytestmark = pytest.mark.slow
+
 _SERVER = (
     "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.{}).serve_forever()"
 )

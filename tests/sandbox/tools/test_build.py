@@ -14,6 +14,9 @@ from encamp.sandbox.tools.catalog import build_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: Every test of it starts processes.
+pytestmark = pytest.mark.slow
+
 _TOOLS = {name: TOOLS[name] for name in ("etcd", "kubernetes")}
 #: Writes what `-o` asks for, the way `go build` does: one file, or one for each package in a folder.
 _GOOD = """
