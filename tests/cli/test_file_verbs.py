@@ -107,6 +107,7 @@ def test_new_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
         ran("new", "--output", str(tmp_path / "a" / "job.yaml"))
 
 
+@pytest.mark.jobs
 @pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each != "pytorch"])
 @pytest.mark.slow
 def test_the_first_trainer_trains(framework: str, tmp_path: Path) -> None:

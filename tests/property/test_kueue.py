@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx
     from tests.camp import Camp
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/encamp-jobs/jobsets"
 SECONDS = 60.0

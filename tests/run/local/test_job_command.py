@@ -124,6 +124,7 @@ def test_bad_input_is_refused_before_any_process_is_started(tmp_path: Path, flag
     assert told(tmp_path) == {}
 
 
+@pytest.mark.jobs
 @pytest.mark.sandbox
 def test_the_digits_example_trains_here(tmp_path: Path) -> None:
     job = CHECKOUT / "examples" / "digits" / "job.yaml"

@@ -237,6 +237,7 @@ def test_trials_run_as_on_the_cluster(tmp_path: Path, work: ExitStack) -> None:
     assert len(list((tmp_path / "logs").iterdir())) == 8
 
 
+@pytest.mark.jobs
 @pytest.mark.slow
 def test_a_study_outlives_its_command(tmp_path: Path) -> None:
     made(tmp_path, WAITING)
