@@ -5,11 +5,11 @@ What is drawn is the file's data, camelCase, as a user writes it; free text is a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from encamp.errors import PlanError
+from encamp.plan.machines import catalog
 from encamp.plan.machines.placing import offered
 from encamp.plan.replicas import roles as planned_roles
 from encamp.spec import machines_today as today
@@ -18,6 +18,9 @@ from encamp.spec.data_files import data_file
 from encamp.spec.encamp import GpuType, MachineSpec, Provisioning, RunAs, TpuVersion
 from encamp.spec.job_file import parse_job
 from encamp.spec.training import ScaleTier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 Data = dict[str, Any]
 
@@ -64,6 +67,15 @@ def field(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Data]:
     return values.map(lambda value: {name: value})
 
 
+def today_too(accelerators: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+    """The accelerators, and counts of them, that something stands for today."""
+    found = {
+        kind: [count for count in counts if not kind.startswith("TPU_") or catalog.ai_platform_tpu(kind, count)[0]]
+        for kind, counts in accelerators.items()
+    }
+    return {kind: counts for kind, counts in found.items() if counts}
+
+
 @st.composite
 def old_machines(draw: st.DrawFn) -> tuple[Data, list[str]]:
     """Machines as AI Platform named them, and the roles that have replicas."""
@@ -82,11 +94,11 @@ def old_machines(draw: st.DrawFn) -> tuple[Data, list[str]]:
         tpu = role == "worker" and draw(st.integers(0, 4)) == 0
         machine_type = CLOUD_TPU if tpu else draw(st.sampled_from(types))
         count: Data = {} if role == "master" else {f"{role}Count": 1 if tpu else draw(COUNT)}
-        accelerators = tables.gpu_counts.get(machine_type, {})
+        accelerators = today_too(tables.gpu_counts.get(machine_type, {}))
         config: Data = {}
         if accelerators and draw(st.booleans()):
             kind = draw(st.sampled_from(sorted(accelerators)))
-            amount = draw(st.sampled_from(list(accelerators[kind])))
+            amount = draw(st.sampled_from(accelerators[kind]))
             config = {f"{role}Config": {"acceleratorConfig": {"type": kind, "count": amount}}}
         found = merged(found, {f"{role}Type": machine_type}, count, config)
     return found, roles
@@ -307,10 +319,7 @@ def placed(draw: st.DrawFn, found: Data, block: Data, region: str) -> Data:
     way = block.get("provisioning")
     if way in {None, "ON_DEMAND", "SPOT"}:
         return merged(block, draw(maybe(field("zone", st.just(f"{region}-a"))))) if region != HERE else block
-    try:
-        shapes = [request.shape for request in planned_roles(parse_job(found, source="drawn").job)[0]]
-    except PlanError:
-        return block
+    shapes = [request.shape for request in planned_roles(parse_job(found, source="drawn").job)[0]]
     if way in {"FLEX_START", "QUEUED"}:
         never = data_file("placement")["noFlexStart"]["tpus"]
         return merged(block, {"provisioning": "SPOT"}) if any(one.tpu_version in never for one in shapes) else block

@@ -5,6 +5,7 @@ Their deadline has passed, so that nothing but the owner tells them from what th
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -14,9 +15,12 @@ from encamp.sandbox.provider.values import encode
 from harness.listing import CLUSTER, NAMESPACE, PROJECT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from encamp.sandbox.layout import Layout
     from harness.front import Front
 
+_PATIENCE_SECONDS = 60.0
 _JOB_SETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
 
 
@@ -76,7 +80,7 @@ class Foreign:
         with grpc.insecure_channel(f"127.0.0.1:{layout.ports.gcp_provider}") as channel:
             stub = messages.provider_pb2_grpc.ResourceProviderStub(channel)
             given = encode({"project": PROJECT, "region": "us-central1"})
-            stub.Configure(messages.provider_pb2.ConfigureRequest(args=given, acceptSecrets=True))
+            _asked(stub.Configure, messages.provider_pb2.ConfigureRequest(args=given, acceptSecrets=True))
             _create(stub, "gcp:container/nodePool:NodePool", {**pool, "initialNodeCount": 0})
             account = {"accountId": self._other, "description": words}
             _create(stub, "gcp:serviceaccount/account:Account", account)
@@ -90,9 +94,25 @@ class Foreign:
 
 def _create(stub: Any, token: str, inputs: dict[str, Any]) -> None:
     urn = f"urn:pulumi:dev::foreign::{token}::foreign"
-    checked = stub.Check(messages.provider_pb2.CheckRequest(urn=urn, news=encode(inputs)), wait_for_ready=True)
+    checked = _asked(stub.Check, messages.provider_pb2.CheckRequest(urn=urn, news=encode(inputs)))
     assert not checked.failures, checked.failures
-    stub.Create(messages.provider_pb2.CreateRequest(urn=urn, properties=checked.inputs))
+    _asked(stub.Create, messages.provider_pb2.CreateRequest(urn=urn, properties=checked.inputs))
+
+
+def _asked(method: Callable[..., Any], request: Any) -> Any:
+    """Ask the provider, again where another trial has just killed it; what it had made already is made."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    again = False
+    while True:
+        try:
+            return method(request, wait_for_ready=True, timeout=_PATIENCE_SECONDS)
+        except grpc.RpcError as error:
+            if again and "alreadyExists" in str(error):
+                return None
+            if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > end:
+                raise
+        again = True
+        time.sleep(0.2)
 
 
 _REPLICAS: dict[str, Any] = {

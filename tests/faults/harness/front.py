@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 60.0
 _NOT_FOUND = 404
+_CONFLICT = 409
 
 
 class Front:
@@ -94,16 +95,21 @@ def _parsed(answer: httpx.Response | None) -> dict[str, Any] | None:
 
 def _asked(client: httpx.Client, method: str, path: str, options: dict[str, Any]) -> httpx.Response | None:
     end = time.monotonic() + _PATIENCE_SECONDS
+    again = False
     while True:
         try:
             answer = client.request(method, path, **options)
             if answer.status_code == _NOT_FOUND:
                 return None
+            if again and answer.status_code == _CONFLICT:
+                # The front died between the deed and its answer.
+                return answer
             answer.raise_for_status()
         except (httpx.TransportError, httpx.HTTPStatusError) as error:
             passing = not isinstance(error, httpx.HTTPStatusError) or error.response.is_server_error
             if not passing or time.monotonic() > end:
                 raise
+            again = True
             time.sleep(0.2)
         else:
             return answer
