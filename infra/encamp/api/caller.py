@@ -1,0 +1,35 @@
+"""Who calls: what an authenticator finds out, and what it has to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody whose credential was looked at.
+
+    Attributes:
+        email: as the audit log names them.
+        members: the same as members of policies: ``user:ana@example.com``, ``serviceAccount:…``, ``principal://…``.
+        admin: whether everything is allowed: the administrator of a sandbox, or who uses the service on their own
+            machine without credentials.
+    """
+
+    email: str
+    members: frozenset[str]
+    admin: bool = False
+
+
+class Authenticator(Protocol):
+    """Tells who an Authorization header stands for."""
+
+    async def caller(self, authorization: str | None) -> Caller:
+        """The caller.
+
+        Raises:
+            ApiError: UNAUTHENTICATED where there is no header, or where nobody stands behind it; UNAVAILABLE where who
+                could tell does not answer.
+        """
+        ...
