@@ -133,6 +133,11 @@ def owned(labels: Mapping[str, str] | None, wanted: Mapping[str, str]) -> bool:
     return bool(wanted.get(JOB_LABEL)) and all((labels or {}).get(key) == value for key, value in wanted.items())
 
 
+def label_selector(labels: Mapping[str, str]) -> str:
+    """What chooses objects of Kubernetes' that carry all of the labels."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
 def described(description: str) -> dict[str, str]:
     """The labels that stand in a description as ``key=value`` words."""
     words = (word.partition("=") for word in description.split())
@@ -140,7 +145,7 @@ def described(description: str) -> dict[str, str]:
 
 
 def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
-    selector = ",".join(f"{key}={value}" for key, value in sorted(place.labels.items()))
+    selector = label_selector(place.labels)
     for kind in _KINDS:
         for item in cluster.list(kind, place.namespace, selector):
             metadata = item["metadata"]

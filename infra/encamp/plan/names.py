@@ -111,9 +111,9 @@ def replica_name(role: Role, index: int) -> str:
     return f"{role.value}-{index}"
 
 
-def log_name(role: Role, index: int, trial: int | None = None) -> str:
-    """``worker-replica-1``: AI Platform's name of a replica in logs; of a trial's, ``trial-3-worker-replica-1``."""
-    name = f"{role.value}-replica-{index}"
+def log_name(role: str, index: int, trial: int | None = None) -> str:
+    """``worker-replica-1``: AI Platform's name of a replica (spec 13); of a trial's, ``trial-3-worker-replica-1``."""
+    name = f"{role}-replica-{index}"
     return name if trial is None else trial_log_name(trial, name)
 
 

@@ -129,6 +129,14 @@ class StudyPlan:
             seed=int(data["seed"]),
         )
 
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> StudyPlan | None:
+        """The same, None where something that every study has is missing or is none of its kind."""
+        try:
+            return cls.from_json(data)
+        except (KeyError, TypeError, ValueError):
+            return None
+
 
 def study(job: TrainingJobSpec) -> StudyPlan | None:
     """The study of a job that keeps every rule and has an id; None where it tunes nothing."""

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 
 
-def death_with_parent() -> Callable[[], None] | None:
+def death_with_parent(number: signal.Signals = signal.SIGKILL) -> Callable[[], None] | None:
     """A function to run between fork and exec that binds the child to the thread that forks it; None off Linux.
 
-    The kernel sends SIGKILL when that *thread* ends, so processes are started from a thread that lives as long as
+    The kernel sends the signal when that *thread* ends, so processes are started from a thread that lives as long as
     they may: the one of the event loop.
     """
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
     parent = os.getpid()
-    kill = int(signal.SIGKILL)
+    sent = int(number)
 
     def bind() -> None:
-        prctl(_PR_SET_PDEATHSIG, kill, 0, 0, 0)
+        prctl(_PR_SET_PDEATHSIG, sent, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
-            os._exit(128 + kill)
+            os._exit(128 + sent)
 
     return bind
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -27,6 +25,7 @@ from pulumi.automation.errors import InvalidVersionError, create_command_error
 
 from encamp.backend import backend_url, mend
 from encamp.errors import EngineError
+from encamp.process.linux import death_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     OnOutput = Callable[[str], object]
 
-_PR_SET_PDEATHSIG = 1
 #: What the CLI says of a state, or of a lock, in a backend of files that is being written, or never will be.
 _HALF_WRITTEN = re.compile(r"^error: (failed to load checkpoint: )?EOF$", re.MULTILINE)
 _HALF_WRITTEN_ATTEMPTS = 20
@@ -127,7 +125,7 @@ class SessionCommand(PulumiCommand):
                 cwd=cwd,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_interrupted_with_parent(),  # noqa: PLW1509 - it makes one system call and takes no lock
+                preexec_fn=death_with_parent(signal.SIGINT),  # noqa: PLW1509 - it makes one system call and takes no lock
             )
             with self._lock:
                 self._process, self._interrupted = process, False
@@ -188,17 +186,3 @@ def _lines(written: IO[bytes], told: OnOutput | None) -> str:
         for line in lines:
             told(line)
     return "\n".join(lines)
-
-
-def _interrupted_with_parent() -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def arrange() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return arrange

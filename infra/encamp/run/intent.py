@@ -9,8 +9,8 @@ from encamp.cloud.leftovers import JobPlace
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
 from encamp.plan.declared import RESOURCE_POLICY, declared_resources
+from encamp.plan.names import log_name
 from encamp.redaction import redacted_data
-from encamp.run.replicas import replica_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,7 +159,7 @@ def planned_intent(
         deadline=deadline,
         max_running_seconds=plan.limits.max_running_time_seconds,
         max_wait_seconds=plan.limits.max_wait_time_seconds,
-        replicas=tuple(replica_name(group.role, index) for group in plan.groups for index in range(group.count)),
+        replicas=tuple(log_name(group.role, index) for group in plan.groups for index in range(group.count)),
         machines=dict(machines),
         spec_hash=spec_hash,
         source=source,
@@ -209,7 +209,7 @@ def found_intent(
         max_wait_seconds=outputs.max_wait_seconds,
         replicas=outputs.replicas
         or tuple(
-            replica_name(role, index) for role, spec in specs.items() for index in range(spec.get("completions") or 1)
+            log_name(role, index) for role, spec in specs.items() for index in range(spec.get("completions") or 1)
         ),
         machines=outputs.machines,
         images={role: pod["containers"][0]["image"] for role, pod in pods.items()},

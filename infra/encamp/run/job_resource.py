@@ -6,7 +6,6 @@ units today's machines are.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,11 @@ from encamp.run.receipt import RECEIPT, spec_hash
 from encamp.run.sealed import replica_ends
 from encamp.run.study.known import study_results
 from encamp.run.study.results import REPORT, training_output
+from encamp.run.times import rfc3339
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import KnownJob
 
@@ -31,7 +33,7 @@ def summary(job: KnownJob, now: datetime) -> dict[str, Any]:
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "createTime": _rfc3339(job.created),
+        "createTime": rfc3339(job.created),
         "runningSeconds": None if seconds is None else round(seconds, 3),
         "costUsd": job.cost,
         "trials": None if job.trials is None else dict(job.trials),
@@ -51,9 +53,9 @@ def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]
     resource = {
         "jobId": job.job_id,
         **_as_sent(job),
-        "createTime": _rfc3339(job.created),
-        "startTime": _rfc3339(job.started),
-        "endTime": _rfc3339(job.ended),
+        "createTime": rfc3339(job.created),
+        "startTime": rfc3339(job.started),
+        "endTime": rfc3339(job.ended),
         "state": job.state,
         "errorMessage": job.message or None,
         "trainingOutput": training_output(results) if results is not None else None,
@@ -85,7 +87,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "imageDigests": receipt.get("imageDigests"),
         "startedBy": job.started_by.get("by"),
         "cancelRequested": _cancelled(job),
-        "deadline": _rfc3339(datetime.fromtimestamp(job.intent.deadline, UTC)) if job.intent else None,
+        "deadline": rfc3339(job.intent.deadline) if job.intent else None,
         "nodeSeconds": receipt.get("nodeSeconds"),
         "cost": receipt.get("cost"),
         "left": receipt.get("left"),
@@ -96,7 +98,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
 
 def _cancelled(job: KnownJob) -> dict[str, Any] | None:
     """Who asked for the job's end, and when; None where nobody did."""
-    return {"by": job.cancel.by, "at": _rfc3339(job.cancel.at)} if job.cancel is not None else None
+    return {"by": job.cancel.by, "at": rfc3339(job.cancel.at)} if job.cancel is not None else None
 
 
 def _as_sent(job: KnownJob) -> dict[str, Any]:
@@ -122,9 +124,3 @@ def _configured(job: KnownJob) -> Any:
         return yaml.safe_load(file.read_text())["config"]["encamp:job"]
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
         return None
-
-
-def _rfc3339(at: datetime | None) -> str | None:
-    if at is None:
-        return None
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

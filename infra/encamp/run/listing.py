@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.cloud.leftovers import JOB_LABEL, described
+from encamp.cloud.leftovers import JOB_LABEL, described, label_selector
 from encamp.cloud.resources import Container, ResourcePolicies, ServiceAccounts
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
@@ -112,7 +112,7 @@ def _objects(client: GoogleClient, target: Target) -> Iterator[Thing]:
     cluster = open_cluster(client, where, where.cluster_path)
     if cluster is None:
         return
-    selector = ",".join(f"{key}={value}" for key, value in sorted(target.labels.items()))
+    selector = label_selector(target.labels)
     try:
         for kind in _OBJECT_KINDS:
             for item in cluster.list(kind, where.namespace, selector):

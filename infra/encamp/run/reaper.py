@@ -10,7 +10,6 @@ import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from encamp.errors import EngineError
@@ -31,10 +30,12 @@ from encamp.run.supervision import supervision, watching
 from encamp.run.target import is_gone, open_cluster
 from encamp.run.teardown import Teardown
 from encamp.run.usage import Usage
+from encamp.run.watching import ended_at, terminal
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from datetime import datetime
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.run.candidates import Candidate
@@ -261,7 +262,7 @@ class Reaper:
             return cluster, Seen.UNKNOWN, None
         if found is None:
             return cluster, Seen.NO_JOB_SET, None
-        return cluster, *_end_of(found)
+        return cluster, Seen.RUNS if terminal(found) is None else Seen.ENDED, ended_at(found)
 
     def _engine_is_ours(self, judgement: Judgement) -> bool:
         """Whether no engine works on a stack that somebody brings up by hand, and of which no lease tells."""
@@ -351,13 +352,3 @@ def _me() -> dict[str, Any]:
 
 def _stamp(at: datetime | None) -> float | None:
     return at.timestamp() if at is not None else None
-
-
-def _end_of(job_set: dict[str, Any]) -> tuple[Seen, float | None]:
-    """Whether a JobSet has ended, and when."""
-    status = job_set.get("status", {})
-    for condition in status.get("conditions") or []:
-        if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
-            at = condition.get("lastTransitionTime")
-            return Seen.ENDED, datetime.fromisoformat(at).timestamp() if at else None
-    return (Seen.ENDED if status.get("terminalState") else Seen.RUNS), None

@@ -19,8 +19,9 @@ from encamp.cloud.leftovers import JOB_LABEL
 from encamp.cloud.logging import LoggedLine, container_lines
 from encamp.errors import EncampError
 from encamp.plan.model import TRIAL_LABEL
+from encamp.plan.names import log_name
 from encamp.run.bounded import Deadline, within
-from encamp.run.replicas import CONTAINER, INDEX_LABEL, ROLE_LABEL, replica_labels, replica_name
+from encamp.run.replicas import CONTAINER, INDEX_LABEL, ROLE_LABEL, replica_labels, trial_number
 from encamp.run.spool import again
 
 if TYPE_CHECKING:
@@ -199,9 +200,8 @@ def _draft_path(log: ReplicaLog, name: str, attempt: int) -> Path:
 
 def _replica(line: LoggedLine) -> str:
     index = line.label(INDEX_LABEL)
-    trial = line.label(TRIAL_LABEL)
-    number = int(trial) if trial.isdigit() else None
-    return replica_name(line.label(ROLE_LABEL), int(index), number) if index.isdigit() else ""
+    trial = trial_number({TRIAL_LABEL: line.label(TRIAL_LABEL)})
+    return log_name(line.label(ROLE_LABEL), int(index), trial) if index.isdigit() else ""
 
 
 def _same(drafts: dict[str, _Draft], before: dict[str, _Draft]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.model import TRIAL_LABEL
-from encamp.plan.names import trial_log_name
+from encamp.plan.names import log_name
 from encamp.run.study.records import record_lines
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTARTS_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 CONTAINER = "replica"
 _OUT_OF_MEMORY = "OOMKilled"
-
-
-def replica_name(role: str, index: int, trial: int | None = None) -> str:
-    """AI Platform's name of a replica (spec 13): ``master-replica-0``; of a trial's, ``trial-3-master-replica-0``."""
-    name = f"{role}-replica-{index}"
-    return name if trial is None else trial_log_name(trial, name)
 
 
 def replica_labels(name: str) -> dict[str, str]:
@@ -110,7 +104,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
     running = "running" in container.get("state", {})
     trial = trial_number(labels)
     return Replica(
-        name=replica_name(role, int(index), trial),
+        name=log_name(role, int(index), trial),
         role=role,
         index=int(index),
         pod=metadata["name"],

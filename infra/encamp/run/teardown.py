@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from encamp.cloud.leftovers import JobPlace, Leftover, objects, resources
+from encamp.cloud.leftovers import JobPlace, Leftover, label_selector, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
 from encamp.run.engine import JobEngine, LockedError, NoStackError
 from encamp.run.records import LeaseLostError
@@ -108,7 +108,7 @@ class Teardown:
         """
         if self._cluster is None:
             return
-        selector = ",".join(f"{key}={value}" for key, value in sorted(self._place.labels.items()))
+        selector = label_selector(self._place.labels)
         for attempt in range(_STOP_SECONDS):
             found = self._cluster.list("jobsets", self._place.namespace, selector)
             names = [one["metadata"]["name"] for one in found]

@@ -168,11 +168,25 @@ class JobSetWatch:
 
 def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
     """The JobSet's terminal state and what it says of it, None while it goes on."""
-    status = job_set.get("status", {})
-    for condition in status.get("conditions") or []:
+    state = job_set.get("status", {}).get("terminalState")
+    condition = _last_condition(job_set)
+    if condition is not None:
+        return state or condition["type"], condition.get("message", "")
+    return (state, "") if state else None
+
+
+def ended_at(job_set: dict[str, Any]) -> float | None:
+    """When the JobSet came to its terminal state, in seconds since the epoch; None where it does not say."""
+    at = (_last_condition(job_set) or {}).get("lastTransitionTime")
+    return datetime.fromisoformat(at).timestamp() if at else None
+
+
+def _last_condition(job_set: dict[str, Any]) -> dict[str, Any] | None:
+    """The condition that says how it ended, None while it goes on."""
+    for condition in job_set.get("status", {}).get("conditions") or []:
         if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
-            return status.get("terminalState") or condition["type"], condition.get("message", "")
-    return (status["terminalState"], "") if status.get("terminalState") else None
+            return dict(condition)
+    return None
 
 
 def _restarts(job_set: dict[str, Any]) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from encamp.spec.tuning import Goal
 from encamp.tuning.axes import number_axis, number_text, parameter_axis, short
-from encamp.tuning.best import loss_of
+from encamp.tuning.best import better, loss_of
 from encamp.tuning.model import TrialState, arguments_of
 from encamp.tuning.shapes import LEFT, TOP, Bar, Canvas, Chart, Dot, Frame, Label, Line, point
 
@@ -87,14 +87,13 @@ def history(found: Scored, trials: Sequence[Trial]) -> Chart:
     across = number_axis("trial", 1, max(count, 2), whole=True)
     canvas = Canvas()
     frame.draw(canvas, across, found.axis)
-    better = min if found.study.goal is Goal.MINIMIZE else max
     best: float | None = None
     steps: list[str] = []
     for one in sorted(found.trials, key=lambda trial: trial.number):
         x = frame.x(across.place(one.number) or 0.0)
         if best is not None:
             steps.append(point(x, frame.y(found.axis.place(best) or 0.0)))
-        best = _value(one) if best is None else better(best, _value(one))
+        best = _value(one) if best is None or better(found.study, _value(one), best) else best
         steps.append(point(x, frame.y(found.axis.place(best) or 0.0)))
         canvas.dots.append(_dot(found, one, x, frame.y(found.axis.place(_value(one)) or 0.0)))
     canvas.lines.append(Line(" ".join(steps), "best"))

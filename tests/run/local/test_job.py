@@ -15,8 +15,8 @@ from encamp.errors import EncampError, PlanError, UsageError
 from encamp.plan.environment.cluster import replicas
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
-from encamp.run.local import job as local_job
-from encamp.run.local.job import JobWish, PreparedJob, prepare_job
+from encamp.run.local import job as room
+from encamp.run.local.job import JobWish, PreparedJob, local_job, prepared
 from encamp.run.local.prepare import Machine
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
@@ -53,7 +53,8 @@ class Prepare:
         given = {key: value for key, value in {**INPUT, **(changes or {})}.items() if value is not None}
         data = {"jobId": "j", "trainingInput": given, "encamp": {"packagePath": "trainer", **(block or {})}}
         found = parse_job(data, source="job.yaml", folder=self.folder)
-        return prepare_job(found, JobWish(**wish), self.machine, self._resources)
+        asked = JobWish(**wish)
+        return prepared(local_job(found, asked, self.machine, self._resources), asked, self._resources)
 
 
 @pytest.fixture
@@ -204,7 +205,7 @@ def test_packages_of_a_bucket_are_fetched(prepare: Prepare, monkeypatch: pytest.
             archive.writestr("more.py", "")
         return [path]
 
-    monkeypatch.setattr(local_job, "fetch", fetched)
+    monkeypatch.setattr(room, "fetch", fetched)
     found = prepare({"packageUris": ["gs://mine/more-1-py3-none-any.whl"]}).prepared.replicas[0]
     assert asked == [["gs://mine/more-1-py3-none-any.whl"]]
     assert (Path(found.env["PYTHONPATH"]) / "more.py").is_file()
@@ -221,7 +222,7 @@ def test_accelerators_that_are_not_here_are_said_to_be_simulated(
         del environ
         return tuple(here)
 
-    monkeypatch.setattr(local_job, "local_gpus", local_gpus)
+    monkeypatch.setattr(room, "local_gpus", local_gpus)
     assert any("simulated" in note for note in prepare(changes).prepared.notes)
     here += ["0", "1", "2"]
     visible = [replica.env["CUDA_VISIBLE_DEVICES"] for replica in prepare(changes).prepared.replicas]

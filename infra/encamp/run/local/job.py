@@ -80,16 +80,6 @@ class PreparedJob:
     prepared: Prepared
 
 
-def prepare_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitStack) -> PreparedJob:
-    """The replicas of a job file.
-
-    Raises:
-        EngineError: there are no free ports.
-        EncampError: as ``local_job``.
-    """
-    return prepared(local_job(found, wish, machine, resources), wish, resources)
-
-
 def prepared(job: LocalJob, wish: JobWish, resources: ExitStack) -> PreparedJob:
     """The replicas of a job that can run here.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.errors import UsageError
 from encamp.plan.study import StudyPlan
 from encamp.run.study.journal import read_trial
+from encamp.run.study.resume import differences
 from encamp.spec.job_id import is_job_id
 from encamp.tuning.model import TrialState
 
@@ -100,7 +101,7 @@ def read_record(folder: Path) -> tuple[StudyPlan | None, list[Trial]]:
     for line in lines:
         data = _read(line)
         if study is None and "study" in data:
-            study = _study(data["study"])
+            study = StudyPlan.read(data["study"])
         elif (trial := read_trial(data)) is not None:
             trials[trial.number] = trial
     return study, [trials[number] for number in sorted(trials)]
@@ -138,13 +139,11 @@ def check_same(before: StudyPlan, study: StudyPlan, *, where: str, hint: str) ->
     Raises:
         UsageError: saying what differs.
     """
-    for what, then, now in (
-        ("goal", before.goal, study.goal),
-        ("hyperparameterMetricTag", before.metric, study.metric),
-        ("params", _named(before), _named(study)),
-    ):
-        if then != now:
-            raise UsageError(f"the study that is there has other {what} than the job file", where=where, hint=hint)
+    others = [what for what, _, _ in differences(before, study)]
+    if _named(before) != _named(study):
+        others.append("params")
+    if others:
+        raise UsageError(f"the study that is there has other {others[0]} than the job file", where=where, hint=hint)
 
 
 def _named(study: StudyPlan) -> set[tuple[str, str]]:
@@ -165,10 +164,3 @@ def _read(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def _study(data: Any) -> StudyPlan | None:
-    try:
-        return StudyPlan.from_json(data)
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 def recorded_results(record: RunRecord) -> StudyResults | None:
     """What the record knows of a job's study; None where the job tunes nothing, or where its intent is lost."""
     study = (record.intent or {}).get("study")
-    try:
-        found = StudyPlan.from_json(study) if study is not None else None
-    except (KeyError, TypeError, ValueError):
-        return None
+    found = StudyPlan.read(study) if study is not None else None
     return StudyResults(record.job_id, found, tuple(trials_of(record.entries))) if found is not None else None
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 #: whoever takes the study over reads them anew, and a record that is written at each would grow with their square.
 _SHARE, _SECONDS = 0.1, 2.0
 _GONE = "its replicas were deleted by somebody else"
-_ACTIVE = frozenset({TrialState.PREPARING, TrialState.RUNNING})
 
 
 class Study:

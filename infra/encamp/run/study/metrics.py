@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
 from encamp.run.study.event_folders import EventReader
-from encamp.run.study.records import MARK, read_record
+from encamp.run.study.records import LONGEST_LINE, MARK, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,8 +29,6 @@ _MOST_HELD = 20 * MOST_KEPT
 #: How often event files are looked for.
 _EVENT_SECONDS = 5.0
 _READ_BYTES = 4 * 1024 * 1024
-#: A longer line is no report.
-_LONGEST_LINE = 64 * 1024
 _MARK = MARK.encode()
 #: How many tags a message names.
 _MOST_NAMED = 5
@@ -158,7 +156,7 @@ class LogRecords:
         self._offset += end
         if _MARK in piece:
             lines = piece[:end].split(b"\n")
-            marked = [line for line in lines if line.startswith(_MARK) and len(line) <= _LONGEST_LINE]
+            marked = [line for line in lines if line.startswith(_MARK) and len(line) <= LONGEST_LINE]
             found.extend(line[len(_MARK) :].decode("utf-8", "replace") for line in marked)
         return True
 

@@ -21,7 +21,8 @@ MARK = "encamp-metric: "
 #: What every report has beside the metric.
 _OWN = frozenset({"checkpoint_path", "global_step", "timestamp", "trial"})
 _LARGEST_STEP = 2**63 - 1
-_LONGEST_LINE = 64 * 1024
+#: A longer line is no report.
+LONGEST_LINE = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Report:
 def read_record(line: str, tag: str) -> Report | None:
     """A line as a report of the metric ``tag``, None where it is no report."""
     text = line.strip()
-    if not text.startswith("{") or len(text) > _LONGEST_LINE:
+    if not text.startswith("{") or len(text) > LONGEST_LINE:
         return None
     try:
         record = json.loads(text)

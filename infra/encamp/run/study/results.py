@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.study import StudyPlan
+from encamp.run.times import rfc3339
 from encamp.tuning.best import loss_of, ranked
 from encamp.tuning.model import Trial, TrialState, arguments_of
 
@@ -160,8 +160,8 @@ def _trial_output(study: StudyPlan, trial: Trial) -> dict[str, Any]:
     found = {
         "trialId": str(trial.number),
         "hyperparameters": arguments_of(study, trial),
-        "startTime": _rfc3339(trial.started),
-        "endTime": _rfc3339(trial.ended),
+        "startTime": rfc3339(trial.started),
+        "endTime": rfc3339(trial.ended),
         "state": str(trial.state),
         "finalMetric": metric,
         "isTrialStoppedEarly": trial.stopped_early or None,
@@ -176,9 +176,3 @@ def _double(value: float) -> float | str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
-
-
-def _rfc3339(at: float | None) -> str | None:
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

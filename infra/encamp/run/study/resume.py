@@ -54,17 +54,19 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
     return trials
 
 
+def differences(before: StudyPlan, study: StudyPlan) -> list[tuple[str, str, str]]:
+    """In what a study is judged otherwise than one before it: each field, what it was and what it is."""
+    pairs = (("goal", before.goal, study.goal), ("hyperparameterMetricTag", before.metric, study.metric))
+    return [(what, then, now) for what, then, now in pairs if then != now]
+
+
 def _same(study: StudyPlan, before: StudyPlan) -> None:
-    for what, now, then in (
-        ("goal", study.goal, before.goal),
-        ("hyperparameterMetricTag", study.metric, before.metric),
-    ):
-        if now != then:
-            raise UsageError(
-                f"job {study.resumes} searched with {what} {then}, this job names {now}",
-                where=f"trainingInput.hyperparameters.{what}",
-                hint="a study goes on with what it began with; take the same, or leave out resumePreviousJobId",
-            )
+    for what, then, now in differences(before, study):
+        raise UsageError(
+            f"job {study.resumes} searched with {what} {then}, this job names {now}",
+            where=f"trainingInput.hyperparameters.{what}",
+            hint="a study goes on with what it began with; take the same, or leave out resumePreviousJobId",
+        )
 
 
 def _same_parameters(study: StudyPlan, trials: Sequence[Trial]) -> None:

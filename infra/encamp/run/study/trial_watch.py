@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.role import Role
 from encamp.run.states import Outcome, State
 from encamp.run.study.host import TrialLook
-from encamp.run.watching import terminal
+from encamp.run.watching import ended_at, terminal
 from encamp.tuning.model import TrialState
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class TrialWatch:
         message = outcome.message
         if state is TrialState.SUCCEEDED and not self._measurements:
             message = self._metrics.missing()
-        return self._looked(state, message, outcome, _end_of(job_set))
+        return self._looked(state, message, outcome, ended_at(job_set))
 
     def _looked(
         self, state: TrialState, message: str = "", outcome: Outcome | None = None, ended: float | None = None
@@ -180,13 +180,6 @@ class TrialWatch:
             self._recover()
             found = self._metrics.read(last=True)
         return found
-
-
-def _end_of(job_set: dict[str, Any]) -> float | None:
-    for condition in job_set.get("status", {}).get("conditions") or []:
-        if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
-            return _time(condition.get("lastTransitionTime"))
-    return None
 
 
 def _time(text: str | None) -> float | None:
