@@ -117,4 +117,4 @@ def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(6) as pool:
             found = [future.result() for future in [pool.submit(opened) for _ in range(6)]]
-        assert found == [["jobs", "journal", "leases"]] * 6
+        assert found == [["jobs", "journal", "leases", "submissions"]] * 6

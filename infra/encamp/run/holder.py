@@ -43,6 +43,11 @@ def alive(holder: str, expires: float, now: float) -> bool:
         return True
 
 
+def is_here(holder: str) -> bool:
+    """Whether a holder is, or was, a process of this boot of this machine."""
+    return bool(_read(holder)["place"] == _place())
+
+
 def words(holder: str) -> str:
     """For messages: ``process 12 on host``."""
     who = _read(holder)

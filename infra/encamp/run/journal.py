@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 CANCEL = "cancel"
+#: Kinds of entries of jobs that were handed in: what was asked for, and what may change of it later.
+SUBMITTED, LABELS, POLICY = "submitted", "labels", "policy"
 _STATES = frozenset(State)
 
 
@@ -40,6 +42,24 @@ class CancelRequest:
 
 
 @dataclass(frozen=True)
+class Submitted:
+    """What was handed in to be begun by others.
+
+    Attributes:
+        environment: name of the environment's stack.
+        job: the Job resource as it was sent, without secrets of a known form.
+        by: who handed it in; may be empty.
+        priority: larger ones are begun first.
+    """
+
+    at: datetime
+    environment: str
+    job: dict[str, Any]
+    by: str
+    priority: int
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A job as its journal tells it.
 
@@ -51,6 +71,10 @@ class RunRecord:
         cancel: the first request to cancel it, None where nobody asked.
         entries: those that are whole.
         damaged: journal entries that could not be read and were left out.
+        submitted: None where a driver began it without anybody handing it in.
+        labels: the latest ones, None where they were never changed.
+        policy: the latest IAM policy of its own, None where it never had one.
+        label_changes, policy_changes: how often each was changed.
     """
 
     job_id: str
@@ -65,6 +89,23 @@ class RunRecord:
     cancel: CancelRequest | None = None
     entries: tuple[Entry, ...] = ()
     damaged: int = 0
+    submitted: Submitted | None = None
+    labels: dict[str, str] | None = None
+    policy: dict[str, Any] | None = None
+    label_changes: int = 0
+    policy_changes: int = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it was handed in and nobody has begun it."""
+        return self.submitted is not None and self.intent is None and not self.damaged and self.state is State.QUEUED
+
+    @property
+    def environment(self) -> str | None:
+        """Name of its environment's stack, None where what says so is lost."""
+        if self.intent is not None and "environment" in self.intent:
+            return str(self.intent["environment"])
+        return self.submitted.environment if self.submitted is not None else None
 
 
 def digest(kind: str, text: str) -> str:
@@ -103,6 +144,11 @@ def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None
         cancel=first_request(entries),
         entries=entries,
         damaged=len(listed) - len(entries),
+        submitted=_submitted(entries),
+        labels=_latest(entries, LABELS, _labels),
+        policy=_latest(entries, POLICY, _policy),
+        label_changes=sum(entry.kind == LABELS for entry in entries),
+        policy_changes=sum(entry.kind == POLICY for entry in entries),
     )
 
 
@@ -146,3 +192,27 @@ def _outcome(data: dict[str, Any]) -> Outcome:
     if not outcome.state.ended:
         raise ValueError(outcome.state)
     return outcome
+
+
+def _submitted(entries: tuple[Entry, ...]) -> Submitted | None:
+    """The first entry that says what was handed in."""
+    for entry in entries:
+        data = entry.data
+        if entry.kind == SUBMITTED and isinstance(data.get("job"), dict) and data.get("environment"):
+            by, priority = data.get("by"), data.get("priority")
+            return Submitted(
+                at=entry.at,
+                environment=str(data["environment"]),
+                job=data["job"],
+                by=str(by or ""),
+                priority=priority if isinstance(priority, int) else 0,
+            )
+    return None
+
+
+def _labels(data: dict[str, Any]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in data["labels"].items()}
+
+
+def _policy(data: dict[str, Any]) -> dict[str, Any]:
+    return dict(data["policy"])

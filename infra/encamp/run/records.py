@@ -6,7 +6,6 @@ so that a driver that lost its lease without noticing cannot write any more. Val
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,14 @@ from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
-from encamp.run import holder
+from encamp.run import holder, journal_rows
 from encamp.run.journal import (
     CANCEL,
+    LABELS,
+    POLICY,
     CancelRequest,
     Entry,
     RunRecord,
-    digest,
     entry_of,
     first_request,
     fold,
@@ -33,13 +33,14 @@ from encamp.run.tables import JOBS, JOURNAL, LEASES, open_database
 from encamp.run.transactions import RecordError, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
 
 __all__ = [
     "LEASE_SECONDS",
     "CancelRequest",
+    "ChangedError",
     "Entry",
     "Hold",
     "Lease",
@@ -57,6 +58,13 @@ class LeaseLostError(EngineError):
 
     def __init__(self, job_id: str) -> None:
         super().__init__("another driver has taken this job over", where=job_id)
+
+
+class ChangedError(UsageError):
+    """Somebody else has changed what was to be changed, since it was read."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__("somebody else has changed this job meanwhile", where=job_id, hint="read it again")
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class Records:
     """
 
     def __init__(self, database: Engine, clock: Callable[[], float] = time.time) -> None:
-        self._transactions = Transactions(database, clock)
+        self.transactions = Transactions(database, clock)
 
     @classmethod
     def open(cls, url: str | None, folder: Path) -> Records:
@@ -106,23 +114,33 @@ class Records:
 
     def close(self) -> None:
         """Close every connection."""
-        self._transactions.close()
+        self.transactions.close()
 
-    def begin(self, job_id: str, name: str, intent: dict[str, Any]) -> Lease:
+    def begin(self, job_id: str, name: str, intent: dict[str, Any], *, submitted: bool = False) -> Lease:
         """Write down what will be created, before anything is, and hold the job.
+
+        ``submitted``: it was handed in before, and waits. However many try, it is begun once.
 
         Raises:
             UsageError: the id was used before; says what became of that job.
         """
 
-        def begun(connection: Connection) -> Lease:
-            self._enter(connection, job_id, name, intent)
+        def begun(connection: Connection) -> Lease | None:
+            if not submitted:
+                self._enter(connection, job_id, name, intent)
+            elif journal_rows.take(connection, self.transactions.now(connection), job_id):
+                self._append(connection, job_id, "intent", intent)
+            else:
+                return None
             return self._hold(connection, job_id)
 
         try:
-            return self._transactions.write(begun)
+            lease = self.transactions.write(begun)
         except IntegrityError as error:
             raise self._used(job_id, name) from error
+        if lease is None:
+            raise self._used(job_id, name)
+        return lease
 
     def adopt(self, job_id: str, name: str, intent: dict[str, Any]) -> Lease:
         """Hold a job that may have been started without a record (plain ``pulumi up``).
@@ -138,10 +156,10 @@ class Records:
 
         try:
             try:
-                return self._transactions.write(adopted)
+                return self.transactions.write(adopted)
             except IntegrityError:
                 # Somebody else entered it in the meantime; now it is there.
-                return self._transactions.write(adopted)
+                return self.transactions.write(adopted)
         except IntegrityError as error:
             raise self._used(job_id, name) from error
 
@@ -149,21 +167,21 @@ class Records:
         """Hold on for another while; False when another driver has taken the job."""
 
         def renewed(connection: Connection) -> bool:
-            expires = self._transactions.now(connection) + LEASE_SECONDS
+            expires = self.transactions.now(connection) + LEASE_SECONDS
             return connection.execute(update(LEASES).where(*_is(lease)).values(expires=expires)).rowcount == 1
 
-        return self._transactions.write(renewed)
+        return self.transactions.write(renewed)
 
     def release(self, lease: Lease) -> None:
         """Let go; another driver may take the job at once."""
-        self._transactions.write(
+        self.transactions.write(
             lambda connection: connection.execute(update(LEASES).where(*_is(lease)).values(expires=0.0))
         )
 
     def holds(self, lease: Lease) -> bool:
         """Whether nobody has taken the job since; unlike ``renew`` it writes nothing, so it may be asked often."""
         asked = select(LEASES.c.fence).where(*_is(lease))
-        return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
+        return self.transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
     def append(self, lease: Lease, kind: str, data: dict[str, Any]) -> None:
         """Add an entry.
@@ -176,7 +194,7 @@ class Records:
             _fence(connection, lease)
             self._append(connection, lease.job_id, kind, data)
 
-        self._transactions.write(appended)
+        self.transactions.write(appended)
 
     def move(self, lease: Lease, state: State) -> None:
         """Enter a state; one that cannot follow the present one is left out, so that an ended job stays ended.
@@ -187,10 +205,10 @@ class Records:
 
         def moved(connection: Connection) -> None:
             _fence(connection, lease)
-            if state in FOLLOWING[last_state(_entries(connection, lease.job_id, "state"))]:
+            if state in FOLLOWING[last_state(journal_rows.entries(connection, lease.job_id, "state"))]:
                 self._append(connection, lease.job_id, "state", {"state": str(state)})
 
-        self._transactions.write(moved)
+        self.transactions.write(moved)
 
     def request_cancel(self, job_id: str, by: str) -> datetime:
         """Write down that ``by`` wants a job cancelled. Needs no lease: who holds the job looks for it.
@@ -202,17 +220,44 @@ class Records:
         """
 
         def requested(connection: Connection) -> datetime:
-            job = select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()
-            if connection.execute(job).first() is None:
-                raise UsageError("no such job in the record", where=job_id, hint="`encamp list` names every job")
-            first = first_request(_entries(connection, job_id, CANCEL))
+            _lock(connection, job_id)
+            first = first_request(journal_rows.entries(connection, job_id, CANCEL))
             return first.at if first is not None else self._append(connection, job_id, CANCEL, {"by": by})
 
-        return self._transactions.write(requested)
+        return self.transactions.write(requested)
+
+    def set_labels(self, job_id: str, labels: dict[str, str], changes: int | None = None) -> int:
+        """Replace a job's labels; returns how often they were changed, this time included.
+
+        ``changes`` is how often they had been when they were read; None changes them whoever was faster.
+
+        Raises:
+            ChangedError: they have been changed since.
+            UsageError: the id was never used.
+        """
+        return self._set(job_id, LABELS, {"labels": labels}, changes)
+
+    def set_policy(self, job_id: str, policy: dict[str, Any], changes: int | None = None) -> int:
+        """Replace a job's own IAM policy; ``changes``, answer and errors as of ``set_labels``."""
+        return self._set(job_id, POLICY, {"policy": policy}, changes)
+
+    def _set(self, job_id: str, kind: str, data: dict[str, Any], changes: int | None) -> int:
+        def changed(connection: Connection) -> int:
+            _lock(connection, job_id)
+            # As ``fold`` counts: what is not whole was never there.
+            before = sum(entry is not None for entry in journal_rows.entries(connection, job_id, kind))
+            if changes not in {None, before}:
+                raise ChangedError(job_id)
+            self._append(connection, job_id, kind, data)
+            return before + 1
+
+        return self.transactions.write(changed)
 
     def cancel_requested(self, job_id: str) -> CancelRequest | None:
         """The first request to cancel a job, None where nobody asked. One short query: made to be asked often."""
-        return self._transactions.read(lambda connection: first_request(_entries(connection, job_id, CANCEL)))
+        return self.transactions.read(
+            lambda connection: first_request(journal_rows.entries(connection, job_id, CANCEL))
+        )
 
     def record(self, job_id: str) -> RunRecord | None:
         """A job's record, or None where the id was never used."""
@@ -237,7 +282,7 @@ class Records:
                     entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
             return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
 
-        return self._transactions.read(found)
+        return self.transactions.read(found)
 
     def holder_of(self, job_id: str) -> str | None:
         """Who drives a job now and since when, in words, or None."""
@@ -251,28 +296,28 @@ class Records:
         asked = select(LEASES) if job_id is None else select(LEASES).where(LEASES.c.job_id == job_id)
 
         def found(connection: Connection) -> dict[str, str]:
-            now = self._transactions.now(connection)
+            now = self.transactions.now(connection)
             rows = [row for row in connection.execute(asked) if holder.alive(row.holder, row.expires, now)]
             return {row.job_id: _since(row) for row in rows}
 
-        return self._transactions.read(found)
+        return self.transactions.read(found)
 
     def last_hold(self, job_id: str) -> Hold | None:
         """Who held a job last, None where nobody ever did."""
         asked = select(LEASES).where(LEASES.c.job_id == job_id)
-        row = self._transactions.read(lambda connection: connection.execute(asked).first())
+        row = self.transactions.read(lambda connection: connection.execute(asked).first())
         if row is None:
             return None
         host, place = holder.host_and_place(row.holder)
         return Hold(host, place, float(row.expires))
 
     def _enter(self, connection: Connection, job_id: str, name: str, intent: dict[str, Any]) -> None:
-        connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=self._transactions.now(connection)))
+        connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=self.transactions.now(connection)))
         self._append(connection, job_id, "intent", intent)
         self._append(connection, job_id, "state", {"state": str(State.QUEUED)})
 
     def _hold(self, connection: Connection, job_id: str) -> Lease:
-        now = self._transactions.now(connection)
+        now = self.transactions.now(connection)
         row = connection.execute(select(LEASES).where(LEASES.c.job_id == job_id).with_for_update()).first()
         me = holder.myself()
         times = {"holder": me, "since": now, "expires": now + LEASE_SECONDS}
@@ -290,12 +335,8 @@ class Records:
         return lease
 
     def _append(self, connection: Connection, job_id: str, kind: str, data: dict[str, Any]) -> datetime:
-        at = self._transactions.now(connection)
-        # ASCII only: whatever a trainer or a tool said, every database and encoding takes it.
-        text = json.dumps(data, sort_keys=True)
-        connection.execute(
-            insert(JOURNAL).values(job_id=job_id, at=at, kind=kind, data=text, digest=digest(kind, text))
-        )
+        at = self.transactions.now(connection)
+        journal_rows.add(connection, at, job_id, kind, data)
         return time_of(at)
 
     def _used(self, job_id: str, name: str) -> UsageError:
@@ -306,6 +347,12 @@ class Records:
         if held is not None:
             return UsageError(
                 f"this job is running: {held}",
+                where=job_id,
+                hint=f"`encamp attach {job_id}` follows it; a new run needs another --job-id",
+            )
+        if record.waiting:
+            return UsageError(
+                "this job was handed in and waits until a driver is free",
                 where=job_id,
                 hint=f"`encamp attach {job_id}` follows it; a new run needs another --job-id",
             )
@@ -333,11 +380,10 @@ def _fence(connection: Connection, lease: Lease) -> None:
         raise LeaseLostError(lease.job_id)
 
 
-def _entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | None]:
-    lines = connection.execute(
-        select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == kind).order_by(JOURNAL.c.sequence)
-    )
-    return [entry_of(line.at, line.kind, line.data, line.digest) for line in lines]
+def _lock(connection: Connection, job_id: str) -> None:
+    """Keep others from changing a job until the end of the transaction."""
+    if not journal_rows.lock_job(connection, job_id):
+        raise UsageError("no such job in the record", where=job_id, hint="`encamp list` names every job")
 
 
 def _since(row: Any) -> str:

@@ -22,7 +22,7 @@ _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _PAGE_SIZE = slice(16, 18)
 _PAGES = slice(28, 32)
-_TABLES = ("jobs", "journal", "leases")
+_TABLES = ("jobs", "journal", "leases", "submissions")
 
 
 def mend(path: Path, create: Any) -> Path | None:
@@ -103,7 +103,7 @@ def _fill(path: Path, rows: dict[str, tuple[tuple[str, ...], list[tuple[Any, ...
         connection.execute(
             "insert or ignore into jobs (job_id, name, created)"
             " select job_id, coalesce(json_extract(data, '$.name'), job_id), at from journal"
-            " where kind = 'intent' and json_valid(data)"
+            " where kind in ('intent', 'submitted') and json_valid(data)"
         )
 
 

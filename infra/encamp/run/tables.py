@@ -67,6 +67,37 @@ LEASES = Table(
     Column("expires", Float, nullable=False),
 )
 
+#: Jobs that were handed in to be begun by others, see ``submissions``. Whoever sets ``begun`` or ``ended`` where neither
+#: was set decides what becomes of one. ``sequence`` is that of its first journal entry; times are seconds since the
+#: epoch.
+SUBMISSIONS = Table(
+    "submissions",
+    METADATA,
+    Column("job_id", String(128), primary_key=True),
+    Column("sequence", Integer, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("wait_until", Float),
+    Column("creator", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("sealed", Text, nullable=False),
+    # The process that took it in, and when its client was told; 0 where that failed.
+    Column("taken_by", Text, nullable=False),
+    Column("answered", Float),
+    # Who begins it next, since when, and its driver once that has said who it is.
+    Column("claimed", Float),
+    Column("claimed_by", Text),
+    Column("driver", Text),
+    # Tries that came to nothing, what the last one said, and when the next may be.
+    Column("tries", Integer, nullable=False),
+    Column("trouble", Text),
+    Column("not_before", Float),
+    Column("begun", Float),
+    # When nothing was left to do: nothing of it exists, or it was never begun.
+    Column("ended", Float, index=True),
+)
+
 
 #: Execution option of a connection that is about to write; see ``_begun``.
 WRITES = "encamp_writes"

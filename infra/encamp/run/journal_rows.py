@@ -1,0 +1,69 @@
+"""Lines of the journal in the database: how one is added, and how a job's are read; inside others' transactions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from encamp.run.journal import Entry, digest, entry_of
+from encamp.run.tables import JOBS, JOURNAL, SUBMISSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Kind of the entry that says that it was proven that nothing of a job is left.
+GONE = "gone"
+
+
+def add(connection: Connection, at: float, job_id: str, kind: str, data: dict[str, Any]) -> int:
+    """Add an entry, ``at`` in seconds since the epoch; its place in the journal."""
+    # ASCII only: whatever a trainer or a tool said, every database and encoding takes it.
+    text = json.dumps(data, sort_keys=True)
+    added = connection.execute(
+        insert(JOURNAL).values(job_id=job_id, at=at, kind=kind, data=text, digest=digest(kind, text))
+    )
+    if kind == GONE:
+        close(connection, at, job_id)
+    return int(added.inserted_primary_key[0])
+
+
+def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | None]:
+    """A job's entries of one kind in their order, None for one that is not whole."""
+    lines = connection.execute(
+        select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == kind).order_by(JOURNAL.c.sequence)
+    )
+    return [entry_of(line.at, line.kind, line.data, line.digest) for line in lines]
+
+
+def lock_job(connection: Connection, job_id: str) -> bool:
+    """Keep others from changing a job until the end of the transaction; False where there is none such."""
+    return (
+        connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()).first() is not None
+    )
+
+
+def take(connection: Connection, at: float, job_id: str) -> bool:
+    """Begin a job that waits; False where it does not wait, or does no longer. At most one is ever told True."""
+    begun = update(SUBMISSIONS).where(*_undecided(job_id)).values(begun=at)
+    return connection.execute(begun).rowcount == 1
+
+
+def drop(connection: Connection, at: float, job_id: str) -> bool:
+    """End a job that waits, and forget what it was; False where it has been begun or has ended."""
+    ended = update(SUBMISSIONS).where(*_undecided(job_id)).values(ended=at, sealed="")
+    return connection.execute(ended).rowcount == 1
+
+
+def close(connection: Connection, at: float, job_id: str) -> None:
+    """Note that nothing of a job is left; one that nobody handed in needs no note."""
+    connection.execute(
+        update(SUBMISSIONS)
+        .where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.ended.is_(None))
+        .values(ended=at, begun=func.coalesce(SUBMISSIONS.c.begun, at), sealed="")
+    )
+
+
+def _undecided(job_id: str) -> tuple[Any, ...]:
+    return SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.begun.is_(None), SUBMISSIONS.c.ended.is_(None)

@@ -1,0 +1,375 @@
+"""Jobs that were handed in and are begun by a driver of their own when there is room: in the same record as all others.
+
+A submission is on record in one transaction, whole or not at all. What becomes of it is decided once: it is begun (see
+``Records.begin``), cancelled, or failed, whichever comes first; the database says which that was. So it does not matter
+how often anybody tries to begin it. The job as it was sent is sealed, since it may hold secrets, and is forgotten
+with the job's end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from encamp.errors import UsageError
+from encamp.redaction import redacted, redacted_data
+from encamp.run import holder
+from encamp.run.journal import CANCEL, SUBMITTED
+from encamp.run.journal_rows import GONE, add, close, drop
+from encamp.run.states import Outcome, State
+from encamp.run.tables import JOBS, SUBMISSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Row
+
+    from encamp.run.journal import RunRecord
+    from encamp.run.records import Records
+    from encamp.run.vault import Vault
+
+#: How long the same create may come again, and what of it is a race between two clients: the answer to the first was
+#: sent so shortly before that nobody can have waited for it in vain.
+AGAIN_SECONDS = 60.0
+RACE_SECONDS = 0.25
+#: How long another machine's server is trusted to be at work on a create that it has not answered.
+ELSEWHERE_SECONDS = 5.0
+
+
+class Again(Enum):
+    """What a create of an id is that is there already."""
+
+    SAME = "the same create again, whose answer was lost: answer with the job as it is"
+    PENDING = "the same create, which another server is about to answer: it may be asked for again"
+    OTHER = "another one's, or another job, or a race: the id is taken"
+
+
+class AlreadyUsedError(UsageError):
+    """The id of a submission was used before; ``again`` says what that means for who asks."""
+
+    def __init__(self, job_id: str, again: Again) -> None:
+        super().__init__("this job id was used before; ids are unique for ever", where=job_id, hint="choose another id")
+        self.job_id = job_id
+        self.again = again
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job to be begun when there is room.
+
+    Attributes:
+        name: its cloud name, see ``plan.names.short_name``.
+        environment: name of the environment's stack.
+        job: the Job resource as it was sent, with its id.
+        by: e-mail of who sent it.
+        priority: larger ones are begun first.
+        wait_seconds: after how long it is cancelled where it has not run, None where it may wait for ever.
+    """
+
+    job_id: str
+    name: str
+    environment: str
+    job: dict[str, Any]
+    by: str
+    priority: int = 0
+    wait_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A submission that is not over; times are seconds since the epoch.
+
+    Attributes:
+        wait_until: when it is cancelled if it has not begun.
+        claimed: since when somebody is about to begin it, None where nobody is.
+        claimed_by: who that is, see ``holder``.
+        driver: the driver once it has said who it is, see ``holder``.
+        tries: how many came to nothing before.
+        trouble: what the last of these said.
+        begun: when its driver began, None before; it is over once nothing of it is left.
+    """
+
+    job_id: str
+    name: str
+    environment: str
+    by: str
+    priority: int
+    sequence: int
+    at: float
+    wait_until: float | None
+    claimed: float | None
+    claimed_by: str | None
+    driver: str | None
+    tries: int
+    trouble: str | None
+    not_before: float | None
+    begun: float | None
+
+
+class Submissions:
+    """The submissions of a record.
+
+    Args:
+        vault: seals what is sent; None for who neither submits nor opens.
+    """
+
+    def __init__(self, records: Records, vault: Vault | None = None) -> None:
+        self._records = records
+        self._transactions = records.transactions
+        self._vault = vault
+
+    def submit(self, submission: Submission, *, arrived_ago: float = 0.0) -> RunRecord:
+        """Write a submission down; it waits from then on.
+
+        ``arrived_ago``: since how many seconds its request is here.
+
+        Raises:
+            AlreadyUsedError: the id was used before.
+        """
+        vault = self._sealing()
+        sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
+
+        def written(connection: Connection) -> None:
+            at = self._transactions.now(connection)
+            connection.execute(insert(JOBS).values(job_id=submission.job_id, name=submission.name, created=at))
+            _write(connection, at, submission, sealed=sealed, digest=digest)
+
+        try:
+            self._transactions.write(written)
+        except IntegrityError as error:
+            again = self._again(submission, digest, arrived_ago)
+            raise AlreadyUsedError(submission.job_id, again) from error
+        return self._record(submission.job_id)
+
+    def acknowledge(self, job_id: str, *, told: bool = True) -> None:
+        """Note that the answer to a create was sent; ``told=False``: it failed, and the client may ask again."""
+
+        def noted(connection: Connection) -> None:
+            at = self._transactions.now(connection) if told else 0.0
+            row = SUBMISSIONS.c.job_id == job_id
+            connection.execute(update(SUBMISSIONS).where(row, SUBMISSIONS.c.answered.is_(None)).values(answered=at))
+
+        self._transactions.write(noted)
+
+    def opened(self, job_id: str) -> dict[str, Any]:
+        """The job as it was sent.
+
+        Raises:
+            UsageError: nobody handed such a job in, or it is over.
+            SealError: it cannot be opened.
+        """
+        asked = select(SUBMISSIONS.c.sealed).where(SUBMISSIONS.c.job_id == job_id)
+        sealed = self._transactions.read(lambda connection: connection.execute(asked).scalar_one_or_none())
+        if not sealed:
+            raise UsageError("no such job waits", where=job_id, hint="`encamp list` names every job")
+        return self._sealing().opened(sealed, job_id)
+
+    def open(self, environment: str) -> list[Waiting]:
+        """Every submission of an environment that is not over: those that wait, in the order in which they are begun."""
+        asked = (
+            select(SUBMISSIONS, JOBS.c.name)
+            .join(JOBS, JOBS.c.job_id == SUBMISSIONS.c.job_id)
+            .where(SUBMISSIONS.c.ended.is_(None), SUBMISSIONS.c.environment == environment)
+            .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
+        )
+        return self._transactions.read(lambda connection: [_waiting(row) for row in connection.execute(asked)])
+
+    def waiting(self, environment: str) -> list[Waiting]:
+        """Those that nobody has begun nor is about to begin, the next one first."""
+        return [one for one in self.open(environment) if one.begun is None and one.claimed is None]
+
+    def positions(self, environment: str) -> dict[str, int]:
+        """Each waiting job's place in the queue, the next one's is 1."""
+        return {one.job_id: place for place, one in enumerate(self.waiting(environment), 1)}
+
+    def position(self, job_id: str) -> int:
+        """A job's place in its environment's queue from 1, 0 where it does not wait in it."""
+        record = self._records.record(job_id)
+        if record is None or not record.waiting or record.environment is None:
+            return 0
+        return self.positions(record.environment).get(job_id, 0)
+
+    def claim(self, environment: str, *, besides: Sequence[str] = ()) -> Waiting | None:
+        """Take the next one to begin it, None where none may be begun now; ``besides``: ids that are passed over.
+
+        Two that claim at once never get the same.
+        """
+
+        def claimed(connection: Connection) -> str | None:
+            now = self._transactions.now(connection)
+            asked = (
+                select(SUBMISSIONS)
+                .where(*_unclaimed(), SUBMISSIONS.c.environment == environment)
+                .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
+                .with_for_update(skip_locked=True)
+            )
+            for row in connection.execute(asked):
+                late = row.wait_until is not None and row.wait_until <= now
+                if late or row.job_id in besides or (row.not_before or 0.0) > now:
+                    continue
+                values = {"claimed": now, "claimed_by": holder.myself(), "driver": None}
+                mine = update(SUBMISSIONS).where(SUBMISSIONS.c.job_id == row.job_id, *_unclaimed()).values(**values)
+                if connection.execute(mine).rowcount == 1:
+                    return str(row.job_id)
+            return None
+
+        taken = self._transactions.write(claimed)
+        return next((one for one in self.open(environment) if one.job_id == taken), None) if taken else None
+
+    def take_back(self, job_id: str, trouble: str = "", *, pause: float = 0.0, known: float | None = None) -> bool:
+        """Let a claimed job wait again, for ``pause`` seconds at least; False where it was begun or is over.
+
+        ``trouble`` is what was wrong. ``known``: only where it is still claimed since then.
+        """
+
+        def taken_back(connection: Connection) -> bool:
+            rows = [SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.claimed.is_not(None), *_undecided()]
+            if known is not None:
+                rows.append(SUBMISSIONS.c.claimed == known)
+            values = {
+                **dict.fromkeys(("claimed", "claimed_by", "driver")),
+                "tries": SUBMISSIONS.c.tries + 1,
+                "not_before": self._transactions.now(connection) + pause,
+                **({"trouble": redacted(trouble)} if trouble else {}),
+            }
+            return connection.execute(update(SUBMISSIONS).where(*rows).values(**values)).rowcount == 1
+
+        return self._transactions.write(taken_back)
+
+    def check_in(self, job_id: str) -> bool:
+        """Say that this process is the driver that will begin a job; False where it must not any more."""
+        mine = update(SUBMISSIONS).where(SUBMISSIONS.c.job_id == job_id, *_undecided()).values(driver=holder.myself())
+        return self._transactions.write(lambda connection: connection.execute(mine).rowcount == 1)
+
+    def note_trouble(self, job_id: str, trouble: str) -> None:
+        """Note what keeps a job from being begun, for whoever takes it back."""
+        row = update(SUBMISSIONS).where(SUBMISSIONS.c.job_id == job_id, *_undecided())
+        self._transactions.write(lambda connection: connection.execute(row.values(trouble=redacted(trouble))))
+
+    def cancel(self, job_id: str, by: str, message: str = "") -> bool:
+        """Cancel a job that waits, at once and for ever; False where it has been begun, is over, or was not handed in.
+
+        ``message`` is why, where nobody asked for it.
+        """
+        outcome = Outcome(State.CANCELLED, redacted(message) or f"{by} cancelled it before it had begun")
+        return self._end(job_id, outcome, {} if message else {"by": by})
+
+    def fail(self, job_id: str, message: str) -> bool:
+        """End a job that waits because it cannot be begun; False where it has been begun, is over or not handed in."""
+        return self._end(job_id, Outcome(State.FAILED, redacted(message)), {})
+
+    def expire(self, environment: str) -> list[str]:
+        """Cancel what has waited for longer than it may; ids."""
+        now = self._transactions.read(self._transactions.now)
+        late = [one for one in self.open(environment) if one.begun is None and one.wait_until is not None]
+        message = "maxWaitTime is over: no driver was free to begin it"
+        return [one.job_id for one in late if (one.wait_until or 0.0) <= now and self.cancel(one.job_id, "", message)]
+
+    def _end(self, job_id: str, outcome: Outcome, request: dict[str, Any]) -> bool:
+        """Write the whole end of a job that waits; ``request`` is that of who wants it cancelled."""
+
+        def ended(connection: Connection) -> bool:
+            at = self._transactions.now(connection)
+            if not drop(connection, at, job_id):
+                return False
+            if request:
+                add(connection, at, job_id, CANCEL, request)
+            if outcome.state is State.CANCELLED:
+                add(connection, at, job_id, "state", {"state": str(State.CANCELLING)})
+            add(connection, at, job_id, "outcome", outcome.to_json())
+            add(connection, at, job_id, "state", {"state": str(outcome.state)})
+            add(connection, at, job_id, GONE, {})
+            return True
+
+        return self._transactions.write(ended)
+
+    def _again(self, submission: Submission, digest: str, arrived_ago: float) -> Again:
+        """What a create of a used id is: see ``Again``."""
+        asked = select(SUBMISSIONS).where(SUBMISSIONS.c.job_id == submission.job_id)
+
+        def judged(connection: Connection) -> Again:
+            row = connection.execute(asked).first()
+            now = self._transactions.now(connection)
+            if row is None or (row.digest, row.creator) != (digest, submission.by) or now - row.at > AGAIN_SECONDS:
+                return Again.OTHER
+            if row.answered is not None:
+                late = row.answered == 0.0 or now - arrived_ago - row.answered > RACE_SECONDS
+                return Again.SAME if late else Again.OTHER
+            if not holder.alive(row.taken_by, row.at + AGAIN_SECONDS, now):
+                return Again.SAME
+            if holder.is_here(row.taken_by):
+                return Again.OTHER
+            return Again.PENDING if now - row.at < ELSEWHERE_SECONDS else Again.SAME
+
+        return self._transactions.read(judged)
+
+    def _record(self, job_id: str) -> RunRecord:
+        record = self._records.record(job_id)
+        if record is None:
+            raise UsageError("its record is gone", where=job_id)
+        return record
+
+    def _sealing(self) -> Vault:
+        if self._vault is None:
+            raise TypeError("these submissions were opened without a vault")
+        return self._vault
+
+
+def _write(connection: Connection, at: float, submission: Submission, *, sealed: str, digest: str) -> None:
+    entry = {
+        "name": submission.name,
+        "environment": submission.environment,
+        "job": redacted_data(submission.job),
+        "by": submission.by,
+        "priority": submission.priority,
+    }
+    sequence = add(connection, at, submission.job_id, SUBMITTED, entry)
+    add(connection, at, submission.job_id, "state", {"state": str(State.QUEUED)})
+    wait = submission.wait_seconds
+    connection.execute(
+        insert(SUBMISSIONS).values(
+            job_id=submission.job_id,
+            sequence=sequence,
+            environment=submission.environment,
+            priority=submission.priority,
+            at=at,
+            wait_until=at + wait if wait is not None else None,
+            creator=submission.by,
+            digest=digest,
+            sealed=sealed,
+            taken_by=holder.myself(),
+            tries=0,
+        )
+    )
+
+
+def _undecided() -> tuple[Any, ...]:
+    return SUBMISSIONS.c.begun.is_(None), SUBMISSIONS.c.ended.is_(None)
+
+
+def _unclaimed() -> tuple[Any, ...]:
+    return SUBMISSIONS.c.claimed.is_(None), *_undecided()
+
+
+def _waiting(row: Row[Any]) -> Waiting:
+    return Waiting(
+        job_id=row.job_id,
+        name=row.name,
+        environment=row.environment,
+        by=row.creator,
+        priority=row.priority,
+        sequence=row.sequence,
+        at=row.at,
+        wait_until=row.wait_until,
+        claimed=row.claimed,
+        claimed_by=row.claimed_by,
+        driver=row.driver,
+        tries=row.tries,
+        trouble=row.trouble,
+        not_before=row.not_before,
+        begun=row.begun,
+    )

@@ -1,0 +1,116 @@
+"""Seals what must not lie readable in the record: jobs as they were sent, with whatever secret they hold.
+
+Fernet of the ``cryptography`` package: AES-128-CBC with an HMAC, by one key. A team's key comes by a variable; else it
+is made once, in a file of its owner beside the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from encamp.errors import EngineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Names a team's key: 32 bytes in URL-safe base64, as ``Fernet.generate_key`` makes them.
+KEY_VARIABLE = "ENCAMP_SUBMISSIONS_KEY"
+KEY_FILE = "submissions.key"
+
+
+class SealError(UsageError):
+    """Something sealed cannot be opened."""
+
+
+class Vault:
+    """Seals and opens by one key.
+
+    Args:
+        key: 32 bytes in URL-safe base64.
+
+    Raises:
+        ValueError: it is no such key.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._fernet = Fernet(key)
+        self._digest_key = hashlib.sha256(b"encamp submissions digest\n" + key.strip()).digest()
+
+    @classmethod
+    def open(cls, folder: Path) -> Vault:
+        """The vault whose key ``KEY_VARIABLE`` holds, else the one of a folder, whose key is made where there is none.
+
+        Raises:
+            UsageError: the key is none.
+            EngineError: the key's file cannot be read or made.
+        """
+        given = os.environ.get(KEY_VARIABLE)
+        path = folder / KEY_FILE
+        try:
+            return cls(given.encode() if given else _kept(path))
+        except ValueError as error:
+            # What is wrong with it is not told: that would tell of the key.
+            raise UsageError(
+                "this is no key for submissions",
+                where=KEY_VARIABLE if given else str(path),
+                hint="take 32 random bytes in URL-safe base64: `openssl rand -base64 32 | tr '+/' '-_'`; "
+                "jobs that wait can only be begun by the key that sealed them",
+            ) from error
+        except OSError as error:
+            raise EngineError(f"the key of submissions cannot be read: {error.strerror}", where=str(path)) from error
+
+    def seal(self, data: Mapping[str, Any]) -> str:
+        """JSON data as ASCII text that tells nothing without the key."""
+        return self._fernet.encrypt(json.dumps(data, sort_keys=True).encode()).decode()
+
+    def opened(self, sealed: str, where: str) -> dict[str, Any]:
+        """What was sealed; ``where`` is what messages call it.
+
+        Raises:
+            SealError: it was sealed by another key, or has been changed since.
+        """
+        try:
+            found = json.loads(self._fernet.decrypt(sealed.encode()))
+        except (InvalidToken, ValueError) as error:
+            raise SealError(
+                "the job as it was sent cannot be opened: it was sealed by another key, or is damaged",
+                where=where,
+                hint="submit it again under another id",
+            ) from error
+        if not isinstance(found, dict):
+            raise SealError("the job as it was sent is none", where=where, hint="submit it again under another id")
+        return found
+
+    def digest(self, data: Mapping[str, Any]) -> str:
+        """64 hex digits that are the same for the same JSON data, and from which nobody without the key can guess it."""
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _kept(path: Path) -> bytes:
+    """The key in a file, made by whoever comes first and there in whole or not at all."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes().strip()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            # A link, unlike a rename, does not take the place of a key that another process has just made.
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path.read_bytes().strip()
