@@ -17,7 +17,6 @@ from encamp.sandbox.cloud.cloud import Cloud
 from encamp.sandbox.cloud.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.identity_api import workload_principal
-from encamp.sandbox.cloud.log_filter import matcher
 from encamp.sandbox.cloud.policies import Binding, bucket_policy_name
 from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
 
@@ -218,27 +217,3 @@ def test_bad_assertions_are_refused(cloud: Cloud, layout: Layout) -> None:
     ):
         with pytest.raises(GoogleError):
             tokens.exchange(bad)
-
-
-def test_log_filters() -> None:
-    entry = {
-        "timestamp": "2026-01-01T00:00:00.5Z",
-        "severity": "ERROR",
-        "resource": {"type": "ml_job", "labels": {"job_id": "J"}},
-        "labels": {"compute.googleapis.com/name": "n"},
-    }
-    for text, expected in (
-        ("", True),
-        ('resource.type="ml_job" AND resource.labels.job_id="J"', True),
-        ('(resource.type="a" OR resource.type="ml_job") AND timestamp>="2026-01-01T00:00:00.400000000Z"', True),
-        ('timestamp>"2026-01-01T00:00:00.500000000Z"', False),
-        ("severity>=WARNING", True),
-        ("severity>=CRITICAL", False),
-        ('labels."compute.googleapis.com/name"="n"', True),
-        ('NOT resource.type="ml_job"', False),
-        ('resource.labels.other!="x" resource.type:ml', True),
-    ):
-        assert matcher(text)(entry) is expected, text
-    for bad in ("(", "a", 'a="b" OR'):
-        with pytest.raises(GoogleError):
-            matcher(bad)

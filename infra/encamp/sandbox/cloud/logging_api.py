@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
+from encamp.cloud.log_filter import FilterError, matcher
 from encamp.sandbox.cloud.calls import no_such_method, page
 from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.log_filter import matcher
 from encamp.sandbox.cloud.store import timestamp
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ class LoggingApi:
         for name in body.get("resourceNames") or [f"projects/{self._access.project}"]:
             if str(name).split("/")[:2] != ["projects", self._access.project]:
                 raise GoogleError(403, f"The sandbox has no access to {name}.")
-        matches = matcher(str(body.get("filter") or ""))
+        try:
+            matches = matcher(str(body.get("filter") or ""))
+        except FilterError as error:
+            raise GoogleError(400, str(error)) from error
         newest_first = "desc" in str(body.get("orderBy") or "")
         direction = "DESC" if newest_first else "ASC"
         query = f"SELECT body FROM log_entries ORDER BY timestamp {direction}, insert_id {direction}"  # noqa: S608 - constants
