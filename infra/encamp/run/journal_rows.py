@@ -26,7 +26,8 @@ def add(connection: Connection, at: float, job_id: str, kind: str, data: dict[st
     )
     if kind == GONE:
         close(connection, at, job_id)
-    return int(added.inserted_primary_key[0])
+    (sequence,) = added.inserted_primary_key or (0,)
+    return int(sequence)
 
 
 def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | None]:
@@ -39,9 +40,8 @@ def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | 
 
 def lock_job(connection: Connection, job_id: str) -> bool:
     """Keep others from changing a job until the end of the transaction; False where there is none such."""
-    return (
-        connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()).first() is not None
-    )
+    row = select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()
+    return connection.execute(row).first() is not None
 
 
 def take(connection: Connection, at: float, job_id: str) -> bool:

@@ -19,7 +19,7 @@ from encamp.errors import UsageError
 from encamp.redaction import redacted, redacted_data
 from encamp.run import holder
 from encamp.run.journal import CANCEL, SUBMITTED
-from encamp.run.journal_rows import GONE, add, close, drop
+from encamp.run.journal_rows import GONE, add, drop
 from encamp.run.states import Outcome, State
 from encamp.run.tables import JOBS, SUBMISSIONS
 
@@ -169,7 +169,7 @@ class Submissions:
         return self._sealing().opened(sealed, job_id)
 
     def open(self, environment: str) -> list[Waiting]:
-        """Every submission of an environment that is not over: those that wait, in the order in which they are begun."""
+        """Every submission of an environment that is not over, in the order in which they are begun."""
         asked = (
             select(SUBMISSIONS, JOBS.c.name)
             .join(JOBS, JOBS.c.job_id == SUBMISSIONS.c.job_id)

@@ -67,9 +67,9 @@ LEASES = Table(
     Column("expires", Float, nullable=False),
 )
 
-#: Jobs that were handed in to be begun by others, see ``submissions``. Whoever sets ``begun`` or ``ended`` where neither
-#: was set decides what becomes of one. ``sequence`` is that of its first journal entry; times are seconds since the
-#: epoch.
+#: Jobs that were handed in to be begun by others, see ``submissions``. Whoever sets ``begun`` or ``ended`` where
+#: neither was set decides what becomes of one. ``sequence`` is that of its first journal entry; times are seconds
+#: since the epoch.
 SUBMISSIONS = Table(
     "submissions",
     METADATA,

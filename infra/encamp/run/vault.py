@@ -91,7 +91,7 @@ class Vault:
         return found
 
     def digest(self, data: Mapping[str, Any]) -> str:
-        """64 hex digits that are the same for the same JSON data, and from which nobody without the key can guess it."""
+        """64 hex digits, the same for the same JSON data; without the key nobody can guess the data from them."""
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
 
