@@ -1,0 +1,104 @@
+"""What anybody may read without a credential: the discovery document, the OpenAPI document, and a page for people.
+
+Each is made once and kept. The discovery document names the service's own URL, which is whatever the client used; the
+others name none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.api.discovery import discovery_document
+from encamp.api.errors import ApiError
+from encamp.api.openapi import openapi_document
+from encamp.api.page import page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DISCOVERY: Final = "/$discovery/rest"
+OPENAPI: Final = "/openapi.json"
+PAGE: Final = "/docs"
+PATHS: Final = (DISCOVERY, OPENAPI, PAGE)
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}))(:[0-9]{1,5})?")
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+#: How many hosts' discovery documents are kept: a client may name any.
+_HOSTS: Final = 16
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document as it is sent."""
+
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def document(path: str, *, version: str | None, root: str) -> Document | None:
+    """The document at a path, None where there is none.
+
+    Args:
+        path: as in the request, decoded.
+        version: the parameter ``version``, which the discovery document is asked for with.
+        root: the service's URL, by ``root_of``.
+
+    Raises:
+        ApiError: NOT_FOUND for a version that there is none of.
+    """
+    if path == PAGE:
+        return _page()
+    if path == OPENAPI:
+        return _openapi()
+    if path == DISCOVERY:
+        if version != "v1":
+            raise ApiError("NOT_FOUND", "There is one version of this API; try: /$discovery/rest?version=v1")
+        return _discovery(root)
+    return None
+
+
+def root_of(scheme: str, host: str | None) -> str:
+    """The service's URL as a client named it, with a slash at its end.
+
+    Raises:
+        ApiError: INVALID_ARGUMENT where the Host header names no host.
+    """
+    if host is None or not _HOST.fullmatch(host):
+        raise ApiError("INVALID_ARGUMENT", "The Host header names no host.")
+    return f"{scheme}://{host}/"
+
+
+@lru_cache(maxsize=_HOSTS)
+def _discovery(root: str) -> Document:
+    return _made("application/json; charset=utf-8", _json(discovery_document(root)), {"Vary": "Host"})
+
+
+@cache
+def _openapi() -> Document:
+    return _made("application/json; charset=utf-8", _json(openapi_document()), {})
+
+
+@cache
+def _page() -> Document:
+    return _made("text/html; charset=utf-8", page(openapi_document()).encode(), {"Content-Security-Policy": _POLICY})
+
+
+def _made(content_type: str, body: bytes, headers: Mapping[str, str]) -> Document:
+    usual = {
+        "Cache-Control": "private, max-age=300",
+        "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"',
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+    return Document(content_type, body, usual | dict(headers))
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data).encode()
