@@ -1,4 +1,4 @@
-"""Secrets that a text shows by its form, made unreadable: signatures of signed URLs, passwords in URLs, tokens.
+"""Secrets that a text shows by its form, made unreadable: signatures of signed URLs, passwords in URLs, tokens, keys.
 
 What is secret by a mark alone (``pulumi config set --secret``) has no form; whoever has the mark passes the values.
 """
@@ -22,9 +22,13 @@ _PARAMETERS = (
 )
 _FORMS = (
     (re.compile(rf"([?&;](?:{_PARAMETERS})=)[^&;\s\"'<>\\]+", re.IGNORECASE), rf"\1{MASK}"),
-    (re.compile(r"([a-z][a-z0-9+.-]*://[^/\s:@\"']*:)[^@\s\"'/]+@", re.IGNORECASE), rf"\1{MASK}@"),
+    # A scheme has a longest length: without, every letter of a long word would be the beginning of one.
+    (re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^/\s:@\"']*:)[^@\s\"'/]+@", re.IGNORECASE), rf"\1{MASK}@"),
     (re.compile(r"(\bBearer\s+)[A-Za-z0-9._~+/=-]{8,}"), rf"\1{MASK}"),
     (re.compile(r"\bya29\.[A-Za-z0-9._-]+"), MASK),
+    # A JSON Web Token begins with the base64 of '{"'.
+    (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK),
+    (re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", re.DOTALL), MASK),
 )
 #: Shorter values would be found in every other word.
 _SHORTEST = 6
