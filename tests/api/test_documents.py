@@ -49,7 +49,6 @@ NOT_SERVED = {
     ("GoogleCloudMlV1__Job", "predictionOutput"),
     ("GoogleCloudMlV1__TrainingOutput", "builtInAlgorithmOutput"),
     ("GoogleCloudMlV1__TrainingOutput", "consumedMLUnits"),
-    ("GoogleCloudMlV1__TrainingOutput", "isBuiltInAlgorithmJob"),
     ("GoogleCloudMlV1__TrainingOutput", "webAccessUris"),
     ("GoogleIamV1__Binding", "condition"),
     ("GoogleIamV1__Policy", "auditConfigs"),

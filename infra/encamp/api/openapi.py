@@ -46,7 +46,6 @@ _REFUSALS: Final[Mapping[int, str]] = {
     408: "The request did not come in time.",
     409: "The id is taken, or what was read has changed since.",
     413: "The body is too large.",
-    415: "The body is no JSON.",
     429: "There are too many requests.",
     431: "The request's head is too large.",
     500: "The service made a mistake. It can be tried again.",
@@ -54,7 +53,7 @@ _REFUSALS: Final[Mapping[int, str]] = {
     504: "The answer took too long. It can be tried again.",
 }
 #: Only what has a body, and only what changes something that others may change.
-_OF_BODIES: Final = frozenset({413, 415})
+_OF_BODIES: Final = frozenset({413})
 _OF_CONFLICTS: Final = frozenset({409})
 _CONFLICTING: Final = frozenset({"projects.jobs.create", "projects.jobs.patch", "projects.jobs.setIamPolicy"})
 

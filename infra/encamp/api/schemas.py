@@ -145,6 +145,7 @@ _WRITTEN: Final[dict[str, Schema]] = {
             "trials": _list("HyperparameterOutput", "The trials, best first; tuning jobs only."),
             "isHyperparameterTuningJob": _flag("Whether the job tunes hyperparameters."),
             "hyperparameterMetricTag": _text("Name of the metric; tuning jobs only."),
+            "isBuiltInAlgorithmJob": _flag("Whether it runs an algorithm that AI Platform brought along."),
         },
     ),
     "HyperparameterOutput": _object(
@@ -187,7 +188,7 @@ _WRITTEN: Final[dict[str, Schema]] = {
         "A role and who has it.",
         {
             "role": _text("Such as roles/ml.jobOwner."),
-            "members": _list({"type": "string"}, "Such as user:ana@example.com or group:ml@example.com."),
+            "members": _list({"type": "string"}, "Such as user:ana@example.com; groups are not taken."),
         },
     ),
     "SetIamPolicyRequest": _object(
