@@ -1,0 +1,167 @@
+"""Who may do what to jobs by the API: teams of the environment, a job's own policy, and who started it. Default deny.
+
+The environment's committed ``access.teams`` say it for the whole project, as ``encamp access check`` does; nothing is
+asked of Google. Sources: the job model, section 11; cloud.google.com/iam/docs/reference/rest/v1/Policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.api.errors import ApiError
+from encamp.spec.ml_roles import ml_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from encamp.api.caller import Caller
+    from encamp.spec.environment.model import EnvironmentSpec
+
+#: What roles of AI Platform are called in policies.
+ROLE_PREFIX: Final = "roles/"
+SERVICE: Final = "ml.googleapis.com"
+_SEE: Final = "ml.jobs.get"
+_MOST_PERMISSIONS: Final = 100
+_GROUP: Final = "group:"
+
+
+@dataclass(frozen=True)
+class JobGrants:
+    """What of a job says who may do what to it.
+
+    Attributes:
+        creator: e-mail (or ``principal://`` name) of who started it, None where nobody wrote it down.
+        policy: what ``checked_policy`` gave, as the record keeps it; None where there is none.
+    """
+
+    creator: str | None
+    policy: Mapping[str, Any] | None
+
+
+class Access:
+    """May a caller do something? By the teams of one environment."""
+
+    def __init__(self, spec: EnvironmentSpec) -> None:
+        self._project = spec.project
+        teams = (spec.access.teams or ()) if spec.access is not None else ()
+        held: dict[str, frozenset[str]] = {}
+        for team in teams:
+            given = _of_roles(team.roles or ())
+            for member in team.members or ():
+                if not member.startswith(_GROUP):
+                    held[plain(member)] = held.get(plain(member), frozenset()) | given
+        self._teams = held
+
+    def permissions(self, caller: Caller, job: JobGrants | None = None) -> frozenset[str]:
+        """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
+        if caller.admin:
+            return frozenset(ml_roles().permissions)
+        members = frozenset(map(plain, caller.members))
+        found = frozenset[str]().union(*(self._teams.get(member, ()) for member in members))
+        if job is None:
+            return found
+        if job.creator and not members.isdisjoint(map(plain, _accounts(job.creator))):
+            found |= _of_roles((ml_roles().creator,))
+        return found | _of_policy(job.policy, members)
+
+    def require(self, caller: Caller, permission: str, resource: str, job: JobGrants | None = None) -> None:
+        """Let a caller pass who has a permission.
+
+        Args:
+            caller: who asks.
+            permission: such as ``ml.jobs.get``.
+            resource: what it is about, such as ``projects/P`` or ``projects/P/jobs/J``.
+            job: the job's own grants where it is about one.
+
+        Raises:
+            ApiError: PERMISSION_DENIED, in the same words whether the resource exists or not.
+        """
+        if permission not in self.permissions(caller, job):
+            raise _denied(permission, resource)
+
+    def missing(self, caller: Caller, permission: str, resource: str) -> ApiError:
+        """What a caller is told of a job that does not exist, of which something was asked that takes a permission.
+
+        NOT_FOUND for who may see every job of the project. Whoever may not, learns nothing: it is what ``require``
+        raises for a job of somebody else.
+        """
+        if _SEE in self.permissions(caller):
+            return ApiError("NOT_FOUND", f"The specified job was not found: {resource}.")
+        return _denied(permission, resource)
+
+    def tested(self, caller: Caller, body: Mapping[str, Any], job: JobGrants | None) -> dict[str, Any]:
+        """The answer to testIamPermissions: those of the body's permissions that the caller has on a job.
+
+        Nothing, and no error, where there is no such job (``job`` is None).
+        Source: cloud.google.com/iam/docs/reference/rest/v1/Policy and google.iam.v1.IAMPolicy.TestIamPermissions.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT; no list of permissions, one with a wildcard, or one that a job does not know.
+        """
+        asked = _asked(body)
+        if job is None:
+            return {}
+        held = self.permissions(caller, job)
+        given = [name for name in dict.fromkeys(asked) if name in held]
+        return {"permissions": given} if given else {}
+
+
+def untold_groups(spec: EnvironmentSpec) -> tuple[str, ...]:
+    """Groups among the teams' members, each with its team: no token says who is in them, so the API lets nobody in.
+
+    Whoever starts the service shows them, and says: name the people one by one.
+    """
+    teams = (spec.access.teams or ()) if spec.access is not None else ()
+    return tuple(f"{m} of team {team.name}" for team in teams for m in team.members or () if m.startswith(_GROUP))
+
+
+def plain(member: str) -> str:
+    """A member as Google compares it: e-mails whatever their case, federated names as they are."""
+    return member if member.startswith("principal:") else member.casefold()
+
+
+def _accounts(creator: str) -> Iterator[str]:
+    """Members that a creator may be: an e-mail alone is a person's or a service account's."""
+    if creator.startswith("principal:"):
+        yield creator
+    else:
+        yield from (f"user:{creator}", f"serviceAccount:{creator}")
+
+
+def _of_roles(roles: Iterable[str]) -> frozenset[str]:
+    known = ml_roles().roles
+    return frozenset(name for role in roles for name in known.get(role.removeprefix(ROLE_PREFIX), ()))
+
+
+def _of_policy(policy: Mapping[str, Any] | None, members: frozenset[str]) -> frozenset[str]:
+    """What a job's policy gives. A binding with a condition gives nothing: none was ever taken here."""
+    bindings = (policy or {}).get("bindings") or ()
+    roles = [
+        binding["role"]
+        for binding in bindings
+        if not binding.get("condition") and not members.isdisjoint(map(plain, binding["members"]))
+    ]
+    return _of_roles(roles)
+
+
+def _denied(permission: str, resource: str) -> ApiError:
+    name = f"//{SERVICE}/{resource}"
+    return ApiError(
+        "PERMISSION_DENIED", f"Permission '{permission}' denied on resource '{name}' (or it may not exist)."
+    )
+
+
+def _asked(body: Mapping[str, Any]) -> list[str]:
+    asked = body.get("permissions", [])
+    if not isinstance(asked, list) or not all(isinstance(name, str) for name in asked):
+        raise ApiError("INVALID_ARGUMENT", "permissions: must be a list of texts, such as ml.jobs.cancel.")
+    if len(asked) > _MOST_PERMISSIONS:
+        raise ApiError("INVALID_ARGUMENT", f"permissions: at most {_MOST_PERMISSIONS} can be asked for at once.")
+    for name in asked:
+        if "*" in name:
+            message = "permissions: wildcards are not allowed; name each permission, such as ml.jobs.cancel."
+            raise ApiError("INVALID_ARGUMENT", message)
+        if name not in ml_roles().permissions:
+            raise ApiError("INVALID_ARGUMENT", f"permissions: {name[:100]!r} is no permission of AI Platform Training.")
+    return asked
