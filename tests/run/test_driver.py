@@ -213,6 +213,7 @@ def test_the_logs_are_stored_before_anything_is_destroyed(world: World) -> None:
     destroyed = next(index for index, call in enumerate(world.calls) if " destroy " in call)
     assert [request.first("name").rpartition("/")[2] for request in uploads] == [
         "master-replica-0.log",
+        "times.jsonl",
         "manifest.json",
         "receipt.json",
     ]

@@ -227,7 +227,15 @@ class Ending:
         before = stored_logs(self._storage, intent.bucket, intent.prefix)
         names = replicas_of(intent, trials_of(self._entries()), {*spooled(self._streams.folder), *before.sizes})
         recover_logs(self._client, intent, self._streams, self._show, replicas=names, sealed=before.whole)
-        seal = seal_logs(self._storage, intent.bucket, intent.prefix, names, self._streams.log, before=before)
+        seal = seal_logs(
+            self._storage,
+            intent.bucket,
+            intent.prefix,
+            names,
+            self._streams.log,
+            before=before,
+            times=self._streams.times(),
+        )
         for problem in seal.problems[:_PROBLEMS_SHOWN]:
             self._show(f"log not whole: {problem}")
         if len(seal.problems) > _PROBLEMS_SHOWN:

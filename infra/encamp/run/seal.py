@@ -22,9 +22,11 @@ from encamp.cloud.rest import RestError
 from encamp.cloud.storage import CHUNK_BYTES
 from encamp.errors import EncampError
 from encamp.run.bounded import Deadline, within
+from encamp.run.log_times import TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from encamp.cloud.storage import Storage
     from encamp.run.spool import ReplicaLog
@@ -49,10 +51,12 @@ class Stored:
     Attributes:
         entries: those of an earlier manifest, by replica.
         sizes: of the logs there, in bytes, by replica; also of such as no manifest tells of.
+        times: size of what tells when their text came, see ``log_times``.
     """
 
     entries: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    times: int = 0
 
     def whole(self, replica: str) -> bool:
         """Whether a replica's whole log is there."""
@@ -97,7 +101,7 @@ def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
     with contextlib.suppress(ValueError, KeyError, TypeError):
         entries = {entry["replica"]: entry for entry in json.loads(text or b'{"replicas": []}')["replicas"]}
     sizes = {name.removesuffix(".log"): size for name, size in listed.items() if name.endswith(".log")}
-    return Stored(entries, sizes)
+    return Stored(entries, sizes, listed.get(TIMES, 0))
 
 
 def seal_logs(
@@ -111,12 +115,14 @@ def seal_logs(
     seconds: float | None = None,
     beside: Sequence[dict[str, Any]] = (),
     manifest: str = MANIFEST,
+    times: Path | None = None,
 ) -> Seal:
     """Store the logs of all replicas and their manifest; never raises for one that cannot be stored.
 
     ``prefix`` is ``jobs/<jobId>/``, ``replicas`` the names of every replica that the job was to have, ``before`` what
     is stored already, and ``seconds`` how long it may take, None for ``sealing_seconds``. ``beside`` are entries of
-    other replicas, which ``manifest`` has as well.
+    other replicas, which ``manifest`` has as well. ``times`` is the file that tells when the logs' text came; it lies
+    beside them in the bucket where it can be stored, and nothing is wrong where it cannot.
     """
     logs = [log_of(name) for name in replicas]
     deadline = Deadline(seconds if seconds is not None else sealing_seconds(len(logs), sum(map(_size, logs))))
@@ -126,10 +132,12 @@ def seal_logs(
     entries = [entry or sealing.unstored(log, late) for entry, log in zip(found, logs, strict=True)]
     content = {"version": 1, "replicas": [*beside, *entries]}
     problems = [f"{entry['replica']}: {entry['reason']}" for entry in entries if entry["reason"]]
+    kept = all(entry["object"] or not _size(log) for entry, log in zip(entries, logs, strict=True))
+    if times is not None and kept:
+        sealing.times(times)
     trouble = _written(storage, bucket, f"{prefix}{manifest}", content)
     if trouble:
         problems.append(f"manifest: {trouble}")
-    kept = all(entry["object"] or not _size(log) for entry, log in zip(entries, logs, strict=True))
     return Seal(content, stored=kept and not trouble, problems=tuple(problems))
 
 
@@ -167,6 +175,17 @@ class _Sealing:
                 return self._uploaded(log)
         except (EncampError, OSError) as error:
             return self.unstored(log, f"it could not be stored: {_words(error)}")
+
+    def times(self, file: Path) -> None:
+        """Store when the logs' text came, unless an earlier driver knew more of that."""
+        with contextlib.suppress(EncampError, OSError):
+            if file.stat().st_size > self._before.times:
+                upload = functools.partial(self._upload_times, file)
+                within(Deadline(_MANIFEST_SECONDS), [upload], threads=1)
+
+    def _upload_times(self, file: Path) -> None:
+        with file.open("rb") as stream:
+            self._storage.upload(self._bucket, f"{self._folder}{TIMES}", stream, "application/jsonl")
 
     def unstored(self, log: ReplicaLog, reason: str) -> dict[str, Any]:
         """The entry of a log that is not in the bucket; what made it short before that counts as well."""

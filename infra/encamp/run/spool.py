@@ -44,14 +44,22 @@ class ReplicaLog:
 
     Args:
         show: gets the replica's name and whole lines as they were written; must neither raise nor wait.
+        grown: gets the replica's name and how many bytes of its log are whole lines; the same.
     """
 
-    def __init__(self, folder: Path, replica: str, show: Callable[[str, bytes], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        replica: str,
+        show: Callable[[str, bytes], None],
+        grown: Callable[[str, int], None] = lambda *_: None,
+    ) -> None:
         self.replica = replica
         self.path = folder / f"{replica}.log"
         self._folder = folder
         self._state_path = folder / f"{replica}.json"
         self._show = show
+        self._grown = grown
         self._lock = threading.Lock()
         self._held = b""
         self._closed = False
@@ -180,6 +188,7 @@ class ReplicaLog:
             draft.replace(self.path)
             self._end = self._size()
             self.state.update(complete=not reason, reason=reason, attempts=pods, pod=pod, offset=self._end)
+            self._grown(self.replica, self._end)
             self._save()
         return True
 
@@ -231,6 +240,7 @@ class ReplicaLog:
         if second == self.state["second"]:
             self.state["taken"] += count
         self.state["offset"] = self._end
+        self._grown(self.replica, self._end)
 
     def _tell(self, text: bytes) -> None:
         self._last.extend(line[:_LONGEST_SHOWN] for line in text[:-1].rsplit(b"\n", LAST_LINES)[-LAST_LINES:])

@@ -17,6 +17,7 @@ import httpx
 
 from encamp.cloud.pod_logs import LogUnavailableError, PodLogs
 from encamp.errors import EncampError
+from encamp.run.log_times import GATHER_SECONDS, TIMES, LogTimes
 from encamp.run.replicas import CONTAINER, Replica, read_replica
 from encamp.run.shown import ShownLines
 from encamp.run.spool import ReplicaLog, unwritten
@@ -62,6 +63,7 @@ class LogStreams:
         self._follows = follow
         self.folder = folder
         self._shown = ShownLines(show)
+        self._times = LogTimes(folder)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pods: PodLogs
@@ -87,8 +89,13 @@ class LogStreams:
     def log(self, replica: str) -> ReplicaLog:
         """The spool of a replica."""
         if replica not in self.logs:
-            self.logs[replica] = ReplicaLog(self.folder, replica, self._shown.put)
+            self.logs[replica] = ReplicaLog(self.folder, replica, self._shown.put, self._times.grown)
         return self.logs[replica]
+
+    def times(self) -> Path:
+        """The file that tells when the logs' text came, up to now; it may not be there."""
+        self._times.flush()
+        return self.folder / TIMES
 
     def over(self, replica: str) -> bool:
         """Whether nothing of a replica's log is being read any more, be it whole or not."""
@@ -114,6 +121,7 @@ class LogStreams:
                 continue
             break
         self._stop()
+        self._times.flush()
         self._shown.flush()
 
     def close(self) -> None:
@@ -125,6 +133,7 @@ class LogStreams:
             self._thread.join(_STOP_SECONDS)
         for log in self.logs.values():
             log.close()
+        self._times.flush()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         """The event loop, in its thread."""
@@ -137,6 +146,7 @@ class LogStreams:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
+        loop.call_soon(self._note, loop)
         try:
             loop.run_forever()
             loop.run_until_complete(self._pods.close())
@@ -144,6 +154,11 @@ class LogStreams:
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
+
+    def _note(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Write down when what came did, again and again."""
+        self._times.flush()
+        loop.call_later(GATHER_SECONDS, self._note, loop)
 
     def _start(self, stream: _Stream) -> None:
         stream.task = asyncio.get_running_loop().create_task(self._pump(stream))

@@ -14,6 +14,7 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
 from encamp.run.actor import ACTOR, Actor
 from encamp.run.intent import Intent
+from encamp.run.log_times import TIMES
 from encamp.run.receipt import RECEIPT, log_summary
 from encamp.run.seal import Seal, seal_logs, stored_logs
 from encamp.run.spool import ReplicaLog
@@ -65,7 +66,9 @@ def store_logs(job: Unsealed, context: Context, records: Records) -> Seal:
         names = replicas_of(intent, trials_of(job.record.entries))
         logs = {name: ReplicaLog(job.spool, name, lambda *_: None) for name in names}
         before = stored_logs(storage, intent.bucket, intent.prefix)
-        seal = seal_logs(storage, intent.bucket, intent.prefix, names, logs.__getitem__, before=before)
+        seal = seal_logs(
+            storage, intent.bucket, intent.prefix, names, logs.__getitem__, before=before, times=job.spool / TIMES
+        )
         records.append(lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         if seal.stored:
             receipt = {**(job.record.receipt or {}), "logs": log_summary(seal.manifest)}

@@ -1,0 +1,156 @@
+"""When the text of a job's logs came: a file beside them, so that the logs themselves stay the bytes that were written.
+
+Each line of the file says how far every replica's log had come at a time, for those that had grown since the line
+before. It is the order in which whoever followed the logs got them: its times only grow, nothing is added to the past.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+TIMES = "times.jsonl"
+#: How long what came is gathered before a line is written.
+GATHER_SECONDS = 0.5
+#: Least distance of two lines, so that what lies between them can be told apart by its own times.
+STEP = 1_000
+_TAIL_BYTES = 64 * 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799_999_999
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What came at one time: ``at`` in microseconds since the epoch, ``ends`` how many bytes each log had then."""
+
+    at: int
+    ends: Mapping[str, int]
+
+
+class LogTimes:
+    """Writes the times of one folder of logs, on from where an earlier process stopped.
+
+    Args:
+        folder: of the spool.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = folder / TIMES
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ends: dict[str, int] = {}
+        self._last: int | None = None
+        self._broken = False
+
+    def grown(self, replica: str, end: int) -> None:
+        """A replica's log has so many bytes now."""
+        with self._lock:
+            self._ends[replica] = end
+
+    def flush(self) -> None:
+        """Write down what came since; where the disk is full it is tried again with what comes next."""
+        with self._lock:
+            if not self._ends:
+                return
+            try:
+                self._write()
+            except OSError:
+                self._broken = True
+
+    def _write(self) -> None:
+        if self._last is None:
+            self._last = self._found()
+        at = max(int(self._clock() * 1e6), self._last + STEP)
+        line = json.dumps({"at": written(at), "ends": self._ends}, sort_keys=True, separators=(",", ":"))
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            text = (b"\n" if self._broken else b"") + line.encode() + b"\n"
+            self._broken = os.write(descriptor, text) < len(text)
+        finally:
+            os.close(descriptor)
+        self._last = at
+        if not self._broken:
+            self._ends = {}
+
+    def _found(self) -> int:
+        """The latest time that is written down, 0 where there is none."""
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                tail = stream.read()
+        except FileNotFoundError:
+            return 0
+        # A process that was killed may have left half a line.
+        self._broken = not tail.endswith(b"\n") and bool(tail)
+        return max((frame.at for frame in map(frame_of, tail.split(b"\n")) if frame is not None), default=0)
+
+
+class Frames:
+    """The times of one folder or object as they were read; only ever more."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.size = 0
+        self._ends: dict[str, int] = {}
+
+    @property
+    def last(self) -> int:
+        """The latest time, 0 where there is none."""
+        return self.frames[-1].at if self.frames else 0
+
+    def end(self, replica: str) -> int:
+        """How much of a replica's log has a time."""
+        return self._ends.get(replica, 0)
+
+    def look(self, folder: Path) -> None:
+        """Take what was added to a folder's file since."""
+        try:
+            with (folder / TIMES).open("rb") as stream:
+                stream.seek(self.size)
+                text = stream.read()
+        except FileNotFoundError:
+            return
+        self.feed(text[: text.rfind(b"\n") + 1])
+
+    def feed(self, text: bytes) -> None:
+        """Take whole lines; of one that is damaged, or tells nothing new, nothing."""
+        self.size += len(text)
+        for line in text.splitlines():
+            frame = frame_of(line)
+            if frame is None or frame.at <= self.last:
+                continue
+            # After its death a reader begins a little before the place it had reached.
+            ends = {name: end for name, end in frame.ends.items() if end > self.end(name)}
+            if ends:
+                self._ends.update(ends)
+                self.frames.append(Frame(frame.at, ends))
+
+
+def frame_of(line: bytes) -> Frame | None:
+    """A line of the file, None where it is none."""
+    try:
+        data: Any = json.loads(line)
+        at = micros(datetime.fromisoformat(data["at"]))
+        return Frame(at, {str(name): int(end) for name, end in data["ends"].items()})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def micros(at: datetime) -> int:
+    """Microseconds since the epoch."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def written(at: int) -> str:
+    """Microseconds since the epoch as RFC 3339 in UTC, of one width."""
+    return f"{_EPOCH + timedelta(microseconds=min(max(at, 0), _LAST)):%Y-%m-%dT%H:%M:%S.%f}Z"
