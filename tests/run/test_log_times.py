@@ -23,7 +23,7 @@ NOON = 1_767_268_800.0
 def _frames(folder: Path) -> list[tuple[int, dict[str, int]]]:
     found = Frames()
     found.look(folder)
-    return [(frame.at, dict(frame.ends)) for frame in found.frames]
+    return [(one.at, {name: end for name, (_, end) in one.parts.items()}) for one in found.between(0, 10**18)]
 
 
 def test_each_line_tells_what_had_come_since_the_one_before(tmp_path: Path) -> None:
@@ -61,19 +61,13 @@ def test_half_a_line_of_a_process_that_was_killed_hides_no_other(tmp_path: Path)
         file.write('{"at": "2026-')
     reader = Frames()
     reader.look(tmp_path)
-    assert reader.end(A) == 1
+    assert reader.ends == {A: 1}
     second = LogTimes(tmp_path, lambda: NOON + 60)
     second.grown(A, 7)
     second.flush()
     reader.look(tmp_path)
-    assert (reader.end(A), len(reader.frames)) == (7, 2)
-    assert reader.frames == _read(tmp_path)
-
-
-def _read(folder: Path) -> list[Any]:
-    found = Frames()
-    found.look(folder)
-    return found.frames
+    assert [one.parts for one in reader.between(0, 10**18)] == [{A: (0, 1)}, {A: (1, 7)}]
+    assert [ends for _, ends in _frames(tmp_path)] == [{A: 1}, {A: 7}]
 
 
 def test_what_was_read_again_after_a_death_is_not_told_twice(tmp_path: Path) -> None:
@@ -83,6 +77,14 @@ def test_what_was_read_again_after_a_death_is_not_told_twice(tmp_path: Path) -> 
         times.grown(A, end)
         times.flush()
     assert [ends for _, ends in _frames(tmp_path)] == [{A: 10}, {A: 12}]
+
+
+def test_the_times_between_two_are_found() -> None:
+    found = Frames()
+    found.feed(b"".join(b'{"at":"2026-01-01T12:00:0%dZ","ends":{"a":%d}}\n' % (at, at + 1) for at in range(10)))
+    noon = int(NOON * 1e6)
+    assert [one.parts["a"] for one in found.between(noon + 2_000_000, noon + 4_000_000)] == [(2, 3), (3, 4), (4, 5)]
+    assert found.between(noon + 1, noon + 2) == []
 
 
 def test_a_full_disk_loses_no_time_for_good(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_followed_log_has_its_times_beside_it_and_its_own_bytes_stay(
         streams.drain(5)
         found = Frames()
         found.look(streams.times().parent)
-        assert found.end(B) == 8
+        assert found.ends == {B: 8}
         assert streams.log(B).path.read_bytes() == b"one\ntwo\n"
     finally:
         streams.close()

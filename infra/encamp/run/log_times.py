@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,14 @@ class Frame:
 
     at: int
     ends: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The same as it was read: where in each log what came begins and ends."""
+
+    at: int
+    parts: Mapping[str, tuple[int, int]]
 
 
 class LogTimes:
@@ -99,18 +108,19 @@ class Frames:
     """The times of one folder or object as they were read; only ever more."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
         self.size = 0
-        self._ends: dict[str, int] = {}
+        self.ends: dict[str, int] = {}
+        self._found: list[Grown] = []
 
     @property
     def last(self) -> int:
         """The latest time, 0 where there is none."""
-        return self.frames[-1].at if self.frames else 0
+        return self._found[-1].at if self._found else 0
 
-    def end(self, replica: str) -> int:
-        """How much of a replica's log has a time."""
-        return self._ends.get(replica, 0)
+    def between(self, low: int, high: int) -> list[Grown]:
+        """What came between two times, both included."""
+        begin = bisect_left(self._found, low, key=_at)
+        return self._found[begin : bisect_right(self._found, high, key=_at)]
 
     def look(self, folder: Path) -> None:
         """Take what was added to a folder's file since."""
@@ -130,10 +140,15 @@ class Frames:
             if frame is None or frame.at <= self.last:
                 continue
             # After its death a reader begins a little before the place it had reached.
-            ends = {name: end for name, end in frame.ends.items() if end > self.end(name)}
-            if ends:
-                self._ends.update(ends)
-                self.frames.append(Frame(frame.at, ends))
+            parts = {name: (self.ends.get(name, 0), end) for name, end in frame.ends.items()}
+            parts = {name: (begin, end) for name, (begin, end) in parts.items() if begin < end}
+            if parts:
+                self.ends.update({name: end for name, (_, end) in parts.items()})
+                self._found.append(Grown(frame.at, parts))
+
+
+def _at(grown: Grown) -> int:
+    return grown.at
 
 
 def frame_of(line: bytes) -> Frame | None:
