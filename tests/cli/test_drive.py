@@ -76,13 +76,13 @@ def test_the_first_pod_begins_the_job_for_who_handed_it_over(pod: Pod) -> None:
 
 
 def test_a_later_pod_goes_on_and_ends_as_the_job_did(pod: Pod) -> None:
-    pod.record = SimpleNamespace(torn_down=False)
+    pod.record = SimpleNamespace(waiting=False, torn_down=False)
     ran = CliRunner().invoke(command, WORDS, catch_exceptions=False)
     assert (pod.begun, pod.gone_on, ran.exit_code) == ([], ["digits_1 in prod"], 1)
 
 
 def test_a_pod_after_the_end_only_says_how_it_ended(pod: Pod) -> None:
-    pod.record = SimpleNamespace(torn_down=True)
+    pod.record = SimpleNamespace(waiting=False, torn_down=True)
     ran = CliRunner().invoke(command, WORDS, catch_exceptions=False)
     assert (pod.begun, pod.gone_on, ran.exit_code) == ([], [], 1)
     assert "gs://b/jobs/digits_1/" in ran.output

@@ -56,11 +56,13 @@ def drive(
     parent: Parent | None,
     detached: bool = False,
     started_by: Actor | None = None,
+    submitted: bool = False,
+    waited: float = 0.0,
 ) -> None:
     """Be the driver of a job, and exit with its code.
 
     ``parent`` waits until it is accepted; the driver is detached then, or by ``detached`` though nobody waits.
-    ``started_by`` is who started it, None for who runs this.
+    ``started_by`` is who started it, None for who runs this; ``submitted`` and ``waited`` as of a ``JobRequest``.
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
     from encamp.cli.lines import Lines  # noqa: PLC0415
@@ -88,6 +90,8 @@ def drive(
         keep_logs=keep_local_logs,
         detached=detached or parent is not None,
         started_by=started_by,
+        submitted=submitted,
+        waited=waited,
     )
     result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
     report(result)

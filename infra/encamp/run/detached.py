@@ -96,19 +96,28 @@ def start_driver(words: Sequence[str]) -> Started:
 
 def start_adopter(job_id: str, environment: str, log: Path) -> subprocess.Popen[bytes]:
     """Start what takes a job without a living driver over and brings it to its end; it says so in ``log``."""
-    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = _opened(log)
-    try:
-        words = ["reap", "--job", job_id, "--wait", "--environment", environment]
-        return _start(words, {_LOG: str(log)}, output=descriptor, errors=descriptor)
-    finally:
-        os.close(descriptor)
+    return _start_quietly(["reap", "--job", job_id, "--wait", "--environment", environment], log)
+
+
+def start_submitted(job_id: str, environment: str, log: Path) -> subprocess.Popen[bytes]:
+    """Start the driver of a job that was handed in and waits; all that it says goes to ``log``."""
+    return _start_quietly(["drive", "--submitted", job_id, "--environment", environment], log)
 
 
 def let_go(process: subprocess.Popen[bytes]) -> None:
     """Wait for a process no more: it outlives this one."""
     if process.poll() is None:
         process.returncode = 0
+
+
+def _start_quietly(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a command of which nobody waits to hear."""
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = _opened(log)
+    try:
+        return _start(words, {_LOG: str(log)}, output=descriptor, errors=descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _start(

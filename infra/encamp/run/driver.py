@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
@@ -58,6 +58,8 @@ class JobRequest:
         environment: name of the environment's stack.
         detached: no terminal belongs to it, see ``interrupts``.
         started_by: who handed it over, None for who runs this process.
+        submitted: it was handed in and waits, see ``submissions``.
+        waited: since how many seconds it did; they count towards its maxWaitTime.
     """
 
     plan: JobPlan
@@ -67,6 +69,8 @@ class JobRequest:
     keep_logs: bool = False
     detached: bool = False
     started_by: Actor | None = None
+    submitted: bool = False
+    waited: float = 0.0
 
 
 def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], None] | None = None) -> RunResult:
@@ -127,7 +131,7 @@ def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
 
 def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Context) -> Intent:
     plan = request.plan
-    return planned_intent(
+    intent = planned_intent(
         plan,
         environment,
         environment_stack=request.environment,
@@ -139,6 +143,10 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         job=request.job,
         started_by=(request.started_by or Actor.myself()).to_json(),
     )
+    scheduling = request.job.get("trainingInput", {}).get("scheduling") or {}
+    if intent.max_wait_seconds is None or not scheduling.get("maxWaitTime"):
+        return intent
+    return replace(intent, max_wait_seconds=max(0.0, intent.max_wait_seconds - request.waited))
 
 
 class _Driver:
@@ -168,7 +176,10 @@ class _Driver:
 
     def run(self, accepted: Callable[[Path], None] | None) -> RunResult:
         with self._interrupts:
-            self._lease = self._records.begin(self._intent.job_id, self._intent.name, self._intent.to_json())
+            intent = self._intent
+            self._lease = self._records.begin(
+                intent.job_id, intent.name, intent.to_json(), submitted=self._request.submitted
+            )
             self._usage = Usage(self._records, self._lease, ())
             asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._interrupts.lose)
             with LeaseKeeper(self._records, self._lease, self._interrupts.lose), asked:

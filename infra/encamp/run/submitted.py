@@ -1,0 +1,96 @@
+"""From a job that was handed in to a job that a driver runs, and what becomes of it where that cannot be done."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import EncampError, ExitCode, UsageError
+from encamp.plan.job import plan_job
+from encamp.run.actor import Actor
+from encamp.run.driver import JobRequest
+from encamp.run.submissions import Submissions
+from encamp.run.transactions import RecordError
+from encamp.spec.job_file import parse_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.run.journal import RunRecord
+    from encamp.run.records import Records
+    from encamp.run.vault import Vault
+    from encamp.spec.environment import EnvironmentSpec
+
+
+@contextlib.contextmanager
+def beginning(records: Records, job_id: str) -> Iterator[None]:
+    """Begin a job that waits: what goes wrong before it has begun decides whether it is tried again.
+
+    Bad input cannot become better: the job is FAILED and says why. Of anything else the record keeps what it was. Once
+    the job has begun nothing of this counts.
+
+    Raises:
+        UsageError: it does not wait any more.
+    """
+    submissions = Submissions(records)
+    if not submissions.check_in(job_id):
+        raise UsageError("this job does not wait any more", where=job_id, hint=f"`encamp describe {job_id}`")
+    try:
+        yield
+    except EncampError as error:
+        with contextlib.suppress(RecordError):
+            if error.exit_code == ExitCode.BAD_INPUT:
+                submissions.fail(job_id, f"the job could not be begun: {error}")
+            else:
+                submissions.note_trouble(job_id, str(error))
+        raise
+
+
+def sent_job(records: Records, vault: Vault, job_id: str) -> tuple[RunRecord, dict[str, Any]]:
+    """The record of a job that waits, and the job as it was sent, with the labels that it has now.
+
+    Raises:
+        UsageError: it does not wait, or cannot be opened.
+    """
+    job = Submissions(records, vault).opened(job_id)
+    record = records.record(job_id)
+    if record is None:
+        raise UsageError("no such job in the record", where=job_id)
+    return record, job if record.labels is None else {**job, "labels": record.labels}
+
+
+def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentSpec, environment: str) -> JobRequest:
+    """What a driver of this machine runs for a job that waits; ``environment`` is the name of the stack of ``spec``.
+
+    Raises:
+        SpecError, PlanError, UsageError: it cannot be run; says why.
+    """
+    record, data = sent_job(records, vault, job_id)
+    if record.environment != environment:
+        raise UsageError(f"this job was handed in for environment {record.environment}", where=job_id)
+    found = parse_job(data, source=job_id)
+    plan = plan_job(found.job, spec)
+    if plan.name != record.name:
+        raise UsageError(f"the environment is another by now: this job would be called {plan.name}", where=job_id)
+    return JobRequest(
+        plan,
+        found.job.model_dump(mode="json", by_alias=True, exclude_none=True),
+        environment,
+        detached=True,
+        started_by=handed_in_by(record),
+        submitted=True,
+        waited=waited(record),
+    )
+
+
+def handed_in_by(record: RunRecord) -> Actor:
+    """Who handed a job in, by way of this machine."""
+    account = record.submitted.by if record.submitted is not None else ""
+    return replace(Actor.myself(), account=account or None)
+
+
+def waited(record: RunRecord) -> float:
+    """Since how many seconds a job waits."""
+    return max(0.0, time.time() - record.created.timestamp())
