@@ -107,13 +107,18 @@ class Access:
         return {"permissions": given} if given else {}
 
 
-def untold_groups(spec: EnvironmentSpec) -> tuple[str, ...]:
-    """Groups among the teams' members, each with its team: no token says who is in them, so the API lets nobody in.
-
-    Whoever starts the service shows them, and says: name the people one by one.
-    """
+def access_warnings(spec: EnvironmentSpec) -> tuple[str, ...]:
+    """What whoever starts the service has to be told: groups that no token tells, and that nobody has a role at all."""
     teams = (spec.access.teams or ()) if spec.access is not None else ()
-    return tuple(f"{m} of team {team.name}" for team in teams for m in team.members or () if m.startswith(_GROUP))
+    if not teams and not spec.is_sandbox:
+        return (f"environment {spec.name} names no teams in access.teams, so nobody may do anything by the API",)
+    return tuple(
+        f"team {team.name}: {member} gives nobody a role by the API, since no token says who is in a group;"
+        " name its people one by one"
+        for team in teams
+        for member in team.members or ()
+        if member.startswith(_GROUP)
+    )
 
 
 def plain(member: str) -> str:

@@ -25,6 +25,7 @@ class Service(StrEnum):
     BILLING = "cloudbilling"
     KMS = "cloudkms"
     QUOTAS = "cloudquotas"
+    OAUTH2 = "oauth2"
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:

@@ -1,0 +1,131 @@
+"""Google's access tokens, told by Google's token service: whose, for which application, for what, how long.
+
+Whoever holds an access token can use it anywhere, so one that was given to some application says nothing of what its
+owner wants from this service. It is taken from applications that are trusted with it (gcloud and application default
+credentials, unless others are named), and from service accounts, whose tokens are their own.
+Source: developers.google.com/identity/sign-in/web/backend-auth and the answers of oauth2.googleapis.com/tokeninfo; the
+token goes in a header, as Google's own Node.js library sends it there, since addresses are written into logs.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from encamp.api.errors import ApiError
+from encamp.api.id_tokens import google_caller, unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from encamp.api.caller import Caller
+
+_LOG = logging.getLogger(__name__)
+#: gcloud, and `gcloud auth application-default login`: google-cloud-sdk core/config.py, google.auth._cloud_sdk.
+USUAL_CLIENTS: Final = (
+    "32555940559.apps.googleusercontent.com",
+    "764086051850-6qr4p6gpi6hn506pt8ejuq83di341hur.apps.googleusercontent.com",
+)
+_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+_EMAIL_SCOPE: Final = "https://www.googleapis.com/auth/userinfo.email"
+_SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
+_PATH: Final = "/tokeninfo"
+_NO_TOKEN: Final = frozenset({400, 401})
+_ATTEMPTS: Final = 2
+
+
+class AccessTokens:
+    """Tells whose an access token is.
+
+    Args:
+        client: what asks.
+        service: root URL of the token service.
+        clients: OAuth client ids of the applications whose tokens are taken.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self, client: httpx.AsyncClient, service: str, clients: Collection[str], now: Callable[[], float] = time.time
+    ) -> None:
+        self._client = client
+        self._url = service.rstrip("/") + _PATH
+        self._clients = frozenset(clients)
+        self._now = now
+
+    async def caller(self, token: str) -> tuple[Caller, float]:
+        """Whose a token is, and until when it is valid (seconds since the epoch).
+
+        Raises:
+            ApiError: UNAUTHENTICATED; PERMISSION_DENIED where it is not for Google Cloud; UNAVAILABLE where the token
+                service does not answer.
+        """
+        asked = self._now()
+        info = await self._asked(token)
+        left = _seconds(info.get("expires_in"))
+        if left is None:
+            raise _unavailable("an answer without expires_in")
+        if left <= 0:
+            raise unauthenticated("it has expired; get a new one")
+        scopes = info.get("scope")
+        if not isinstance(scopes, str) or _SCOPE not in scopes.split():
+            raise ApiError("PERMISSION_DENIED", f"Request had insufficient authentication scopes; ask for {_SCOPE}.")
+        caller = google_caller(info.get("email"), info.get("email_verified"))
+        if caller is None:
+            raise unauthenticated(f"it does not say whose it is; ask for the scope {_EMAIL_SCOPE} too")
+        self._check_client(info, caller)
+        return caller, asked + left
+
+    def _check_client(self, info: Mapping[str, Any], caller: Caller) -> None:
+        audience = info.get("aud")
+        if isinstance(audience, str) and audience in self._clients:
+            return
+        # The id of a service account itself: nobody else was given its token.
+        own = isinstance(audience, str) and audience.isascii() and audience.isdigit() and info.get("azp") == audience
+        if not own or not caller.email.casefold().endswith(_SERVICE_ACCOUNT):
+            raise unauthenticated("it was given to an application that is not trusted here; use gcloud's")
+
+    async def _asked(self, token: str) -> dict[str, Any]:
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/x-www-form-urlencoded"}
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                answer = await self._client.post(self._url, headers=headers, content=b"")
+            except httpx.HTTPError as error:
+                reason = type(error).__name__
+                continue
+            if answer.status_code in _NO_TOKEN:
+                raise unauthenticated("it has expired, or is none of Google's; get a new one")
+            if answer.status_code == httpx.codes.OK:
+                return _object(answer)
+            reason = str(answer.status_code)
+            if answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+                break
+        raise _unavailable(reason)
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _unavailable("an answer that is no JSON object")
+    return found
+
+
+def _seconds(value: Any) -> float | None:
+    """A number of seconds that tokeninfo writes as a text; None where it is none."""
+    try:
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _unavailable(reason: str) -> ApiError:
+    _LOG.warning("the token service does not answer: %s", reason)
+    return ApiError("UNAVAILABLE", "The token service does not answer, so nobody can be told; try again.")

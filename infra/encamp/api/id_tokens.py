@@ -1,0 +1,182 @@
+"""ID tokens of OpenID Connect: signed by an issuer that is trusted, for an audience that is ours, and of somebody.
+
+The signature is google-auth's to verify. What it leaves to its caller is looked at here: that the key is for the
+algorithm that the token claims, the issuer, every audience, ``nbf``, ``crit``, and whose token it is.
+Sources: openid.net/specs/openid-connect-core-1_0.html section 3.1.3.7; RFC 7515 section 4.1.11; RFC 8725.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from google.auth import jwt
+from google.auth.exceptions import GoogleAuthError
+
+from encamp.api.caller import Caller
+from encamp.api.errors import ApiError
+from encamp.api.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import httpx
+
+GOOGLE: Final = "https://accounts.google.com"
+#: Google's tokens name their issuer in one of these two ways.
+_ALIASES: Final = {"accounts.google.com": GOOGLE}
+_GOOGLE_KEYS: Final = "https://www.googleapis.com/oauth2/v3/certs"
+#: Seconds that clocks may be apart.
+SKEW_SECONDS: Final = 30
+_ALGORITHMS: Final = frozenset({"RS256", "ES256", "ES384"})
+_SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
+_EMAIL = re.compile(r"[^\s:@\[\]\"'<>\\\x00-\x1f\x7f]{1,128}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_SUBJECT = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+#: The year 9999; no NaN is less.
+_LATEST: Final = 253_402_300_800
+_FORBIDDEN_HEADERS: Final = frozenset({"crit", "b64"})
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """Somebody whose ID tokens are trusted.
+
+    Attributes:
+        url: as its tokens have it (``iss``).
+        keys: URL of its key set; None: where its discovery document says.
+        pool: id of the workforce pool whose people it signs in. They are the pool's ``principal://`` members, by the
+            claim ``subject``. None: they are ``user:`` members, by an e-mail that the issuer has verified.
+        subject: the claim that the pool takes for ``google.subject``.
+    """
+
+    url: str
+    keys: str | None = None
+    pool: str | None = None
+    subject: str = "sub"
+
+
+GOOGLE_ISSUER: Final = Issuer(GOOGLE, _GOOGLE_KEYS)
+
+
+class IdTokens:
+    """Tells whose an ID token is.
+
+    Args:
+        client: what asks for keys.
+        issuers: who is trusted.
+        audiences: whom a token may be for; every audience of a token has to be among them.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        issuers: Sequence[Issuer],
+        audiences: Sequence[str],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuers = {one.url: (one, SigningKeys(client, one.url, one.keys, now)) for one in issuers}
+        self._audiences = frozenset(audiences)
+        self._now = now
+
+    async def caller(self, token: str) -> tuple[Caller, float]:
+        """Whose a token is, and until when it is valid (seconds since the epoch).
+
+        Raises:
+            ApiError: UNAUTHENTICATED; UNAVAILABLE where the issuer's keys cannot be had.
+        """
+        header, claims = _read(token)
+        algorithm, key_id = _signed_how(header)
+        url = claims.get("iss")
+        issuer, keys = self._issuers.get(_ALIASES.get(url, url) if isinstance(url, str) else "", (None, None))
+        if issuer is None or keys is None:
+            raise unauthenticated("its issuer is none that is trusted here")
+        if not self._audiences:
+            raise unauthenticated("the service takes no ID tokens; send an access token")
+        key = await keys.find(key_id)
+        if key is None or key.algorithm != algorithm:
+            raise unauthenticated("its issuer has no such key")
+        until = self._times(claims)
+        try:
+            jwt.decode(token, certs={key_id: key.pem}, clock_skew_in_seconds=SKEW_SECONDS)
+        except (GoogleAuthError, ValueError, TypeError):
+            raise unauthenticated("its signature or its times are not right") from None
+        self._check_audience(claims.get("aud"))
+        return _whose(issuer, claims), until
+
+    def _times(self, claims: Mapping[str, Any]) -> float:
+        """When a token ends, of one that is valid now."""
+        issued, ends = _time(claims.get("iat")), _time(claims.get("exp"))
+        begins = _time(claims.get("nbf", issued))
+        if issued is None or ends is None or begins is None:
+            raise unauthenticated("its times are no numbers")
+        if max(issued, begins) > self._now() + SKEW_SECONDS:
+            raise unauthenticated("it is not valid yet")
+        if ends < self._now() - SKEW_SECONDS:
+            raise unauthenticated("it has expired; get a new one")
+        return ends
+
+    def _check_audience(self, claimed: Any) -> None:
+        named = claimed if isinstance(claimed, list) else [claimed]
+        if not named or not all(isinstance(one, str) and one in self._audiences for one in named):
+            known = " or ".join(sorted(self._audiences))
+            raise unauthenticated(f"it is for another audience; get one for {known}")
+
+
+def unauthenticated(reason: str) -> ApiError:
+    """Nobody stands behind a token, because of something."""
+    return ApiError("UNAUTHENTICATED", f"The request's token is not accepted: {reason}.")
+
+
+def google_caller(email: Any, verified: Any) -> Caller | None:
+    """A Google account by its e-mail, None where that is none or was not verified.
+
+    ``verified`` is a boolean in ID tokens, and a text in answers of tokeninfo.
+    """
+    if not (verified is True or verified == "true") or not isinstance(email, str) or not _EMAIL.fullmatch(email):
+        return None
+    kind = "serviceAccount" if email.casefold().endswith(_SERVICE_ACCOUNT) else "user"
+    return Caller(email, frozenset({f"{kind}:{email}"}))
+
+
+def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Header and claims, which nobody has verified yet."""
+    try:
+        return jwt.decode_header(token), jwt.decode(token, verify=False)
+    except (GoogleAuthError, ValueError, TypeError, RecursionError):
+        raise unauthenticated("it is no JSON Web Token") from None
+
+
+def _signed_how(header: Mapping[str, Any]) -> tuple[str, str]:
+    """Algorithm and key id; whatever else a header asks for is refused."""
+    algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
+    if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
+        raise unauthenticated("it is not signed by RS256, ES256 or ES384")
+    if not isinstance(key_id, str) or not key_id:
+        raise unauthenticated("it does not say which key signed it")
+    if not isinstance(kind, str) or kind.upper() != "JWT" or not _FORBIDDEN_HEADERS.isdisjoint(header):
+        raise unauthenticated("it is no ID token")
+    return algorithm, key_id
+
+
+def _whose(issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
+    if issuer.pool is not None:
+        subject = claims.get(issuer.subject)
+        if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+            raise unauthenticated(f"it has no {issuer.subject}")
+        pool = f"principal://iam.googleapis.com/locations/global/workforcePools/{issuer.pool}"
+        return Caller(f"{pool}/subject/{subject}", frozenset({f"{pool}/subject/{subject}"}))
+    caller = google_caller(claims.get("email"), claims.get("email_verified"))
+    if caller is None:
+        raise unauthenticated("it has no verified e-mail")
+    if issuer.url != GOOGLE and caller.email.casefold().endswith(_SERVICE_ACCOUNT):
+        raise unauthenticated("Google alone speaks for service accounts")
+    return caller
+
+
+def _time(value: Any) -> float | None:
+    """Seconds since the epoch, None where it is no such number."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LATEST
+    return float(value) if known else None

@@ -1,0 +1,115 @@
+"""Tokens whose owners are known: by digest, in a bounded number, for minutes at most, and never beyond their end.
+
+Whose a token is, is asked once for all requests that come with it at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from encamp.api.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from encamp.api.caller import Caller
+
+#: A token that was taken back is known for so long at most, one that nobody stands behind for so long.
+_KNOWN_SECONDS: Final = 300.0
+_REFUSED_SECONDS: Final = 10.0
+_MOST: Final = 10_000
+_MOST_REFUSED: Final = 1_000
+#: Askings at the same time.
+_MOST_ASKED: Final = 32
+
+_Value = TypeVar("_Value")
+
+
+class KnownTokens:
+    """Remembers whose tokens are; for one event loop.
+
+    Args:
+        ask: whose a token is, and until when it is valid (seconds since the epoch); raises ApiError.
+        now: seconds since the epoch.
+        most: how many are remembered; the one that was not used for longest is forgotten first.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[str], Awaitable[tuple[Caller, float]]],
+        now: Callable[[], float] = time.time,
+        *,
+        most: int = _MOST,
+    ) -> None:
+        self._ask = ask
+        self._now = now
+        self._known: _Bounded[Caller] = _Bounded(most)
+        self._refused: _Bounded[ApiError] = _Bounded(min(most, _MOST_REFUSED))
+        self._asked: dict[bytes, asyncio.Task[Caller]] = {}
+        self._places = asyncio.Semaphore(_MOST_ASKED)
+
+    async def caller(self, token: str) -> Caller:
+        """Whose a token is.
+
+        Raises:
+            ApiError: as ``ask`` does; that nobody stands behind a token is remembered too, an outage is not.
+        """
+        digest = hashlib.sha256(token.encode()).digest()
+        found = self._known.get(digest, self._now())
+        if found is not None:
+            return found
+        refused = self._refused.get(digest, self._now())
+        if refused is not None:
+            raise ApiError(refused.status, refused.message)
+        task = self._asked.get(digest)
+        if task is None:
+            task = asyncio.create_task(self._told(digest, token))
+            self._asked[digest] = task
+            task.add_done_callback(lambda done: self._forget(digest, done))
+        # Whoever came first may go away; the others still want to know.
+        return await asyncio.shield(task)
+
+    async def _told(self, digest: bytes, token: str) -> Caller:
+        async with self._places:
+            try:
+                caller, until = await self._ask(token)
+            except ApiError as error:
+                if error.status != "UNAVAILABLE":
+                    self._refused.put(digest, error, self._now() + _REFUSED_SECONDS)
+                raise
+        self._known.put(digest, caller, min(until, self._now() + _KNOWN_SECONDS))
+        return caller
+
+    def _forget(self, digest: bytes, done: asyncio.Task[Caller]) -> None:
+        self._asked.pop(digest, None)
+        if not done.cancelled():
+            # Looked at, so that nobody complains of an error that nobody waited for.
+            done.exception()
+
+
+class _Bounded(Generic[_Value]):
+    """Values by digest, each until a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[bytes, tuple[_Value, float]] = OrderedDict()
+
+    def get(self, digest: bytes, now: float) -> _Value | None:
+        """The value, None where there is none or its time is over."""
+        value, until = self._values.get(digest, (None, 0.0))
+        if value is None or now >= until:
+            self._values.pop(digest, None)
+            return None
+        self._values.move_to_end(digest)
+        return value
+
+    def put(self, digest: bytes, value: _Value, until: float) -> None:
+        """Remember a value."""
+        self._values[digest] = (value, until)
+        self._values.move_to_end(digest)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
