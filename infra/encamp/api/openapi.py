@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp import __version__
 from encamp.api.errors import CODES
 from encamp.api.methods import METHODS
-from encamp.api.schemas import OWN, schemas
+from encamp.api.schemas import schemas
 from encamp.spec.job_id import PATTERN
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def openapi_document() -> dict[str, Any]:
         "security": [{"token": []}],
         "paths": _paths(METHODS),
         "components": {
-            "schemas": {name: _schema(name) for name in schemas()} | _ERRORS,
+            "schemas": {name: _form(schema) for name, schema in schemas().items()} | _ERRORS,
             "responses": {str(code): _refusal(text) for code, text in _REFUSALS.items()},
             "parameters": {name: _segment(name) for name in _SEGMENTS},
             "securitySchemes": {
@@ -152,13 +152,6 @@ def _ref(kind: str, name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _schema(name: str) -> dict[str, Any]:
-    made = _form(schemas()[name])
-    if name in OWN and "properties" in made:
-        made["additionalProperties"] = False
-    return made
-
-
 def _form(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema in this document's words."""
     made = dict(schema)
@@ -166,7 +159,7 @@ def _form(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in made:
         made |= _ref("schemas", made["$ref"])
     for key in ("items", "additionalProperties"):
-        if key in made:
+        if made.get(key):
             made[key] = _form(made[key])
     if "properties" in made:
         made["properties"] = {name: _form(one) for name, one in made["properties"].items()}

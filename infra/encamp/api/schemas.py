@@ -60,7 +60,7 @@ def _of_models() -> dict[str, Schema]:
         elif name != "BareTrainingInput":
             left_out = _NOT_HERE.get(name, ())
             fields = {key: _field(key, one) for key, one in given["properties"].items() if key not in left_out}
-            made[_NAMES.get(name, name)] = _object(given["description"], fields)
+            made[_NAMES.get(name, name)] = _closed(given["description"], fields)
     return made
 
 
@@ -93,9 +93,13 @@ def _typed(name: str, given: Schema) -> Schema:
     return made
 
 
-def _object(description: str, fields: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    made: Schema = {"type": "object", "description": description, "properties": dict(fields)}
-    return made | {"required": list(required)} if required else made
+def _object(description: str, fields: Mapping[str, Schema]) -> Schema:
+    return {"type": "object", "description": description, "properties": dict(fields)}
+
+
+def _closed(description: str, fields: Mapping[str, Schema]) -> Schema:
+    """What is sent: fields that are not known are refused."""
+    return _object(description, fields) | {"additionalProperties": False}
 
 
 def _text(description: str, **more: Any) -> Schema:
@@ -176,7 +180,7 @@ _WRITTEN: Final[dict[str, Schema]] = {
     ),
     "CancelJobRequest": _object("Nothing.", {}),
     "Empty": _object("Nothing.", {}),
-    "Policy": _object(
+    "Policy": _closed(
         "Who may do what with a job, beside those whom the project allows.",
         {
             "version": _POLICY_VERSION,
@@ -184,21 +188,21 @@ _WRITTEN: Final[dict[str, Schema]] = {
             "etag": _text("Version of the policy: a change that sends back an old one is refused.", format="byte"),
         },
     ),
-    "Binding": _object(
+    "Binding": _closed(
         "A role and who has it.",
         {
             "role": _text("Such as roles/ml.jobOwner."),
             "members": _list({"type": "string"}, "Such as user:ana@example.com; groups are not taken."),
         },
     ),
-    "SetIamPolicyRequest": _object(
+    "SetIamPolicyRequest": _closed(
         "A policy that replaces the one before.",
         {
             "policy": _ref("Policy", "The whole policy."),
             "updateMask": _text("Known, and without effect: all of the policy is replaced.", format="google-fieldmask"),
         },
     ),
-    "TestIamPermissionsRequest": _object(
+    "TestIamPermissionsRequest": _closed(
         "Some permissions.", {"permissions": _list({"type": "string"}, "Such as ml.jobs.cancel; no wildcards.")}
     ),
     "TestIamPermissionsResponse": _object(
