@@ -15,6 +15,7 @@ from encamp.components.cluster import Cluster
 from encamp.components.driver import Driver
 from encamp.components.environment_key import EnvironmentKey
 from encamp.components.environment_storage import EnvironmentStorage
+from encamp.components.kubernetes_object import KubernetesObject
 from encamp.components.monitoring import Monitoring
 from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
@@ -92,12 +93,13 @@ class Environment(pulumi.ComponentResource):
         plan, child = self._plan, self._child
         ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
         provider = k8s.Provider(self._name, kubeconfig=cluster.kubeconfig, opts=ready)
-        namespace = k8s.core.v1.Namespace(
+        metadata = {"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}}
+        namespace = KubernetesObject(
             self._name,
-            metadata={"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}},
-            opts=pulumi.ResourceOptions(parent=self, provider=provider),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata},
+            pulumi.ResourceOptions(parent=self, provider=provider),
         )
-        jobs = namespace.metadata.name
+        jobs = namespace.called
         self.outputs["namespace"] = jobs
         charts = [Chart(chart.name, chart, provider=provider, opts=child) for chart in plan.charts]
         if plan.queues is not None:

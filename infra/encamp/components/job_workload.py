@@ -6,15 +6,17 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from encamp.components.deadline import kept_deadline
+from encamp.components.kubernetes_object import KubernetesObject
 from encamp.plan.facts import FACTS_ANNOTATION
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.redaction import holds_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pulumi_kubernetes as k8s
 
     from encamp.plan.manifests.job import Manifests
 
@@ -50,24 +52,13 @@ class JobWorkload(pulumi.ComponentResource):
         super().__init__("encamp:components:JobWorkload", name, {}, opts)
         self._provider, self._deadline = provider, deadline
         hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"], manifests.study])
-        account = k8s.core.v1.ServiceAccount(
-            "account",
-            metadata=self._with_deadline(manifests.service_account["metadata"]),
-            automount_service_account_token=manifests.service_account["automountServiceAccountToken"],
-            opts=self._options(),
-        )
-        scripts = k8s.core.v1.ConfigMap(
+        account = KubernetesObject("account", self._with_deadline(manifests.service_account), self._options())
+        scripts = KubernetesObject(
             "scripts",
-            metadata=self._with_deadline(manifests.config_map["metadata"]),
-            data=_concealed(manifests.config_map["data"], hidden),
-            opts=self._options(*(("data",) if hidden else ())),
+            {**self._with_deadline(manifests.config_map), "data": _concealed(manifests.config_map["data"], hidden)},
+            self._options(*(("data",) if hidden else ())),
         )
-        policy = k8s.networking.v1.NetworkPolicy(
-            "replicas",
-            metadata=self._with_deadline(manifests.network_policy["metadata"]),
-            spec=manifests.network_policy["spec"],
-            opts=self._options(),
-        )
+        policy = KubernetesObject("replicas", self._with_deadline(manifests.network_policy), self._options())
         queued = [
             self._queued(template, request)
             for template, request in zip(manifests.pod_templates, manifests.provisioning_requests, strict=True)
@@ -87,14 +78,12 @@ class JobWorkload(pulumi.ComponentResource):
             for index, _ in enumerate(manifest["spec"]["replicatedJobs"])
             for path in kept_deadline(f"spec.replicatedJobs[{index}].{_POD_LABELS}")
         ]
-        k8s.apiextensions.CustomResource(
+        spec = _concealed(_pods_with_deadline(manifest["spec"], self._deadline), hidden)
+        KubernetesObject(
             "job-set",
-            api_version=manifest["apiVersion"],
-            kind=manifest["kind"],
-            metadata=self._with_facts(manifest["metadata"], facts),
-            spec=_concealed(_pods_with_deadline(manifest["spec"], self._deadline), hidden),
+            {**self._with_facts(manifest, facts), "spec": spec},
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
-            opts=pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(
                 self._options(*(("spec",) if hidden else ())),
                 pulumi.ResourceOptions(
                     depends_on=list(after), ignore_changes=kept, replace_on_changes=["spec"], delete_before_replace=True
@@ -105,13 +94,11 @@ class JobWorkload(pulumi.ComponentResource):
     def _study(
         self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
     ) -> None:
-        k8s.core.v1.ConfigMap(
+        KubernetesObject(
             "study",
-            metadata=self._with_facts(manifest["metadata"], facts),
-            data=_concealed(manifest["data"], hidden),
-            immutable=manifest["immutable"],
+            {**self._with_facts(manifest, facts), "data": _concealed(manifest["data"], hidden)},
             # A changed study is another run: with the old object go its trials.
-            opts=pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(
                 self._options(*(("data",) if hidden else ())),
                 pulumi.ResourceOptions(depends_on=list(after), replace_on_changes=["data"], delete_before_replace=True),
             ),
@@ -120,31 +107,26 @@ class JobWorkload(pulumi.ComponentResource):
     def _queued(self, template: Mapping[str, Any], request: Mapping[str, Any]) -> pulumi.Resource:
         """The request for a role's machines. Nobody waits for it here: the role's pods do."""
         name = request["metadata"]["name"]
-        pods = k8s.core.v1.PodTemplate(
-            f"{name}-pods",
-            metadata=self._with_deadline(template["metadata"]),
-            template=template["template"],
-            opts=self._options(),
-        )
-        return k8s.apiextensions.CustomResource(
+        pods = KubernetesObject(f"{name}-pods", self._with_deadline(template), self._options())
+        return KubernetesObject(
             name,
-            api_version=request["apiVersion"],
-            kind=request["kind"],
-            metadata=self._with_deadline(request["metadata"]),
-            spec=request["spec"],
+            self._with_deadline(request),
             # A request is never changed, only made anew.
-            opts=pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(
                 self._options(),
                 pulumi.ResourceOptions(depends_on=[pods], replace_on_changes=["spec"], delete_before_replace=True),
             ),
         )
 
-    def _with_deadline(self, metadata: Mapping[str, Any]) -> Any:
-        return {**metadata, "labels": {**metadata.get("labels", {}), DEADLINE_LABEL: self._deadline}}
+    def _with_deadline(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = manifest["metadata"]
+        labels = {**metadata.get("labels", {}), DEADLINE_LABEL: self._deadline}
+        return {**manifest, "metadata": {**metadata, "labels": labels}}
 
-    def _with_facts(self, metadata: Mapping[str, Any], facts: str) -> Any:
-        annotations = {**metadata.get("annotations", {}), FACTS_ANNOTATION: facts}
-        return {**self._with_deadline(metadata), "annotations": annotations}
+    def _with_facts(self, manifest: Mapping[str, Any], facts: str) -> dict[str, Any]:
+        found = self._with_deadline(manifest)
+        annotations = {**found["metadata"].get("annotations", {}), FACTS_ANNOTATION: facts}
+        return {**found, "metadata": {**found["metadata"], "annotations": annotations}}
 
     def _options(self, *secrets: str) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(

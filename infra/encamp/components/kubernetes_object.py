@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 class KubernetesObject(pulumi.CustomResource):
     """An object under the engine's type token of its kind, so that the provider treats it as one of its own.
 
+    The SDK's own classes come with all of their API group: those of ``core/v1`` alone are 78,000 lines, and importing
+    them was half of what a job's stack computed.
+
     Args:
         name: the logical name.
         manifest: the whole object, ``apiVersion`` and ``kind`` included, in Kubernetes' own spelling.
@@ -27,3 +30,9 @@ class KubernetesObject(pulumi.CustomResource):
                 opts, pulumi.ResourceOptions(additional_secret_outputs=["data", "stringData"])
             )
         super().__init__(token, name, dict(manifest), opts)
+
+    @property
+    def called(self) -> pulumi.Output[str]:
+        """What the cluster calls it."""
+        metadata: pulumi.Output[Mapping[str, Any]] = pulumi.get(self, "metadata")
+        return metadata.apply(lambda found: found["name"])
