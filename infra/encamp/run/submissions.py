@@ -86,6 +86,7 @@ class Waiting:
     Attributes:
         wait_until: when it is cancelled if it has not begun.
         claimed: since when somebody is about to begin it, None where nobody is.
+        claimed_ago: since how many seconds; 0 where nobody is.
         claimed_by: who that is, see ``holder``.
         driver: the driver once it has said who it is, see ``holder``.
         tries: how many came to nothing before.
@@ -102,6 +103,7 @@ class Waiting:
     at: float
     wait_until: float | None
     claimed: float | None
+    claimed_ago: float
     claimed_by: str | None
     driver: str | None
     tries: int
@@ -176,7 +178,12 @@ class Submissions:
             .where(SUBMISSIONS.c.ended.is_(None), SUBMISSIONS.c.environment == environment)
             .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
         )
-        return self._transactions.read(lambda connection: [_waiting(row) for row in connection.execute(asked)])
+
+        def found(connection: Connection) -> list[Waiting]:
+            now = self._transactions.now(connection)
+            return [_waiting(row, now) for row in connection.execute(asked)]
+
+        return self._transactions.read(found)
 
     def waiting(self, environment: str) -> list[Waiting]:
         """Those that nobody has begun nor is about to begin, the next one first."""
@@ -220,19 +227,18 @@ class Submissions:
         taken = self._transactions.write(claimed)
         return next((one for one in self.open(environment) if one.job_id == taken), None) if taken else None
 
-    def take_back(self, job_id: str, trouble: str = "", *, pause: float = 0.0, known: float | None = None) -> bool:
-        """Let a claimed job wait again, for ``pause`` seconds at least; False where it was begun or is over.
+    def take_back(self, one: Waiting, trouble: str = "", *, pause: float = 0.0, tried: bool = True) -> bool:
+        """Let a claimed job wait again, for ``pause`` seconds at least.
 
-        ``trouble`` is what was wrong. ``known``: only where it is still claimed since then.
+        ``trouble`` is what was wrong, ``tried`` whether that counts as a try. False where it was begun, is over, or
+        was claimed anew since ``one`` was read.
         """
 
         def taken_back(connection: Connection) -> bool:
-            rows = [SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.claimed.is_not(None), *_undecided()]
-            if known is not None:
-                rows.append(SUBMISSIONS.c.claimed == known)
+            rows = (SUBMISSIONS.c.job_id == one.job_id, SUBMISSIONS.c.claimed == one.claimed, *_undecided())
             values = {
                 **dict.fromkeys(("claimed", "claimed_by", "driver")),
-                "tries": SUBMISSIONS.c.tries + 1,
+                "tries": SUBMISSIONS.c.tries + int(tried),
                 "not_before": self._transactions.now(connection) + pause,
                 **({"trouble": redacted(trouble)} if trouble else {}),
             }
@@ -355,7 +361,7 @@ def _unclaimed() -> tuple[Any, ...]:
     return SUBMISSIONS.c.claimed.is_(None), *_undecided()
 
 
-def _waiting(row: Row[Any]) -> Waiting:
+def _waiting(row: Row[Any], now: float) -> Waiting:
     return Waiting(
         job_id=row.job_id,
         name=row.name,
@@ -366,6 +372,7 @@ def _waiting(row: Row[Any]) -> Waiting:
         at=row.at,
         wait_until=row.wait_until,
         claimed=row.claimed,
+        claimed_ago=max(0.0, now - row.claimed) if row.claimed is not None else 0.0,
         claimed_by=row.claimed_by,
         driver=row.driver,
         tries=row.tries,
