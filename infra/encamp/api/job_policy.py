@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.access import ROLE_PREFIX
@@ -28,6 +29,7 @@ _EVERYBODY: Final = frozenset({"allUsers", "allAuthenticatedUsers"})
 #: cloud.google.com/iam/quotas: principals in one policy.
 _MOST_MEMBERS: Final = 1500
 _LONGEST_SHOWN: Final = 100
+_MOST_PROBLEMS: Final = 100
 _VERSIONS: Final = (0, 1, 3)
 _POLICY_KEYS: Final = frozenset({"version", "bindings", "etag"})
 _MASKS: Final = frozenset({"bindings", "etag", "version"})
@@ -39,17 +41,17 @@ def checked_policy(body: Mapping[str, Any]) -> dict[str, Any]:
     ``etag`` is there where the request had one: base64 of what the caller had read.
 
     Raises:
-        ApiError: INVALID_ARGUMENT, with every field that is wrong.
+        ApiError: INVALID_ARGUMENT, with the fields that are wrong, a hundred at most.
     """
     policy = body.get("policy")
     if not isinstance(policy, dict):
         raise wrong_fields([_problem("policy", "must be an object with bindings")])
-    problems = [*_request(body), *_policy(policy)]
+    problems = list(islice(chain(_request(body), _policy(policy)), _MOST_PROBLEMS))
     if problems:
         raise wrong_fields(problems)
     members: dict[str, set[str]] = {}
     for binding in policy.get("bindings") or ():
-        members.setdefault(binding["role"], set()).update(binding["members"])
+        members.setdefault(binding["role"], set()).update(binding.get("members") or ())
     if sum(map(len, members.values())) > _MOST_MEMBERS:
         raise wrong_fields([_problem("policy.bindings", f"at most {_MOST_MEMBERS} members are in one policy")])
     bindings = [{"role": role, "members": sorted(found)} for role, found in sorted(members.items()) if found]
@@ -104,7 +106,7 @@ def _binding(path: str, binding: object) -> Iterator[Problem]:
     if binding.get("condition"):
         yield _problem(f"{path}.condition", "a job's policy takes no conditions", "leave it out")
     yield from _role(f"{path}.role", binding.get("role"))
-    members = binding.get("members", [])
+    members = [] if binding.get("members") is None else binding["members"]
     if not isinstance(members, list):
         yield _problem(f"{path}.members", "must be a list of members", _EXAMPLE)
         return
