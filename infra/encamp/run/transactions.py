@@ -46,6 +46,11 @@ class Transactions:
         self._clock = clock
         self._served = database.dialect.name == "postgresql" and clock is time.time
 
+    @property
+    def database(self) -> Engine:
+        """The database itself."""
+        return self._database
+
     def read(self, work: Callable[[Connection], _T]) -> _T:
         """What ``work`` reads.
 

@@ -1,0 +1,253 @@
+"""The methods of ``projects.jobs``: each does its work at once and is called in whatever thread there is.
+
+Whoever may not see a job learns nothing of it. What a job is, the record alone says: nothing is kept here that a server
+which dies would lose.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from encamp.api import paging
+from encamp.api.access import JobGrants
+from encamp.api.errors import ApiError, wrong_fields
+from encamp.api.filters import parse_filter
+from encamp.api.resource import etag, job_resource
+from encamp.api.updating import asked_labels
+from encamp.errors import Problem
+from encamp.run.records import ChangedError
+from encamp.run.submissions import Again, AlreadyUsedError, Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.api.access import Access
+    from encamp.api.caller import Caller
+    from encamp.api.index import Index, KnownJob
+    from encamp.api.planning import Planner, ReadJob
+    from encamp.api.project import Project
+    from encamp.plan.model import JobPlan
+    from encamp.run.journal import RunRecord
+    from encamp.run.records import Records
+    from encamp.run.submissions import Submissions
+
+#: A JSON value, or its text where that is there already.
+Answer = Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request whose caller is known.
+
+    Attributes:
+        values: what the path names: ``project``, ``job``, ``location``.
+        query: parameters by name.
+        body: the JSON object of the body, empty where there is none.
+        arrived: when it came, by ``time.monotonic``.
+    """
+
+    caller: Caller
+    values: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    arrived: float = field(default_factory=time.monotonic)
+
+
+class Runner(Protocol):
+    """Who begins jobs that wait, and sees to it that those that were begun come to their end."""
+
+    def wake(self) -> None:
+        """Look now at what waits, and at what nobody drives."""
+        ...
+
+    def adopt(self, job_id: str) -> None:
+        """See to it that a begun job has a living driver."""
+        ...
+
+
+class Jobs:
+    """The jobs of one environment.
+
+    Args:
+        environment: name of its stack.
+        runner: is told of new and cancelled jobs.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        environment: str,
+        *,
+        records: Records,
+        submissions: Submissions,
+        index: Index,
+        planner: Planner,
+        access: Access,
+        runner: Runner,
+    ) -> None:
+        self._project = project
+        self._environment = environment
+        self._records = records
+        self._submissions = submissions
+        self._index = index
+        self._planner = planner
+        self._access = access
+        self._runner = runner
+
+    def is_current(self) -> bool:
+        """Whether an answer from memory is what the record says, so that nobody has to wait for a look."""
+        return self._index.current()
+
+    def checked(self, call: Call) -> tuple[ReadJob, JobPlan | None]:
+        """The job that a create asks for; without a plan where its id is used. Writes nothing; may take seconds.
+
+        Raises:
+            ApiError: it may not be created.
+        """
+        self.allowed(call, "ml.jobs.create")
+        read = self._planner.read(call.body)
+        self._index.refresh()
+        return read, None if self._index.used(read.job_id) else self._planner.plan(read)
+
+    def create(self, call: Call, read: ReadJob, plan: JobPlan | None) -> Answer:
+        """Create what ``checked`` found.
+
+        Raises:
+            ApiError: ALREADY_EXISTS; UNAVAILABLE where another server is about to answer the same create.
+        """
+        limits = plan.limits if plan is not None else None
+        scheduling = read.job.training_input.scheduling
+        submission = Submission(
+            job_id=read.job_id,
+            name=read.name,
+            environment=self._environment,
+            job=read.data,
+            by=call.caller.email,
+            priority=(scheduling.priority if scheduling is not None else None) or 0,
+            wait_seconds=limits.max_wait_time_seconds if limits is not None else None,
+        )
+        try:
+            record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
+        except AlreadyUsedError as error:
+            return self._again(error)
+        self._runner.wake()
+        return job_resource(record)
+
+    def answered(self, job_id: str, *, told: bool) -> None:
+        """Note whether the answer to a create was sent."""
+        self._submissions.acknowledge(job_id, told=told)
+
+    def get(self, call: Call) -> Answer:
+        """The Job."""
+        return self.found(call, "ml.jobs.get").text
+
+    def list(self, call: Call) -> Answer:
+        """One page of jobs, newest first."""
+        self.allowed(call, "ml.jobs.list")
+        text = call.query.get("filter", "")
+        matches = parse_filter(text)
+        page = paging.asked(call.query, text)
+        self._index.refresh()
+        found: list[KnownJob] = []
+        for job in self._index.newest_first(page.after):
+            if text and not matches(job.resource):
+                continue
+            if len(found) == page.size:
+                return _page(found, paging.token(found[-1].place, text))
+            found.append(job)
+        return _page(found, None)
+
+    def patch(self, call: Call) -> Answer:
+        """The Job with other labels."""
+        known = self.found(call, "ml.jobs.update")
+        labels, sent = asked_labels(call.query.get("updateMask"), call.body)
+        record = known.record
+        if sent is not None and sent != etag(record.job_id, record.label_changes):
+            raise changed()
+        if labels is not None:
+            try:
+                changes = record.label_changes if sent is not None else None
+                self._records.set_labels(record.job_id, labels, changes)
+            except ChangedError:
+                raise changed() from None
+        return self.found(call, "ml.jobs.update").text
+
+    def cancel(self, call: Call) -> Answer:
+        """Nothing: the job comes to its end soon."""
+        known = self.found(call, "ml.jobs.cancel")
+        if call.body:
+            name = str(next(iter(call.body)))[:_LONGEST]
+            raise wrong_fields([Problem(name, None, None, "is no field of this request", "send {}")])
+        job_id, by = known.record.job_id, call.caller.email
+        if known.record.waiting and self._submissions.cancel(job_id, by):
+            self._runner.wake()
+            return _NOTHING
+        record = self.found(call, "ml.jobs.cancel").record
+        if record.state.ended:
+            raise ApiError("FAILED_PRECONDITION", f"The job {job_id} has ended: it is {record.state}.")
+        self._records.request_cancel(job_id, by)
+        self._runner.adopt(job_id)
+        return _NOTHING
+
+    def allowed(self, call: Call, permission: str) -> None:
+        """Let a caller pass who has a permission on the project.
+
+        Raises:
+            ApiError: PERMISSION_DENIED.
+        """
+        self._access.require(call.caller, permission, self._project.resource)
+
+    def found(self, call: Call, permission: str) -> KnownJob:
+        """The job that a call is about.
+
+        Raises:
+            ApiError: there is none, or the caller may not do this to it.
+        """
+        self._index.refresh()
+        name = call.values["job"]
+        resource = f"{self._project.resource}/jobs/{name[:_LONGEST]}"
+        known = self._index.job(name)
+        if known is None:
+            raise self._access.missing(call.caller, permission, resource)
+        self._access.require(call.caller, permission, resource, grants(known.record))
+        return known
+
+    def _again(self, error: AlreadyUsedError) -> Answer:
+        """The answer to a create of a used id."""
+        self._index.refresh()
+        known = self._index.job(error.job_id)
+        if error.again is Again.SAME and known is not None:
+            return known.text
+        if error.again is Again.PENDING:
+            raise ApiError("UNAVAILABLE", "Another server is at work on the same request; ask again.")
+        problem = Problem("job.jobId", None, None, "A job with this id already exists.")
+        wrong = wrong_fields([problem])
+        raise ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details)
+
+
+_LONGEST: Final = 200
+_NOTHING: Final = b"{}"
+
+
+def grants(record: RunRecord) -> JobGrants:
+    """What of a job says who may do what to it."""
+    if record.submitted is not None:
+        return JobGrants(record.submitted.by or None, record.policy)
+    started = (record.intent or {}).get("started_by")
+    account = started.get("account") if isinstance(started, dict) else None
+    return JobGrants(str(account) if account else None, record.policy)
+
+
+def changed() -> ApiError:
+    """Somebody else changed what the caller had read."""
+    return ApiError("ABORTED", "The etag is not the present one: somebody has changed it since. Read it and try again.")
+
+
+def _page(jobs: list[KnownJob], token: str | None) -> bytes:
+    """A ListJobsResponse; an empty one is ``{}``."""
+    parts = [b'"jobs":[' + b",".join(job.text for job in jobs) + b"]"] if jobs else []
+    if token is not None:
+        parts.append(b'"nextPageToken":"' + token.encode() + b'"')
+    return b"{" + b",".join(parts) + b"}"

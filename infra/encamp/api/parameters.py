@@ -1,0 +1,120 @@
+"""What a request asks for beside its body: verb, path, and the parameters of its query.
+
+Standard parameters of Google's APIs are known; those that only change the form of an answer do, others do nothing.
+Source: cloud.google.com/apis/docs/system-parameters; googleapiclient/http.py sends a GET with a long query as a POST.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
+
+from encamp.api.errors import ApiError
+from encamp.api.limits import read_body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.datastructures import Headers
+    from starlette.types import Receive, Scope
+
+    from encamp.api.methods import Method
+
+#: Credentials are taken from the header alone: queries end up in logs.
+_STANDARD: Final = frozenset(
+    {
+        "alt", "$alt", "$.xgafv", "access_token", "bearer_token", "callback", "$callback", "fields", "$fields", "key",
+        "$key", "oauth_token", "passwd", "pp", "prettyPrint", "$prettyPrint", "quotaUser", "$quotaUser", "userIp",
+        "userProject", "$userProject", "trace", "$trace", "uploadType", "upload_protocol", "$upload_protocol",
+        "$outputDefaults", "$unique", "$apiVersion",
+    }
+)  # fmt: skip
+#: Forms that JSON stands for.
+_FORMS: Final = frozenset({"json", "media", ""})
+_OVERRIDDEN: Final = frozenset({"GET", "PATCH", "PUT", "DELETE"})
+_FORM: Final = "application/x-www-form-urlencoded"
+_MOST: Final = 100
+_LONGEST: Final = 80
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request without its body.
+
+    Attributes:
+        query: every parameter; the first one of a name.
+        fields: the selector of a partial answer, empty for all of it.
+        pretty: whether the answer should have line breaks.
+    """
+
+    verb: str
+    path: str
+    query: Mapping[str, str]
+    fields: str
+    pretty: bool
+
+    def parameters(self, method: Method) -> dict[str, str]:
+        """Those that a method takes.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT; one is not known, or is no whole number where it has to be.
+        """
+        known = {one.name: one for one in method.query}
+        for name in self.query:
+            if name not in known and name not in _STANDARD:
+                raise _wrong(name, "Cannot bind query parameter: this method knows no such one.")
+        found = {name: self.query[name] for name in known if name in self.query}
+        for name, value in found.items():
+            if known[name].kind == "integer" and value and not _WHOLE.fullmatch(value):
+                raise _wrong(name, f"{value[:_LONGEST]!r} is no whole number of 32 bits.")
+        return found
+
+
+async def asked(scope: Scope, headers: Headers, receive: Receive) -> Asked:
+    """What a request asks for; reads its body where that is its query.
+
+    Raises:
+        ApiError: INVALID_ARGUMENT; the query cannot be read, or asks for another form than JSON.
+    """
+    verb, text = scope["method"], scope["query_string"]
+    override = headers.get("x-http-method-override", "").upper()
+    if verb == "POST" and override in _OVERRIDDEN:
+        verb = override
+        if verb == "GET" and headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
+            body = await read_body(receive, headers.get("content-length"))
+            text = b"&".join(part for part in (text, body) if part)
+    query = _query(text)
+    alt = query.get("alt", query.get("$alt", ""))
+    if alt not in _FORMS:
+        raise _wrong("alt", f"{alt[:_LONGEST]!r} is not served; there is only json.")
+    pretty = query.get("prettyPrint", query.get("$prettyPrint", query.get("pp", "")))
+    return Asked(
+        verb="GET" if verb == "HEAD" else verb,
+        path=scope["path"],
+        query=query,
+        fields=query.get("fields", query.get("$fields", "")),
+        pretty=pretty in {"true", "1"},
+    )
+
+
+def _query(text: bytes) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST, errors="strict")
+    except (ValueError, UnicodeError):
+        raise ApiError("INVALID_ARGUMENT", "The query cannot be read: it must be percent-encoded UTF-8.") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found
+
+
+def _wrong(name: str, what: str) -> ApiError:
+    shown = name[:_LONGEST]
+    violation = {"field": shown, "description": what}
+    details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
+    return ApiError("INVALID_ARGUMENT", f"Invalid value at '{shown}': {what}", details=details)

@@ -1,0 +1,97 @@
+"""The Job resource: what of a request is kept, and how a record is shown.
+
+What the service does not know it leaves out. Names are camelCase whichever way they were sent, whole numbers of 64 bits
+are texts, and output-only fields that a request carries are ignored. Source: the job model, section 1; ml v1's public
+discovery form (formats of numbers).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.run.states import State
+from encamp.run.study.known import recorded_results
+from encamp.run.study.results import training_output
+from encamp.run.times import rfc3339
+from encamp.spec.job import OUTPUT_ONLY
+
+if TYPE_CHECKING:
+    from encamp.run.journal import RunRecord
+    from encamp.spec.job import TrainingJobSpec
+
+_COUNTS: Final = ("workerCount", "parameterServerCount", "evaluatorCount")
+_CONFIGS: Final = ("masterConfig", "workerConfig", "parameterServerConfig", "evaluatorConfig")
+#: Images of the algorithms that AI Platform brought along.
+_BUILT_IN: Final = "/cloud-ml-algos/"
+_ETAG_BYTES: Final = 8
+
+
+def kept_job(job: TrainingJobSpec) -> dict[str, Any]:
+    """A job that keeps every rule, as it is kept and given back: what the request says, and nothing else."""
+    data = job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude=set(OUTPUT_ONLY))
+    return {**data, **({"trainingInput": _on_wire(data["trainingInput"])} if "trainingInput" in data else {})}
+
+
+def job_resource(record: RunRecord) -> dict[str, Any]:
+    """The resource of a job; its place among those that wait is not in the record.
+
+    ``startTime`` is when every replica had started, ``endTime`` when the training was over.
+    """
+    sent = sent_job(record)
+    labels = record.labels if record.labels is not None else sent.get("labels")
+    resource = {
+        "jobId": record.job_id,
+        "trainingInput": _on_wire(sent.get("trainingInput") or {}),
+        "encamp": sent.get("encamp"),
+        "labels": labels or None,
+        "createTime": rfc3339(record.times.get(State.QUEUED, record.created)),
+        "startTime": rfc3339(record.times.get(State.RUNNING)),
+        "endTime": rfc3339(next((at for state, at in record.times.items() if state.ended), None)),
+        "state": str(record.state),
+        "errorMessage": _message(record),
+        "trainingOutput": _output(record, sent),
+        "etag": etag(record.job_id, record.label_changes),
+    }
+    return {key: value for key, value in resource.items() if value is not None}
+
+
+def sent_job(record: RunRecord) -> dict[str, Any]:
+    """The Job as it was sent, without secrets of a known form; empty where the record does not know it."""
+    if record.submitted is not None:
+        return record.submitted.job
+    job = (record.intent or {}).get("job")
+    return job if isinstance(job, dict) else {}
+
+
+def etag(job_id: str, changes: int) -> str:
+    """What a resource is compared by, valid base64: it changes with every change that somebody asked for."""
+    fingerprint = hashlib.sha256(f"{job_id}\n{changes}".encode()).digest()
+    return base64.b64encode(fingerprint[:_ETAG_BYTES]).decode()
+
+
+def _message(record: RunRecord) -> str | None:
+    """Why the job has failed, or is being cancelled."""
+    if record.outcome is None or record.state not in {State.FAILED, State.CANCELLING, State.CANCELLED}:
+        return None
+    return record.outcome.message or None
+
+
+def _output(record: RunRecord, sent: dict[str, Any]) -> dict[str, Any]:
+    results = recorded_results(record)
+    image = ((sent.get("trainingInput") or {}).get("masterConfig") or {}).get("imageUri")
+    return {
+        **(training_output(results) if results is not None else {}),
+        **({"isBuiltInAlgorithmJob": True} if isinstance(image, str) and _BUILT_IN in image else {}),
+    }
+
+
+def _on_wire(training_input: dict[str, Any]) -> dict[str, Any]:
+    """A TrainingInput with its 64-bit numbers as texts."""
+    shown: dict[str, Any] = {key: str(value) if key in _COUNTS else value for key, value in training_input.items()}
+    for name in _CONFIGS:
+        config = shown.get(name)
+        if isinstance(config, dict) and "count" in (accelerator := config.get("acceleratorConfig") or {}):
+            shown[name] = {**config, "acceleratorConfig": {**accelerator, "count": str(accelerator["count"])}}
+    return shown

@@ -1,0 +1,148 @@
+"""What was added to the journal since one last looked: for who keeps jobs in memory and must never be behind.
+
+Sequences of a file grow as entries are committed. A server gives them out before, so that a smaller one may appear
+after a larger one: there the last minutes are read again, and what is known of them is dropped.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, Engine, or_, select
+
+from encamp.run.journal import Entry, entry_of, time_of
+from encamp.run.tables import JOBS, JOURNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from datetime import datetime
+
+    from encamp.run.transactions import Transactions
+
+#: How long a transaction of a server may take from the time that its entries bear to its end.
+LONGEST_TRANSACTION_SECONDS: Final = 120.0
+#: How many entries a server is asked for in one statement.
+_AT_ONCE: Final = 900
+
+
+@dataclass(frozen=True)
+class Line:
+    """An entry of the journal with its job; ``entry`` is None where it is not whole."""
+
+    sequence: int
+    job_id: str
+    name: str
+    created: datetime
+    entry: Entry | None
+
+
+class Changes:
+    """The journal from its beginning, as far as it was not taken yet. Not for several threads at once.
+
+    Args:
+        kinds: kinds of entries that are wanted.
+    """
+
+    def __init__(self, transactions: Transactions, kinds: Collection[str]) -> None:
+        self._transactions = transactions
+        self._kinds = tuple(sorted(kinds))
+        self._watch = _Watch.of(transactions.database)
+        self._ordered = transactions.database.dialect.name == "sqlite"
+        self._mark: int | None = None
+        self._last = 0
+        # Sequences of the last minutes: those that were taken, and those of the look that is under way.
+        self._recent = self._seen = frozenset[int]()
+
+    def quiet(self) -> bool:
+        """Whether nothing at all was written to the database since the last ``take``; False where only that tells.
+
+        Takes microseconds and waits for nobody; for any thread.
+        """
+        return self._watch is not None and self._mark is not None and self._watch.mark() == self._mark
+
+    def take(self, apply: Callable[[list[Line]], None]) -> None:
+        """Give ``apply`` the entries that were added since the last time, by sequence.
+
+        They count as taken once it returns.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        mark = self._watch.mark() if self._watch is not None else None
+        found = self._transactions.read(self._ordered_lines if self._ordered else self._served_lines)
+        apply(found)
+        self._recent = self._seen
+        self._last = max((self._last, *(line.sequence for line in found)))
+        self._mark = mark
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def _ordered_lines(self, connection: Connection) -> list[Line]:
+        rows = connection.execute(self._asked().where(JOURNAL.c.sequence > self._last).order_by(JOURNAL.c.sequence))
+        return [_line(row) for row in rows]
+
+    def _served_lines(self, connection: Connection) -> list[Line]:
+        """What is new, and none twice. What was given to an ``apply`` that failed is new still."""
+        since = self._transactions.now(connection) - LONGEST_TRANSACTION_SECONDS
+        newer = or_(JOURNAL.c.sequence > self._last, JOURNAL.c.at > since)
+        listed = select(JOURNAL.c.sequence, JOURNAL.c.at).where(JOURNAL.c.kind.in_(self._kinds), newer)
+        seen = {row.sequence: row.at for row in connection.execute(listed)}
+        wanted = sorted(seen.keys() - self._recent)
+        self._seen = frozenset(sequence for sequence, at in seen.items() if at > since)
+        return [_line(row) for some in _parts(wanted) for row in connection.execute(self._by_sequence(some))]
+
+    def _by_sequence(self, sequences: list[int]) -> Any:
+        return self._asked().where(JOURNAL.c.sequence.in_(sequences)).order_by(JOURNAL.c.sequence)
+
+    def _asked(self) -> Any:
+        # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
+        both = select(JOURNAL, JOBS.c.name, JOBS.c.created).join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
+        return both.where(JOURNAL.c.kind.in_(self._kinds))
+
+
+class _Watch:
+    """A connection of its own to a file, that is asked whether others have written to it.
+
+    Source: sqlite.org/pragma.html, data_version: it changes with every commit of another connection.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, database: Engine) -> _Watch | None:
+        """The watch of a database, None where it is no file."""
+        if database.dialect.name != "sqlite" or database.url.database in {None, "", ":memory:"}:
+            return None
+        (place,), options = database.dialect.create_connect_args(database.url)
+        uri = bool(options.get("uri", False))
+        return cls(sqlite3.connect(place, check_same_thread=False, isolation_level=None, uri=uri))
+
+    def mark(self) -> int | None:
+        """A number that another write makes another; None where nobody can tell."""
+        with self._lock:
+            try:
+                return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error:
+                return None
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def _parts(wanted: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(wanted), _AT_ONCE):
+        yield wanted[start : start + _AT_ONCE]
+
+
+def _line(row: Any) -> Line:
+    entry = entry_of(row.at, row.kind, row.data, row.digest)
+    return Line(row.sequence, row.job_id, row.name, time_of(row.created), entry)
