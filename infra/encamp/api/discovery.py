@@ -35,8 +35,11 @@ _PUBLIC: Final = {
 #: What any method takes beside its own parameters.
 _STANDARD: Final = {
     "alt": ("string", "json", "Form of the answer; there is only json."),
-    "prettyPrint": ("boolean", "true", "Known, and without effect."),
+    "fields": ("string", None, "Which fields to answer, such as jobs(jobId,state)."),
+    "prettyPrint": ("boolean", "false", "Whether the answer has line breaks."),
+    "key": ("string", None, "Known, and without effect."),
     "quotaUser": ("string", None, "Known, and without effect."),
+    "$.xgafv": ("string", None, "Known, and without effect."),
 }
 _FORMATS: Final = {"updateMask": "google-fieldmask"}
 

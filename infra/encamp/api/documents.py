@@ -13,17 +13,23 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.responses import Response
+from starlette.routing import Route
+
 from encamp.api.discovery import discovery_document
 from encamp.api.errors import ApiError
 from encamp.api.openapi import openapi_document
 from encamp.api.page import page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from starlette.requests import Request
 
 DISCOVERY: Final = "/$discovery/rest"
 OPENAPI: Final = "/openapi.json"
 PAGE: Final = "/docs"
+_JSON: Final = "application/json; charset=utf-8"
 PATHS: Final = (DISCOVERY, OPENAPI, PAGE)
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}))(:[0-9]{1,5})?")
 _POLICY: Final = (
@@ -40,6 +46,22 @@ class Document:
     content_type: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def routes() -> Sequence[Route]:
+    """Routes of all of them, for whoever asks."""
+    return [Route(path, _answer, methods=["GET"]) for path in PATHS]
+
+
+async def _answer(request: Request) -> Response:
+    try:
+        root = root_of(request.scope["scheme"], request.headers.get("host"))
+        found = document(request.scope["path"], version=request.query_params.get("version"), root=root)
+    except ApiError as refused:
+        return Response(_json(refused.body()), refused.code, media_type=_JSON)
+    if found is None:
+        raise AssertionError(request.scope["path"])
+    return Response(found.body, headers=dict(found.headers), media_type=found.content_type)
 
 
 def document(path: str, *, version: str | None, root: str) -> Document | None:
@@ -77,12 +99,12 @@ def root_of(scheme: str, host: str | None) -> str:
 
 @lru_cache(maxsize=_HOSTS)
 def _discovery(root: str) -> Document:
-    return _made("application/json; charset=utf-8", _json(discovery_document(root)), {"Vary": "Host"})
+    return _made(_JSON, _json(discovery_document(root)), {"Vary": "Host"})
 
 
 @cache
 def _openapi() -> Document:
-    return _made("application/json; charset=utf-8", _json(openapi_document()), {})
+    return _made(_JSON, _json(openapi_document()), {})
 
 
 @cache

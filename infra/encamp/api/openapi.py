@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp import __version__
 from encamp.api.errors import CODES
-from encamp.api.methods import METHODS
+from encamp.api.methods import METHODS, Parameter
 from encamp.api.schemas import schemas
 from encamp.spec.job_id import PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from encamp.api.methods import Method, Parameter
+    from encamp.api.methods import Method
 
 _SEGMENT: Final = re.compile(r"\{(\w+)\}")
 _INT64: Final = {"pattern": "^-?[0-9]{1,19}$"}
@@ -37,6 +37,11 @@ _SEGMENTS: Final[Mapping[str, tuple[str, str]]] = {
     "job": ("The job's id.", f"^{PATTERN.pattern}$"),
     "location": ("A region, such as us-central1.", "^[^/:]+$"),
 }
+#: What any method takes.
+_STANDARD: Final = (
+    Parameter("fields", "string", "Which fields to answer, such as jobs(jobId,state); all when absent."),
+    Parameter("prettyPrint", "boolean", "Whether the answer has line breaks."),
+)
 #: HTTP code of a refusal to when it is given.
 _REFUSALS: Final[Mapping[int, str]] = {
     400: "Something in the request is wrong; where a field is, details say which.",
@@ -101,7 +106,7 @@ def _operation(method: Method) -> dict[str, Any]:
         "operationId": method.id,
         "summary": method.description,
         "tags": [method.id.split(".")[-2]],
-        "parameters": [_query(one) for one in method.query],
+        "parameters": [_query(one) for one in (*method.query, *_STANDARD)],
         "responses": {
             "200": {"description": "Done.", "content": _json(method.response)},
             **{str(code): _ref("responses", str(code)) for code in _refusals(method)},
