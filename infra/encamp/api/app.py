@@ -191,7 +191,8 @@ class _Service:
         parameters = wish.parameters(found.method)
         body = await self._body(receive, request.headers) if found.method.request is not None else {}
         request.sent = body or parameters
-        call = Call(request.caller, found.values, parameters, body, request.arrived)
+        agent = request.headers.get("user-agent", "")
+        call = Call(request.caller, found.values, parameters, body, request.arrived, agent)
         self._parts.audit.check(found.method)
         return await self._work(found.method, call, request), wish
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api import paging
 from encamp.api.access import JobGrants
@@ -21,7 +21,7 @@ from encamp.run.records import ChangedError
 from encamp.run.submissions import Again, AlreadyUsedError, Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from encamp.api.access import Access
     from encamp.api.caller import Caller
@@ -53,18 +53,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     arrived: float = field(default_factory=time.monotonic)
-
-
-class Runner(Protocol):
-    """Who begins jobs that wait, and sees to it that those that were begun come to their end."""
-
-    def wake(self) -> None:
-        """Look now at what waits, and at what nobody drives."""
-        ...
-
-    def adopt(self, job_id: str) -> None:
-        """See to it that a begun job has a living driver."""
-        ...
+    user_agent: str = ""
 
 
 class Jobs:
@@ -72,7 +61,10 @@ class Jobs:
 
     Args:
         environment: name of its stack.
-        runner: is told of new and cancelled jobs.
+        wake: tells the dispatcher that there is something to do.
+        adopt: sees to it that a job that no dispatcher looks after has a living driver.
+        keeps_end: whether a caller (then job and user agent) is not told yet that a job has ended: who reads its
+            log to the end would stop before.
     """
 
     def __init__(
@@ -85,7 +77,9 @@ class Jobs:
         index: Index,
         planner: Planner,
         access: Access,
-        runner: Runner,
+        wake: Callable[[], None],
+        adopt: Callable[[str], None],
+        keeps_end: Callable[[Caller, str, str], bool] = lambda caller, job_id, user_agent: False,  # noqa: ARG005
     ) -> None:
         self._project = project
         self._environment = environment
@@ -94,7 +88,9 @@ class Jobs:
         self._index = index
         self._planner = planner
         self._access = access
-        self._runner = runner
+        self._wake = wake
+        self._adopt = adopt
+        self._keeps_end = keeps_end
 
     def is_current(self) -> bool:
         """Whether an answer from memory is what the record says, so that nobody has to wait for a look."""
@@ -132,7 +128,7 @@ class Jobs:
             record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
         except AlreadyUsedError as error:
             return self._again(error)
-        self._runner.wake()
+        self._wake()
         return job_resource(record)
 
     def answered(self, job_id: str, *, told: bool) -> None:
@@ -141,7 +137,11 @@ class Jobs:
 
     def get(self, call: Call) -> Answer:
         """The Job."""
-        return self.found(call, "ml.jobs.get").text
+        known = self.found(call, "ml.jobs.get")
+        ended = known.record.state.ended
+        if ended and self._keeps_end(call.caller, known.record.job_id, call.user_agent):
+            return {key: value for key, value in known.resource.items() if key != "endTime"}
+        return known.text
 
     def list(self, call: Call) -> Answer:
         """One page of jobs, newest first."""
@@ -182,13 +182,16 @@ class Jobs:
             raise wrong_fields([Problem(name, None, None, "is no field of this request", "send {}")])
         job_id, by = known.record.job_id, call.caller.email
         if known.record.waiting and self._submissions.cancel(job_id, by):
-            self._runner.wake()
+            self._wake()
             return _NOTHING
         record = self.found(call, "ml.jobs.cancel").record
         if record.state.ended:
             raise ApiError("FAILED_PRECONDITION", f"The job {job_id} has ended: it is {record.state}.")
         self._records.request_cancel(job_id, by)
-        self._runner.adopt(job_id)
+        if record.submitted is not None:
+            self._wake()
+        else:
+            self._adopt(job_id)
         return _NOTHING
 
     def allowed(self, call: Call, permission: str) -> None:
