@@ -330,9 +330,9 @@ class GoogleServer(Loopback):
             return 204, b""
         content = self.objects[bucket, name]
         if request.first("alt") == "media":
-            span = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
-            begin = int(span[1]) if span else 0
-            return (206 if span else 200, content[begin:]) if begin <= len(content) else (416, b"")
+            span = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range", ""))
+            begin, end = (int(span[1]), int(span[2]) + 1 if span[2] else len(content)) if span else (0, len(content))
+            return (206 if span else 200, content[begin:end]) if begin <= len(content) else (416, b"")
         return 200, {"bucket": bucket, "name": name, "size": str(len(content))}
 
     def _pools(self, _: Request, method: str, name: str | None) -> Answer:

@@ -46,6 +46,7 @@ class Call:
         query: parameters by name.
         body: the JSON object of the body, empty where there is none.
         arrived: when it came, by ``time.monotonic``.
+        user_agent: what program calls.
     """
 
     caller: Caller
@@ -53,6 +54,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     arrived: float = field(default_factory=time.monotonic)
+    user_agent: str = ""
     user_agent: str = ""
 
 

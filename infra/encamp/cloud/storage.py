@@ -84,13 +84,14 @@ class Storage:
             raise RestError("the stored object differs from what was sent", status=0, where=f"gs://{bucket}/{name}")
         return _stored(found)
 
-    def download(self, bucket: str, name: str, *, begin: int = 0) -> Iterator[bytes]:
-        """An object's bytes from ``begin`` on, piece by piece.
+    def download(self, bucket: str, name: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """An object's bytes from ``begin`` on, piece by piece; ``end``: none that lies there or behind it.
 
         Raises:
             RestError: status 404 where there is no such object, 416 where it has not so many bytes.
         """
-        headers = {"Range": f"bytes={begin}-"} if begin else None
+        last = "" if end is None else end - 1
+        headers = {"Range": f"bytes={begin}-{last}"} if begin or end is not None else None
         answer = self._client.request(
             Service.STORAGE, "GET", _object(bucket, name), params={"alt": "media"}, headers=headers, stream=True
         )

@@ -155,8 +155,7 @@ def frame_of(line: bytes) -> Frame | None:
     """A line of the file, None where it is none."""
     try:
         data: Any = json.loads(line)
-        at = micros(datetime.fromisoformat(data["at"]))
-        return Frame(at, {str(name): int(end) for name, end in data["ends"].items()})
+        return Frame(read_micros(data["at"]), {str(name): int(end) for name, end in data["ends"].items()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -164,6 +163,15 @@ def frame_of(line: bytes) -> Frame | None:
 def micros(at: datetime) -> int:
     """Microseconds since the epoch."""
     return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def read_micros(text: str) -> int:
+    """Microseconds since the epoch of an RFC 3339 time.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return micros(datetime.fromisoformat(text))
 
 
 def written(at: int) -> str:

@@ -1,0 +1,139 @@
+"""Log entries as Cloud Logging had them of AI Platform's jobs: a line of a replica, and what the service itself said.
+
+Times are texts of one width, and ids grow with the place in the log, so that both compare as texts, which is how gcloud
+tells what it has seen. Sources: cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry; the same site on
+structured logging (``severity`` and ``message`` of a line that is JSON); the monitored resource ``ml_job``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.run.log_times import micros, written
+from encamp.run.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.run.journal import Entry, RunRecord
+    from encamp.run.log_lines import Line
+
+SERVICE: Final = "service"
+_LABEL: Final = "ml.googleapis.com/"
+_TRIAL: Final = re.compile(r"trial-(\d+)-(.+)")
+_LEVELS: Final = {"WARN": "WARNING", "FATAL": "CRITICAL"}
+_SEVERITIES: Final = frozenset(
+    {"DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"}
+)
+_SAID: Final = {
+    State.QUEUED: "The job was accepted and is queued.",
+    State.PREPARING: "The job is being prepared: its machines and replicas are on their way.",
+    State.RUNNING: "The job is running: every replica has started.",
+    State.CANCELLING: "The job is being cancelled.",
+}
+
+
+def line_entry(project: str, job_id: str, line: Line) -> dict[str, Any]:
+    """The entry of a line."""
+    trial = _TRIAL.fullmatch(line.replica)
+    text = line.text.decode("utf-8", "backslashreplace")
+    severity, payload = _payload(text)
+    return _entry(
+        project,
+        job_id,
+        task=trial[2] if trial else line.replica,
+        trial=trial[1] if trial else None,
+        at=line.at,
+        insert_id=f"{line.replica}-{line.offset:015d}",
+        severity=severity,
+        payload=payload,
+    )
+
+
+def service_entries(project: str, record: RunRecord, last: int | None) -> Iterator[dict[str, Any]]:
+    """What the service says of a job, oldest first.
+
+    ``last`` is the time of the last line of all its logs; None while more may come: then its end is not told yet.
+    """
+    at = 0
+    number = 0
+    for entry in record.entries:
+        said = _said(record, entry)
+        if said is None:
+            continue
+        ends, severity, text = said
+        if ends and last is None:
+            return
+        at = max(at, micros(entry.at), (last or 0) + 1 if ends else 0)
+        insert_id = f"{SERVICE}-{number:015d}"
+        number += 1
+        payload = {"textPayload": text}
+        yield _entry(
+            project, record.job_id, task=SERVICE, trial=None, at=at, insert_id=insert_id, severity=severity,
+            payload=payload,
+        )  # fmt: skip
+
+
+def key_of(entry: dict[str, Any]) -> tuple[str, str, str]:
+    """An entry's place in the order of all entries."""
+    return entry["timestamp"], entry["insertId"], entry["resource"]["labels"]["job_id"]
+
+
+def _said(record: RunRecord, entry: Entry) -> tuple[bool, str, str] | None:
+    """Whether it is the end, the severity and the text; None for what people are not told."""
+    if entry.kind != "state" or entry.data.get("state") not in set(State):
+        return None
+    state = State(entry.data["state"])
+    message = record.outcome.message if record.outcome is not None else ""
+    if not state.ended:
+        return False, "INFO", _SAID[state]
+    if state is State.SUCCEEDED:
+        return True, "INFO", "The job has completed successfully."
+    if state is State.CANCELLED:
+        return True, "WARNING", _sentence("The job was cancelled", message)
+    return True, "ERROR", _sentence("The job has failed", message)
+
+
+def _sentence(what: str, why: str) -> str:
+    return f"{what}: {why}" if why else f"{what}."
+
+
+def _payload(text: str) -> tuple[str, dict[str, Any]]:
+    """Severity and payload of a line; one that is a JSON object with a message and a severity says both itself."""
+    if text.startswith("{") and text.endswith("}"):
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            data = None
+        if isinstance(data, dict) and isinstance(data.get("message"), str):
+            level = str(data.get("severity") or data.get("levelname") or "").upper()
+            level = _LEVELS.get(level, level)
+            if level in _SEVERITIES:
+                return level, {"jsonPayload": {key: value for key, value in data.items() if key != "severity"}}
+    return "INFO", {"textPayload": text}
+
+
+def _entry(
+    project: str,
+    job_id: str,
+    *,
+    task: str,
+    trial: str | None,
+    at: int,
+    insert_id: str,
+    severity: str,
+    payload: dict[str, Any],
+) -> dict[str, Any]:
+    labels = {"job_id": job_id, "task_name": task, **({"trial_id": trial} if trial is not None else {})}
+    return {
+        "insertId": insert_id,
+        "labels": {f"{_LABEL}{name}": value for name, value in labels.items()},
+        "logName": f"projects/{project}/logs/{task}",
+        "resource": {"type": "ml_job", "labels": {"job_id": job_id, "project_id": project, "task_name": task}},
+        "severity": severity,
+        "timestamp": written(at),
+        "receiveTimestamp": written(at),
+        **payload,
+    }
