@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from encamp.run.tables import METADATA, open_database
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sqlalchemy import Engine
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +23,14 @@ def postgres_url() -> Iterator[str]:
     spec.loader.exec_module(module)
     with module.postgres() as url:
         yield url
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """The record of one machine, and that of a team."""
+    url = None if request.param == "file" else request.getfixturevalue("postgres_url")
+    engine = open_database(url, tmp_path)
+    yield engine
+    if url is not None:
+        METADATA.drop_all(engine)
+    engine.dispose()

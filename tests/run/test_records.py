@@ -17,10 +17,9 @@ from encamp.errors import EngineError, UsageError
 from encamp.run import holder, journal
 from encamp.run.records import LEASE_SECONDS, CancelRequest, Records
 from encamp.run.states import Outcome, ReplicaFailure, State
-from encamp.run.tables import JOBS, JOURNAL, LEASES, METADATA, open_database
+from encamp.run.tables import JOBS, JOURNAL, LEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
@@ -37,17 +36,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """The record of one machine, and that of a team."""
-    url = None if request.param == "file" else request.getfixturevalue("postgres_url")
-    engine = open_database(url, tmp_path)
-    yield engine
-    if url is not None:
-        METADATA.drop_all(engine)
-    engine.dispose()
 
 
 @pytest.fixture
