@@ -55,7 +55,6 @@ class Call:
     body: Mapping[str, Any] = field(default_factory=dict)
     arrived: float = field(default_factory=time.monotonic)
     user_agent: str = ""
-    user_agent: str = ""
 
 
 class Jobs:

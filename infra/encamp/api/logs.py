@@ -87,7 +87,7 @@ class RecordedJobs:
     def newest(self) -> Iterator[str]:
         """Ids, the newest job's first."""
         self._index.refresh()
-        return (known.job_id for known in self._index.newest_first())
+        return (known.record.job_id for known in self._index.newest_first())
 
 
 class Logs(Protocol):
