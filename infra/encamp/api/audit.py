@@ -143,6 +143,7 @@ class AuditLog:
         self._sink: _File | _Stream = _opened_file(target) if isinstance(target, Path) else _Stream(target)
         self._free = free or self._sink.free
         self._waiting: deque[_Line] = deque()
+        self._failing = False
         self._lock = threading.Lock()
 
     def check(self, method: Method) -> None:
@@ -181,7 +182,7 @@ class AuditLog:
         try:
             free = self._free()
         except OSError as error:
-            _LOG.error("the audit log cannot be written: %s", error.strerror)
+            self._failed(str(error.strerror))
             return False
         return free is None or free >= _RESERVE_BYTES
 
@@ -191,11 +192,17 @@ class AuditLog:
                 self._sink.write(self._waiting[0])
             except (OSError, ValueError) as error:
                 # ValueError: a stream that was closed.
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                _LOG.error("the audit log cannot be written, %d entries wait: %s", len(self._waiting), reason)
+                self._failed(str(error.strerror) if isinstance(error, OSError) else str(error))
                 return False
             self._waiting.popleft()
+        self._failing = False
         return True
+
+    def _failed(self, reason: str) -> None:
+        """Say it once, not at every call."""
+        if not self._failing:
+            _LOG.error("the audit log cannot be written, so entries wait and nothing may be changed: %s", reason)
+        self._failing = True
 
 
 def _opened_file(path: Path) -> _File:

@@ -106,7 +106,9 @@ def _binding(path: str, binding: object) -> Iterator[Problem]:
     if binding.get("condition"):
         yield _problem(f"{path}.condition", "a job's policy takes no conditions", "leave it out")
     yield from _role(f"{path}.role", binding.get("role"))
-    members = [] if binding.get("members") is None else binding["members"]
+    members = binding.get("members")
+    if members is None:
+        return
     if not isinstance(members, list):
         yield _problem(f"{path}.members", "must be a list of members", _EXAMPLE)
         return
