@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from encamp.run.detached import DRIVER_LOG, let_go, start_adopter
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from encamp.run.context import Context
     from encamp.run.records import Records
 
@@ -21,14 +23,21 @@ class Adopter:
         self._records = records
         self._context = context
         self._environment = environment
+        self._started: list[Popen[bytes]] = []
 
     def __call__(self, job_id: str) -> None:
         """See to it that a begun job has a living driver. What fails is in the log: the request stays on record."""
         record = self._records.record(job_id)
         if record is None or self._records.holder_of(job_id) is not None:
             return
+        self._started = [process for process in self._started if process.poll() is None]
         log = self._context.job_folder(record.name) / DRIVER_LOG
         try:
-            let_go(start_adopter(job_id, self._environment, log))
+            self._started.append(start_adopter(job_id, self._environment, log))
         except OSError as error:
             _LOG.warning("no driver could be started for %s: %s", job_id, error.strerror)
+
+    def close(self) -> None:
+        """Wait for none of them any more: they go on without this process."""
+        for process in self._started:
+            let_go(process)

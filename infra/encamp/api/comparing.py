@@ -57,6 +57,9 @@ def comparison(field: str, sign: str, value: str) -> Comparison:
     if path == ("state",):
         _known_state(sign, value)
     holds = _test(path, sign, value)
+    if len(path) == 1:
+        (name,) = path
+        return lambda job: name in job and holds(job[name])
     return lambda job: any(holds(found) for found in _values(job, path))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -137,8 +137,8 @@ class Index:
         """
         order = self._order
         at = bisect_left(order, after) if after is not None else len(order)
-        for place in reversed(order[:at]):
-            job = self._jobs[place[1]]
+        for position in range(at - 1, -1, -1):
+            job = self._jobs[order[position][1]]
             if self._is_here(job):
                 yield job
 
@@ -155,24 +155,27 @@ class Index:
         for line in lines:
             added.setdefault(line.job_id, {})[line.sequence] = line.entry
             heads[line.job_id] = line
-        for job_id, entries in added.items():
-            self._add(heads[job_id], entries)
+        new = [self._add(heads[job_id], entries) for job_id, entries in added.items() if job_id not in self._jobs]
+        for job_id in added.keys() - {job.record.job_id for job in new}:
+            self._add(heads[job_id], added[job_id])
+        if new:
+            # Another list each time: whoever reads the present one goes on in it.
+            self._order = sorted([*self._order, *(job.place for job in new)])
         if self._waiting:
             positions = self._positions()
             for job_id in list(self._waiting):
                 self._queue(job_id, positions.get(job_id, 0))
 
-    def _add(self, head: Line, entries: Mapping[int, Entry | None]) -> None:
+    def _add(self, head: Line, entries: Mapping[int, Entry | None]) -> KnownJob:
         known = self._jobs.get(head.job_id)
         if known is not None:
             job = known.with_entries(entries)
         else:
             job = KnownJob.of(head.job_id, head.name, head.created, entries)
         self._jobs[head.job_id] = job
-        if known is None:
-            insort(self._order, job.place)
         if job.record.waiting:
             self._waiting.add(head.job_id)
+        return job
 
     def _queue(self, job_id: str, position: int) -> None:
         job = self._jobs[job_id]

@@ -17,15 +17,15 @@ from encamp.run.journal import Entry, entry_of, time_of
 from encamp.run.tables import JOBS, JOURNAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from encamp.run.transactions import Transactions
 
 #: How long a transaction of a server may take from the time that its entries bear to its end.
 LONGEST_TRANSACTION_SECONDS: Final = 120.0
-#: How many entries a server is asked for in one statement.
-_AT_ONCE: Final = 900
+#: How many entries are read in one statement.
+_AT_ONCE: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Changes:
         self._ordered = transactions.database.dialect.name == "sqlite"
         self._mark: int | None = None
         self._last = 0
-        # Sequences of the last minutes: those that were taken, and those of the look that is under way.
-        self._recent = self._seen = frozenset[int]()
+        #: Sequences of the last minutes that were taken.
+        self._recent: set[int] = set()
 
     def quiet(self) -> bool:
         """Whether nothing at all was written to the database since the last ``take``; False where only that tells.
@@ -72,10 +72,8 @@ class Changes:
             RecordError: the record cannot be read.
         """
         mark = self._watch.mark() if self._watch is not None else None
-        found = self._transactions.read(self._ordered_lines if self._ordered else self._served_lines)
-        apply(found)
-        self._recent = self._seen
-        self._last = max((self._last, *(line.sequence for line in found)))
+        look = self._take_ordered if self._ordered else self._take_served
+        look(apply)
         self._mark = mark
 
     def close(self) -> None:
@@ -83,22 +81,34 @@ class Changes:
         if self._watch is not None:
             self._watch.close()
 
-    def _ordered_lines(self, connection: Connection) -> list[Line]:
-        rows = connection.execute(self._asked().where(JOURNAL.c.sequence > self._last).order_by(JOURNAL.c.sequence))
-        return [_line(row) for row in rows]
+    def _take_ordered(self, apply: Callable[[list[Line]], None]) -> None:
+        full = True
+        while full:
+            asked = self._asked().where(JOURNAL.c.sequence > self._last).order_by(JOURNAL.c.sequence).limit(_AT_ONCE)
+            found = self._read(asked)
+            apply(found)
+            self._last = found[-1].sequence if found else self._last
+            full = len(found) == _AT_ONCE
 
-    def _served_lines(self, connection: Connection) -> list[Line]:
-        """What is new, and none twice. What was given to an ``apply`` that failed is new still."""
+    def _take_served(self, apply: Callable[[list[Line]], None]) -> None:
+        """What is new, and none twice; what was given to an ``apply`` that failed is new still."""
+        seen, since = self._transactions.read(self._listed)
+        new = sorted(seen.keys() - self._recent)
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
+            apply(self._read(self._asked().where(JOURNAL.c.sequence.in_(some)).order_by(JOURNAL.c.sequence)))
+        self._last = max([self._last, *new[-1:]])
+        self._recent = {sequence for sequence, at in seen.items() if at > since}
+
+    def _listed(self, connection: Connection) -> tuple[dict[int, float], float]:
+        """Sequences that may be new with their times, and since when they have to be known."""
         since = self._transactions.now(connection) - LONGEST_TRANSACTION_SECONDS
         newer = or_(JOURNAL.c.sequence > self._last, JOURNAL.c.at > since)
-        listed = select(JOURNAL.c.sequence, JOURNAL.c.at).where(JOURNAL.c.kind.in_(self._kinds), newer)
-        seen = {row.sequence: row.at for row in connection.execute(listed)}
-        wanted = sorted(seen.keys() - self._recent)
-        self._seen = frozenset(sequence for sequence, at in seen.items() if at > since)
-        return [_line(row) for some in _parts(wanted) for row in connection.execute(self._by_sequence(some))]
+        asked = select(JOURNAL.c.sequence, JOURNAL.c.at).where(JOURNAL.c.kind.in_(self._kinds), newer)
+        return {row.sequence: row.at for row in connection.execute(asked)}, since
 
-    def _by_sequence(self, sequences: list[int]) -> Any:
-        return self._asked().where(JOURNAL.c.sequence.in_(sequences)).order_by(JOURNAL.c.sequence)
+    def _read(self, asked: Any) -> list[Line]:
+        return self._transactions.read(lambda connection: [_line(row) for row in connection.execute(asked)])
 
     def _asked(self) -> Any:
         # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
@@ -136,11 +146,6 @@ class _Watch:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
-
-
-def _parts(wanted: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield wanted[start : start + _AT_ONCE]
 
 
 def _line(row: Any) -> Line:
