@@ -191,7 +191,13 @@ class Submissions:
 
     def positions(self, environment: str) -> dict[str, int]:
         """Each waiting job's place in the queue, the next one's is 1."""
-        return {one.job_id: place for place, one in enumerate(self.waiting(environment), 1)}
+        asked = (
+            select(SUBMISSIONS.c.job_id)
+            .where(*_unclaimed(), SUBMISSIONS.c.environment == environment)
+            .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
+        )
+        ids = self._transactions.read(lambda connection: connection.execute(asked).scalars().all())
+        return {job_id: place for place, job_id in enumerate(ids, 1)}
 
     def position(self, job_id: str) -> int:
         """A job's place in its environment's queue from 1, 0 where it does not wait in it."""
