@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
+from encamp.plan.environment.api import api_objects
 from encamp.plan.environment.driver import DriverPlan, driver_job, driver_secret
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.manifests.job import render_manifests
@@ -85,7 +87,8 @@ def taken(api: httpx.Client, item: dict[str, Any], body: str, form: str, found: 
     """The object as the server would keep it; a refusal or a warning goes to ``found``."""
     group = item["apiVersion"]
     root = f"/apis/{group}" if "/" in group else f"/api/{group}"
-    path = f"{root}/namespaces/{item['metadata']['namespace']}/{_plural(item['kind'])}"
+    place = "" if item["kind"] == "Namespace" else f"/namespaces/{item['metadata']['namespace']}"
+    path = f"{root}{place}/{_plural(item['kind'])}"
     answer = answered(lambda: api.post(path, params=STRICT, content=body.encode(), headers={"Content-Type": form}))
     if not answer.is_success or "warning" in answer.headers:
         name = f"{item['kind']} {item['metadata']['name']}"
@@ -160,6 +163,28 @@ def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
     reaper = json.loads(WHOLE.sub(r"\1", json.dumps(yaml.safe_load(REAPER.read_text())[CRON_JOB])))
     reaper["metadata"]["namespace"] = "default"
     assert refusals(api, yaml.safe_dump_all([job, secret, reaper], explicit_start=True)) == []
+
+
+def test_the_jobs_api_is_taken_where_pods_are_restricted(api: httpx.Client) -> None:
+    written = yaml.safe_load((REAPER.parents[1] / "environments" / "with-an-api.yaml").read_text())
+    found = plan_environment(parse_environment(written, project=None, source="x")).api
+    assert found is not None
+    plan = replace(found, drivers="default", networks=(*found.networks, "2001:db8::/32"))
+    namespace, *others = api_objects(plan, "prod")
+    assert refusals(api, json.dumps(namespace)) == []
+    made = api.post("/api/v1/namespaces", json=namespace)
+    assert made.is_success, made.text
+    try:
+        # A Deployment beyond what its namespace allows is taken with a warning; its pod would not be.
+        pod = next(one for one in others if one["kind"] == "Deployment")["spec"]["template"]
+        account = next(one for one in others if one["kind"] == "ServiceAccount")
+        assert api.post(f"/api/v1/namespaces/{plan.name}/serviceaccounts", json=account).is_success
+        metadata = {**pod["metadata"], "name": "api", "namespace": plan.name}
+        others.remove(account)
+        others.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
+        assert refusals(api, yaml.safe_dump_all(others, explicit_start=True)) == []
+    finally:
+        assert api.delete(f"/api/v1/namespaces/{plan.name}").is_success
 
 
 TAMPERED: tuple[Any, ...] = (

@@ -45,7 +45,7 @@ class Limits:
     stalled_seconds: float = 30.0
     connections: int = 512
     requests: int = 64
-    grace_seconds: int = 20
+    grace_seconds: int = 50
 
 
 class Settings(uvicorn.Config):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from encamp.api.listening import Listening
 
 #: After the grace: for calls that were given up to be given up, and for everything to be closed.
-_LAST_SECONDS = 3.0
+LONGEST_END_SECONDS = 3.0
 #: For requests that have arrived and were not read when it was told to end.
 _ARRIVED_SECONDS = 0.05
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -137,7 +137,7 @@ def serve(
         # First of all: the second signal may come while the first is looked after.
         server.end()
         say(f"{signal.Signals(number).name}: ends when what is in flight is answered; once more ends at once")
-        _end_after(limits.grace_seconds + _LAST_SECONDS, say)
+        _end_after(limits.grace_seconds + LONGEST_END_SECONDS, say)
 
     for number in _SIGNALS:
         signal.signal(number, told)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -80,6 +81,21 @@ class _Bearer(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         request.headers["Authorization"] = self._header
+        yield request
+
+
+class _TokenFile(httpx.Auth):
+    """A token that somebody else renews, such as the kubelet that of a pod's account."""
+
+    def __init__(self, file: str) -> None:
+        self._file = Path(file)
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        try:
+            token = self._file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise EngineError("the token of the kubeconfig cannot be read", where=str(self._file)) from error
+        request.headers["Authorization"] = f"Bearer {token}"
         yield request
 
 
@@ -155,6 +171,8 @@ def _auth(user: User) -> httpx.Auth | None:
         return ExecPlugin(user.exec)
     if user.token:
         return _Bearer(user.token)
+    if user.token_file:
+        return _TokenFile(user.token_file)
     if user.username and user.password:
         return httpx.BasicAuth(user.username, user.password)
     return None

@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.access import Access
+from encamp.components.api import Api
 from encamp.components.budget import Budget
 from encamp.components.chart import Chart
 from encamp.components.cluster import Cluster
@@ -109,6 +110,9 @@ class Environment(pulumi.ComponentResource):
         if plan.driver is not None:
             driver = Driver("driver", plan, plan.driver, provider=provider, opts=child)
             holders = [*holders, driver.account]
+            if plan.api is not None:
+                api = Api("api", plan, plan.api, provider=provider, drivers=[driver], opts=child)
+                holders = [*holders, api.account]
         if plan.access is not None:
             bucket = storage.artifacts
             access = Access(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.access.model import AccessPlan, ConditionPlan
     from encamp.plan.cost.model import CostPlan
+    from encamp.plan.environment.api import ApiPlan
     from encamp.plan.environment.charts import ChartPlan
     from encamp.plan.environment.driver import DriverPlan
     from encamp.plan.environment.model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
@@ -347,6 +348,7 @@ class EnvironmentPlan:
     queues: QueuesPlan | None = None
     monitoring: MonitoringPlan | None = None
     driver: DriverPlan | None = None
+    api: ApiPlan | None = None
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

@@ -157,6 +157,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
             (plan.access, _SINKS),
             (plan.reaper, _ROLES),
             (plan.driver, _ROLES),
+            (plan.api, _ROLES),
         )
         if block is not None
     ]

@@ -21,6 +21,7 @@ from encamp.plan.access.model import (
     MemberRolePlan,
     SubjectPlan,
 )
+from encamp.plan.environment.api import api_account
 from encamp.plan.environment.driver import ROLE as DRIVER_ROLE
 from encamp.plan.environment.driver import driver_account
 from encamp.plan.environment.gke import node_account
@@ -49,13 +50,14 @@ _AUDIT_LOGS = ("activity", "data_access", "policy", "system_event")
 
 
 def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
-    """Access as the environment's block says it, and of drivers in its cluster; None without either."""
-    driver = driver_account(spec)
-    if spec.access is None and driver is None:
+    """Access as the environment's block says it, and of drivers and a jobs API in its cluster; None without any."""
+    # The jobs API looks at jobs before drivers do, and finds what they will only by the same rights.
+    own = [f"serviceAccount:{account[1]}" for account in (driver_account(spec), api_account(spec)) if account]
+    if spec.access is None and not own:
         return None
     access = spec.access or AccessSpec()
     nodes = node_account(spec)
-    holders = _holders(access, {} if driver is None else {DRIVER_ROLE: f"serviceAccount:{driver[1]}"})
+    holders = _holders(access, {DRIVER_ROLE: own})
     left_out = {Reach.ACCOUNTS: not access.own_accounts, Reach.NODES: nodes is None}
     reaches = [reach for reach in Reach if not left_out.get(reach)]
     roles = {
@@ -105,11 +107,11 @@ def starters(spec: EnvironmentSpec) -> tuple[SubjectPlan, ...]:
     return tuple(map(_subject, sorted(members)))
 
 
-def _holders(access: AccessSpec, others: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _holders(access: AccessSpec, others: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Who has which role through any team or as one of ``others``, in the table's order of roles."""
     found: dict[str, dict[str, None]] = {role: {} for role in ml_roles().roles}
-    for role, member in others.items():
-        found[role][member] = None
+    for role, members in others.items():
+        found[role] |= dict.fromkeys(members)
     for team in access.teams or ():
         for role in team.roles or ():
             found[role] |= dict.fromkeys(team.members or ())

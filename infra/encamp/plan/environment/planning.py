@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.access.planning import plan_access, roles_of_jobs, starters
 from encamp.plan.environment import parts
+from encamp.plan.environment.api import plan_api
 from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
     """Decide everything about an environment."""
+    labels = environment_labels(spec)
+    driver = plan_driver(spec, labels, starters(spec))
     return EnvironmentPlan(
         name=spec.name,
         project=spec.project,
@@ -38,7 +41,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         artifacts_bucket=spec.artifacts_bucket,
         registry=spec.registry,
         namespace=spec.namespace,
-        labels=environment_labels(spec),
+        labels=labels,
         services=parts.plan_services(spec),
         vpc=parts.plan_vpc(spec),
         gke=plan_gke(spec),
@@ -51,10 +54,11 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         warnings=tuple(_warnings(spec)),
         reaper=_reaper(spec),
         access=plan_access(spec),
-        charts=plan_charts(spec, environment_labels(spec)),
+        charts=plan_charts(spec, labels),
         queues=plan_queues(spec),
-        monitoring=plan_monitoring(spec, environment_labels(spec)),
-        driver=plan_driver(spec, environment_labels(spec), starters(spec)),
+        monitoring=plan_monitoring(spec, labels),
+        driver=driver,
+        api=plan_api(spec, labels, driver.name) if driver is not None else None,
     )
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from encamp.spec.environment.model import EnvironmentSpec
 
 _REMOTE = re.compile(r"(?:gs|s3|azblob|https)://\S+")
-_SECRET = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_IMAGE = re.compile(r"[a-z0-9][a-z0-9./:_@-]*", re.IGNORECASE)
+#: Names of Secrets, and container images.
+SECRET = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+IMAGE = re.compile(r"[a-z0-9][a-z0-9./:_@-]*", re.IGNORECASE)
 
 
 class InClusterSpec(Written):
@@ -35,12 +36,12 @@ def in_cluster_problems(block: InClusterSpec, environment: EnvironmentSpec, *, i
     if environment.is_sandbox:
         message = f"a sandbox's backend and record are of this machine, where {instead} runs without it"
         yield Found((), message, "leave it out")
-    if not _IMAGE.fullmatch(block.image):
+    if not IMAGE.fullmatch(block.image):
         example = "such as us-docker.pkg.dev/my-project/encamp/encamp:1; `encamp containerfile --encamp` builds it"
         yield Found(("image",), "must be a container image", example)
     if not _REMOTE.fullmatch(block.backend_url):
         message = "must be a backend that outlives a pod: gs://, s3://, azblob:// or https://"
         yield Found(("backend_url",), message, "such as gs://my-bucket")
-    if not _SECRET.fullmatch(block.record_secret):
+    if not SECRET.fullmatch(block.record_secret):
         message = "must name a Kubernetes Secret with ENCAMP_RECORD_URL: the record has to outlive a pod"
         yield Found(("record_secret",), message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from encamp.spec.environment.access import AccessSpec
+from encamp.spec.environment.api import ApiSpec
 from encamp.spec.environment.budget import BudgetSpec
 from encamp.spec.environment.driver import DriverSpec
 from encamp.spec.environment.encryption import EncryptionSpec
@@ -85,6 +86,8 @@ class EnvironmentSpec(Written):
     """A reaper in the environment's own cluster; none when absent."""
     driver: DriverSpec | None = None
     """Drivers of jobs in the environment's own cluster; none when absent."""
+    api: ApiSpec | None = None
+    """The jobs API for gcloud and other clients of AI Platform in the environment's own cluster; none when absent."""
     access: AccessSpec | None = None
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     monitoring: MonitoringSpec | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.alias_generators import to_camel
 
 from encamp.spec.environment.access import access_problems
+from encamp.spec.environment.api import api_problems
 from encamp.spec.environment.budget import budget_problems
 from encamp.spec.environment.driver import driver_problems
 from encamp.spec.environment.encryption import encryption_problems
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 #: A block by its field in the environment: what is wrong with it, asked only where the block is written.
 BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "access": access_problems,
+    "api": api_problems,
     "budget": budget_problems,
     "driver": driver_problems,
     "encryption": encryption_problems,

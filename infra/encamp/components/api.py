@@ -1,0 +1,69 @@
+"""The jobs API in the environment's cluster: its account at Google, and what it is made of there.
+
+What the account may do to jobs is given with everybody's roles (``access.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_gcp as gcp
+
+from encamp.components.kubernetes_object import KubernetesObject
+from encamp.plan.environment.api import api_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pulumi_kubernetes as k8s
+
+    from encamp.plan.environment.api import ApiPlan
+    from encamp.plan.model import EnvironmentPlan
+
+
+class Api(pulumi.ComponentResource):
+    """A namespace of the service's own, so that who reads jobs' or drivers' pods reads no caller's.
+
+    Args:
+        provider: of the environment's cluster.
+        drivers: what must stand before: the namespace that jobs are handed over to.
+
+    Attributes:
+        account: the service's account at Google.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        environment: EnvironmentPlan,
+        plan: ApiPlan,
+        *,
+        provider: k8s.Provider,
+        drivers: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("encamp:components:Api", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.account = gcp.serviceaccount.Account(
+            "api",
+            account_id=plan.name,
+            display_name=f"encamp jobs API of {environment.name}",
+            project=environment.project,
+            opts=child,
+        )
+        gcp.serviceaccount.IAMMember(
+            "api-pod",
+            service_account_id=self.account.name,
+            role="roles/iam.workloadIdentityUser",
+            member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
+            # The identity pool that it is a member of comes with the first cluster.
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
+        )
+        before: list[pulumi.Resource] = list(drivers)
+        for manifest in api_objects(plan, pulumi.get_stack()):
+            inside = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=list(before))
+            made = KubernetesObject("api", manifest, inside)
+            if manifest["kind"] == "Namespace":
+                before.append(made)
+        self.register_outputs({})

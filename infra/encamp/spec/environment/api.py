@@ -1,0 +1,99 @@
+"""The jobs API of an environment, in its own cluster: what somebody writes of it."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from encamp.spec.environment.in_cluster import IMAGE, SECRET
+from encamp.spec.environment.problems import Found
+from encamp.spec.fields import Int64, Text, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.spec.environment.model import EnvironmentSpec
+
+#: Several serve one record; more of them would ask it more often than they are asked.
+_MOST_REPLICAS = 10
+#: Drivers at once; each is a pod of the system pool.
+_MOST_DRIVERS = 200
+_LARGEST_PORT = 65_535
+
+
+class ApiIssuerSpec(Written):
+    """An issuer of ID tokens that is trusted beside Google."""
+
+    url: Text = ""
+    """As its tokens have it in ``iss``; https."""
+    keys: Text | None = None
+    """URL of its key set; where its discovery document says when absent."""
+    pool: Text | None = None
+    """Workforce pool whose people it signs in: they are the pool's ``principal://`` members. When absent they are
+    ``user:`` members, by an e-mail that the issuer has verified."""
+    subject: Text = "sub"
+    """The claim that the pool takes for ``google.subject``."""
+
+
+class ApiSpec(Written):
+    """A Deployment that runs ``encamp serve``: ``projects.jobs`` of AI Platform for gcloud and other old clients."""
+
+    image: Text | None = None
+    """Container image, as of ``driver``, and that one when absent."""
+    record_secret: Text = ""
+    """Name of a Kubernetes Secret in the service's namespace. Its keys are variables of the pods: ``ENCAMP_RECORD_URL``
+    of a PostgreSQL database, and ``ENCAMP_SUBMISSIONS_KEY``, by which jobs that wait are kept unreadable."""
+    record_port: Int64 = 5432
+    """The database's port, which the pods may reach."""
+    replicas: Int64 = 1
+    """How many pods serve; they share the record."""
+    drivers: Int64 = 4
+    """How many jobs are driven at once; the others wait in the order of priority and time."""
+    audiences: tuple[Text, ...] = ()
+    """Whom ID tokens have to be for, such as the service's own URL; only access tokens are taken when empty."""
+    issuers: tuple[ApiIssuerSpec, ...] = ()
+    """Whose ID tokens are taken beside Google's."""
+    clients: tuple[Text, ...] = ()
+    """OAuth client ids whose access tokens are taken beside gcloud's."""
+    networks: tuple[Text, ...] = ()
+    """Addresses outside of the cluster that may reach it, such as those of a load balancer's proxies. Pods of the
+    cluster may, except those of jobs."""
+
+
+def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
+    """Everything that is wrong with it."""
+    if environment.is_sandbox:
+        yield Found((), "a sandbox's record is of this machine, where `encamp serve` runs without it", "leave it out")
+    elif environment.driver is None:
+        yield Found((), "hands its jobs over to drivers in the cluster, and there are none", "write a `driver` block")
+    if api.image is not None and not IMAGE.fullmatch(api.image):
+        yield Found(("image",), "must be a container image", "leave it out for the drivers' own")
+    if not SECRET.fullmatch(api.record_secret):
+        message = "must name a Kubernetes Secret with ENCAMP_RECORD_URL and ENCAMP_SUBMISSIONS_KEY"
+        yield Found(("record_secret",), message)
+    limits = (
+        ("replicas", api.replicas, _MOST_REPLICAS),
+        ("drivers", api.drivers, _MOST_DRIVERS),
+        ("record_port", api.record_port, _LARGEST_PORT),
+    )
+    for name, value, most in limits:
+        if not 1 <= value <= most:
+            yield Found((name,), f"{value} must be from 1 to {most}")
+    for network in api.networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            yield Found(("networks",), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
+    yield from _issuers(api)
+
+
+def _issuers(api: ApiSpec) -> Iterator[Found]:
+    if any(not audience.strip() for audience in api.audiences):
+        yield Found(("audiences",), "an audience is empty", "the service's own URL")
+    if api.issuers and not api.audiences:
+        yield Found(("audiences",), "issuers of ID tokens need an audience", "the service's own URL")
+    for issuer in api.issuers:
+        for name, url in (("url", issuer.url), ("keys", issuer.keys)):
+            if url is not None and (urlsplit(url).scheme != "https" or not urlsplit(url).hostname):
+                yield Found(("issuers",), f"{name} {url!r} must be an https URL")
