@@ -54,7 +54,9 @@ def declared(stack: str) -> set[str]:
     return {key.split(" ")[0].removeprefix("gcp:") for key in keys if key.startswith("gcp:")}
 
 
-@pytest.mark.parametrize("file", ["full", "with-access", "with-a-reaper", "with-monitoring", "with-drivers", "with-an-api"])
+@pytest.mark.parametrize(
+    "file", ["full", "with-access", "with-a-reaper", "with-monitoring", "with-drivers", "with-an-api"]
+)
 def test_an_environment_is_asked_for_every_permission_that_its_resources_take(file: str) -> None:
     golden = {
         "full": "environment", "with-access": "access", "with-a-reaper": "reaper",
