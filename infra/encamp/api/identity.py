@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from encamp.cloud.endpoints import Service, endpoint, is_loopback
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from encamp.spec.environment.model import EnvironmentSpec
 
@@ -85,6 +86,7 @@ class GoogleIdentity:
         admins: e-mails of who may do everything.
         assertions: whether JSON Web Tokens too are for the token service, as in a sandbox.
         client: what both ask with; closed with this.
+        now: seconds since the epoch.
     """
 
     def __init__(
@@ -95,13 +97,14 @@ class GoogleIdentity:
         admins: frozenset[str] = frozenset(),
         assertions: bool = False,
         client: httpx.AsyncClient | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._id_tokens = id_tokens
         self._access_tokens = access_tokens
         self._admins = frozenset(email.casefold() for email in admins)
         self._assertions = assertions
         self._client = client
-        self._known = KnownTokens(self._told)
+        self._known = KnownTokens(self._told, now)
 
     async def caller(self, authorization: str | None) -> Caller:
         """Who an Authorization header stands for.
