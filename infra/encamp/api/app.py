@@ -1,33 +1,34 @@
 """The service as an ASGI app: what is done for each call, and in which order.
 
 Method, caller, project, body, work, audit entry, answer. Nothing of a caller's credential is kept or written. A bug is
-told as such, with nothing of its traceback.
+told as such, with nothing of its traceback. What changes something is done and put on record in one thread that nobody
+gives up, whatever becomes of the client or of the server's loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.routing import Mount
 
+from encamp.api.answering import data_of, refusal, reply_of, told
 from encamp.api.audit import AuditedCall
 from encamp.api.errors import ApiError
 from encamp.api.jobs import Call
-from encamp.api.limits import json_object, read_body
+from encamp.api.limits import ClientGoneError, json_object, read_body
 from encamp.api.methods import AuditKind
-from encamp.api.parameters import Asked, asked
-from encamp.api.partial import part
-from encamp.api.routing import WrongVerbError, route
+from encamp.api.parameters import asked
+from encamp.api.routing import route
 from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
@@ -36,22 +37,26 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from encamp.api.answering import Answer, Reply
     from encamp.api.audit import AuditLog
     from encamp.api.caller import Authenticator, Caller
-    from encamp.api.jobs import Answer, Jobs
+    from encamp.api.jobs import Jobs
     from encamp.api.methods import Method
+    from encamp.api.parameters import Asked
     from encamp.api.policies import Policies
     from encamp.api.project import Locations, Project
-    from encamp.api.routing import Route
 
+    Handler = Callable[[Call], Answer]
+    Extra = Callable[[Caller, Mapping[str, Any]], Mapping[str, Any]]
+
+_T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
-_JSON: Final = b"application/json; charset=UTF-8"
-#: How long a create may take to be judged, and how many are at once.
+#: How long a create may take to be judged.
 PLAN_SECONDS: Final = 45.0
-_PLANNERS: Final = 8
-
-#: Answers a call that is no method of ours: caller and body.
-Extra = Any
+#: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
+_PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
+_CREATE: Final = "projects.jobs.create"
+_LONGEST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,7 @@ class Parts:
     locations: Locations
     authenticator: Authenticator
     audit: AuditLog
-    extras: Mapping[tuple[str, str], Callable[[Caller, Mapping[str, Any]], Mapping[str, Any]]] = field(
-        default_factory=dict
-    )
+    extras: Mapping[tuple[str, str], Extra] = field(default_factory=dict)
     routes: Sequence[BaseRoute] = ()
     plan_seconds: float = PLAN_SECONDS
 
@@ -85,26 +88,23 @@ def make_app(parts: Parts) -> ASGIApp:
 
 @dataclass
 class _Request:
-    """What is known of a request so far, for its audit entry."""
+    """What is known of a request so far, for its audit entry.
+
+    Attributes:
+        named: what it is about: ``job`` or ``location``.
+        written: id of the job whose create was begun.
+    """
 
     at: datetime
     arrived: float
     headers: Headers
     client: str
-    route: Route | None = None
+    method: Method | None = None
+    named: Mapping[str, str] = field(default_factory=dict)
     caller: Caller | None = None
     sent: Mapping[str, Any] | None = None
     granted: bool | None = None
-    created: str | None = None
-
-
-@dataclass(frozen=True)
-class _Reply:
-    """An answer on its way."""
-
-    code: int
-    body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    written: str | None = None
 
 
 class _Service:
@@ -112,93 +112,67 @@ class _Service:
         self._parts = parts
         # A cloud that does not answer must not take the threads of those who only read.
         self._planners = ThreadPoolExecutor(_PLANNERS, thread_name_prefix="plan")
-        jobs, policies, project = parts.jobs, parts.policies, parts.project
-        self._handlers: Mapping[str, Callable[[Call], Answer]] = {
-            "projects.jobs.get": jobs.get,
-            "projects.jobs.list": jobs.list,
-            "projects.jobs.patch": jobs.patch,
-            "projects.jobs.cancel": jobs.cancel,
-            "projects.jobs.getIamPolicy": policies.get,
-            "projects.jobs.setIamPolicy": policies.set,
-            "projects.jobs.testIamPermissions": policies.test,
-            "projects.getConfig": lambda call: jobs.allowed(call, "ml.projects.getConfig") or project.config(),
-            "projects.locations.list": lambda call: (
-                jobs.allowed(call, "ml.locations.list") or parts.locations.page(call.query)
-            ),
-            "projects.locations.get": lambda call: (
-                jobs.allowed(call, "ml.locations.get") or parts.locations.location(call.values["location"])
-            ),
-        }
+        self._extras = ThreadPoolExecutor(_EXTRAS, thread_name_prefix="extra")
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="call")
+        self._handlers = _handlers(parts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
         client = (scope.get("client") or ("", 0))[0]
-        request = _Request(datetime.now(UTC), time.monotonic(), headers, client)
+        request = _Request(datetime.now(UTC), time.monotonic(), Headers(scope=scope), client)
         try:
             reply = await self._reply(scope, receive, request)
-        except ConnectionError:
+        except ClientGoneError:
             # Nobody waits for an answer, and nothing was done.
             return
-        told = False
+        answered = False
         try:
-            await _send(send, reply)
-            told = reply.code < _SERVER_ERROR
+            await reply.send(send)
+            answered = reply.is_told
         finally:
-            if request.created is not None:
-                await asyncio.shield(asyncio.to_thread(self._answered, request.created, told=told))
+            if request.written is not None and (answered or not reply.is_told):
+                await asyncio.shield(self._thread(self._note_answered, request.written, answered))
 
-    def _answered(self, job_id: str, *, told: bool) -> None:
+    async def _reply(self, scope: Scope, receive: Receive, request: _Request) -> Reply:
         try:
-            self._parts.jobs.answered(job_id, told=told)
-        except RecordError as error:
-            # Whoever asks again is told of the job all the same, once this process has ended.
-            _LOG.warning("that %s was answered is not on record: %s", job_id, error.what)
-
-    async def _reply(self, scope: Scope, receive: Receive, request: _Request) -> _Reply:
-        answer: Answer = None
-        error: ApiError | None = None
-        wish: Asked | None = None
-        try:
-            answer, wish = await self._answer(scope, receive, request)
-        except ApiError as refused:
-            error = refused
-        except RecordError as trouble:
-            _LOG.error("%s", trouble)
-            error = ApiError("UNAVAILABLE", "The job records cannot be used at the moment.")
-        except ConnectionError:
+            wish = await asked(scope, request.headers, receive)
+            work = await self._prepared(wish, receive, request)
+        except ClientGoneError:
             raise
-        except Exception:  # noqa: BLE001 - the one edge where a bug becomes an answer
-            _LOG.exception("a request failed: %s", request.route.method.id if request.route else scope["method"])
-            error = ApiError("INTERNAL", "Internal error encountered.")
-        await self._audit(request, answer, error)
-        return _refusal(error) if error is not None else _Reply(200, _text(answer, wish))
+        except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
+            error = told(trouble, f"{scope['method']} before its work")
+            await asyncio.shield(self._thread(self._note, request, None, error))
+            return refusal(error)
+        answer, refused = await work
+        return refusal(refused) if refused is not None else reply_of(answer, wish)
 
-    async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> tuple[Answer, Asked]:
-        wish = await asked(scope, request.headers, receive)
+    async def _prepared(
+        self, wish: Asked, receive: Receive, request: _Request
+    ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
+        """The work that a request asks for, begun."""
         extra = self._parts.extras.get((wish.verb, wish.path.removeprefix("/")))
-        if extra is None:
-            request.route = route(wish.verb, wish.path)
+        found = route(wish.verb, wish.path) if extra is None else None
+        if found is not None:
+            request.method, request.named = found.method, found.values
         request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
-        if extra is not None:
-            body = await self._body(receive, request.headers)
-            return await asyncio.to_thread(extra, request.caller, body), wish
-        found = request.route
         if found is None:
-            raise AssertionError(wish.path)
+            body = await _body(receive, request.headers)
+            work = partial(self._extra_work, extra, request.caller, body)
+            return asyncio.get_running_loop().run_in_executor(self._extras, work)
         self._check_project(found.values["project"])
-        parameters = wish.parameters(found.method)
-        body = await self._body(receive, request.headers) if found.method.request is not None else {}
-        request.sent = body or parameters
-        agent = request.headers.get("user-agent", "")
-        call = Call(request.caller, found.values, parameters, body, request.arrived, agent)
+        query = wish.parameters(found.method)
+        body = await _body(receive, request.headers) if found.method.request is not None else {}
+        request.sent = body or query
+        call = Call(request.caller, found.values, query, body, request.arrived, request.headers.get("user-agent", ""))
         self._parts.audit.check(found.method)
-        return await self._work(found.method, call, request), wish
-
-    async def _body(self, receive: Receive, headers: Headers) -> dict[str, Any]:
-        body = await read_body(receive, headers.get("content-length"))
-        return json_object(body, headers.get("content-type"))
+        handler = await self._judged(call, request) if found.method.id == _CREATE else self._handlers[found.method.id]
+        work = partial(self._work, handler, call, request)
+        if self._is_quick(found.method, call):
+            done = asyncio.get_running_loop().create_future()
+            done.set_result(work())
+            return done
+        return asyncio.shield(self._thread(work))
 
     def _check_project(self, name: str) -> None:
         """Source: what Google answers of a project that is another's, or that there is not."""
@@ -206,100 +180,115 @@ class _Service:
             message = f"Permission denied on resource project {name[:_LONGEST]}: this service is of another project."
             raise ApiError("PERMISSION_DENIED", message)
 
-    async def _work(self, method: Method, call: Call, request: _Request) -> Answer:
-        if method.id == "projects.jobs.create":
-            return await self._create(call, request)
-        handler = self._handlers[method.id]
-        reads = method.kind is AuditKind.DATA_ACCESS
-        if reads and not call.query.get("filter") and self._parts.jobs.is_current():
-            # All of it is in memory: a thread would take longer than the work.
-            answer = handler(call)
-        else:
-            answer = await asyncio.to_thread(handler, call)
-        request.granted = True
-        return answer
+    def _is_quick(self, method: Method, call: Call) -> bool:
+        """Whether all of an answer is in memory, so that a thread would take longer than the work."""
+        return method.kind is AuditKind.DATA_ACCESS and not call.query.get("filter") and self._parts.jobs.is_current()
 
-    async def _create(self, call: Call, request: _Request) -> Answer:
-        """Judge in one thread, which may be given up, then write in another, which is waited for."""
-        loop = asyncio.get_running_loop()
-        judging = loop.run_in_executor(self._planners, self._parts.jobs.checked, call)
+    async def _judged(self, call: Call, request: _Request) -> Handler:
+        """What writes a create down that was judged, in a thread that may be given up."""
+        judging = asyncio.get_running_loop().run_in_executor(self._planners, self._parts.jobs.checked, call)
         try:
             async with asyncio.timeout(self._parts.plan_seconds):
                 read, plan = await judging
         except TimeoutError:
             message = "The job could not be judged in time, and was not created; try again."
             raise ApiError("DEADLINE_EXCEEDED", message) from None
-        request.granted = True
-        # From here on a client that goes away, or a server that ends, changes nothing any more.
-        answer = await asyncio.shield(asyncio.to_thread(self._parts.jobs.create, call, read, plan))
-        request.created = read.job_id
-        return answer
+        request.named = {**call.values, "job": read.job_id}
 
-    async def _audit(self, request: _Request, answer: Answer, error: ApiError | None) -> None:
-        if request.route is None:
+        def create(call: Call) -> Answer:
+            try:
+                answer = self._parts.jobs.create(call, read, plan)
+            except ApiError:
+                raise
+            except Exception:
+                # It may be on record all the same: whoever asks again is to find their own job.
+                request.written = read.job_id
+                raise
+            request.written = read.job_id
+            return answer
+
+        return create
+
+    def _work(self, handler: Handler, call: Call, request: _Request) -> tuple[Answer, ApiError | None]:
+        """Do the work and put it on record; never raises."""
+        answer: Answer = None
+        error: ApiError | None = None
+        try:
+            answer = handler(call)
+            request.granted = True
+        except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
+            error = told(trouble, request.method.id if request.method is not None else "a call")
+        self._note(request, answer, error)
+        return answer, error
+
+    def _extra_work(
+        self, extra: Extra | None, caller: Caller, body: Mapping[str, Any]
+    ) -> tuple[Answer, ApiError | None]:
+        try:
+            return (extra(caller, body) if extra is not None else {}), None
+        except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
+            return None, told(trouble, "a call of another service")
+
+    def _note(self, request: _Request, answer: Answer, error: ApiError | None) -> None:
+        """Write the audit entry of a call."""
+        method = request.method
+        if method is None:
             return
-        found = request.route
-        method = found.method
-        writes = method.kind is AuditKind.ADMIN_ACTIVITY
-        noted = AuditedCall(
-            at=request.at,
-            insert_id=uuid.uuid4().hex,
-            method=method,
-            project=self._parts.project.id,
-            resource=_resource(self._parts.project.id, found.values),
-            caller=request.caller,
-            client_ip=request.client,
-            user_agent=request.headers.get("user-agent", ""),
-            request=request.sent,
-            response=_data(answer) if writes and error is None else None,
-            granted=False if error is not None and error.status == "PERMISSION_DENIED" else request.granted,
-            code=error.code if error is not None else 200,
-            message=error.message if error is not None else "",
-            status=error.status if error is not None else "",
+        shown = method.kind is AuditKind.ADMIN_ACTIVITY and error is None
+        denied = error is not None and error.status == "PERMISSION_DENIED"
+        self._parts.audit.note(
+            AuditedCall(
+                at=request.at,
+                insert_id=uuid.uuid4().hex,
+                method=method,
+                project=self._parts.project.id,
+                resource=_resource(self._parts.project, request.named),
+                caller=request.caller,
+                client_ip=request.client,
+                user_agent=request.headers.get("user-agent", ""),
+                request=request.sent,
+                response=data_of(answer) if shown else None,
+                granted=False if denied else request.granted,
+                code=error.code if error is not None else 200,
+                message=error.message if error is not None else "",
+                status=error.status if error is not None else "",
+            )
         )
-        if writes:
-            await asyncio.shield(asyncio.to_thread(self._parts.audit.note, noted))
-        else:
-            self._parts.audit.note(noted)
+
+    def _note_answered(self, job_id: str, answered: bool) -> None:
+        try:
+            self._parts.jobs.answered(job_id, told=answered)
+        except RecordError as error:
+            # Who asks again is told of the job all the same, once this process has ended.
+            _LOG.warning("that the create of %s was answered is not on record: %s", job_id, error.what)
+
+    def _thread(self, work: Callable[..., _T], *words: Any) -> asyncio.Future[_T]:
+        return asyncio.get_running_loop().run_in_executor(self._workers, work, *words)
 
 
-_SERVER_ERROR: Final = 500
-_LONGEST: Final = 200
+def _handlers(parts: Parts) -> Mapping[str, Handler]:
+    """What does the work of each method but create."""
+    jobs, policies, project, locations = parts.jobs, parts.policies, parts.project, parts.locations
+    return {
+        "projects.jobs.get": jobs.get,
+        "projects.jobs.list": jobs.list,
+        "projects.jobs.patch": jobs.patch,
+        "projects.jobs.cancel": jobs.cancel,
+        "projects.jobs.getIamPolicy": policies.get,
+        "projects.jobs.setIamPolicy": policies.set,
+        "projects.jobs.testIamPermissions": policies.test,
+        "projects.getConfig": lambda call: jobs.allowed(call, "ml.projects.getConfig") or project.config(),
+        "projects.locations.list": lambda call: jobs.allowed(call, "ml.locations.list") or locations.page(call.query),
+        "projects.locations.get": lambda call: (
+            jobs.allowed(call, "ml.locations.get") or locations.location(call.values["location"])
+        ),
+    }
 
 
-def _resource(project: str, values: Mapping[str, str]) -> str:
-    named = [(kind, values[kind]) for kind in ("job", "location") if kind in values]
-    return "/".join([f"projects/{project}", *(f"{kind}s/{name[:_LONGEST]}" for kind, name in named)])
+async def _body(receive: Receive, headers: Headers) -> dict[str, Any]:
+    return json_object(await read_body(receive, headers.get("content-length")), headers.get("content-type"))
 
 
-def _data(answer: Answer) -> Any:
-    return json.loads(answer) if isinstance(answer, bytes) else answer
-
-
-def _text(answer: Answer, wish: Asked | None) -> bytes:
-    """The JSON of an answer, as it is asked for."""
-    if wish is not None and (wish.fields or wish.pretty):
-        data = part(_data(answer), wish.fields) if wish.fields else _data(answer)
-        return json.dumps(data, indent=2 if wish.pretty else None).encode() + (b"\n" if wish.pretty else b"")
-    return answer if isinstance(answer, bytes) else json.dumps(answer, separators=(",", ":")).encode()
-
-
-def _refusal(error: ApiError) -> _Reply:
-    headers: list[tuple[bytes, bytes]] = []
-    if isinstance(error, WrongVerbError):
-        headers.append((b"allow", error.allowed.encode()))
-    if error.status == "UNAUTHENTICATED":
-        headers.append((b"www-authenticate", b'Bearer realm="encamp"'))
-    return _Reply(error.code, json.dumps(error.body(), indent=2).encode() + b"\n", tuple(headers))
-
-
-async def _send(send: Send, reply: _Reply) -> None:
-    headers = [
-        (b"content-type", _JSON),
-        (b"content-length", str(len(reply.body)).encode()),
-        (b"cache-control", b"private"),
-        (b"x-content-type-options", b"nosniff"),
-        *reply.headers,
-    ]
-    await send({"type": "http.response.start", "status": reply.code, "headers": headers})
-    await send({"type": "http.response.body", "body": reply.body})
+def _resource(project: Project, named: Mapping[str, str]) -> str:
+    parts = [f"{kind}s/{named[kind][:_LONGEST]}" for kind in ("job", "location") if kind in named]
+    return "/".join([project.resource, *parts])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from encamp.api.access import Access
+    from encamp.api.answering import Answer
     from encamp.api.caller import Caller
     from encamp.api.index import Index, KnownJob
     from encamp.api.planning import Planner, ReadJob
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
     from encamp.run.submissions import Submissions
-
-#: A JSON value, or its text where that is there already.
-Answer = Any
 
 
 @dataclass(frozen=True)

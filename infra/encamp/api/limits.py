@@ -22,12 +22,16 @@ DEEPEST: Final = 50
 BODY_SECONDS: Final = 30.0
 
 
+class ClientGoneError(Exception):
+    """Who began a request does not go on with it: nobody waits for an answer."""
+
+
 async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], length: str | None) -> bytes:
     """The whole body of a request; ``length`` is its Content-Length, None where it comes in chunks.
 
     Raises:
         ApiError: it is too long, or comes too slowly.
-        ConnectionError: the client has gone.
+        ClientGoneError: nobody sends the rest.
     """
     if length is not None and length.isdecimal() and int(length[:20]) > LARGEST_BODY:
         raise _too_long()
@@ -38,7 +42,7 @@ async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], 
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ConnectionError("the client has gone")
+                    raise ClientGoneError
                 part = message.get("body", b"")
                 size += len(part)
                 if size > LARGEST_BODY:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from encamp.api.errors import ApiError
 from encamp.api.limits import read_body
+from encamp.api.partial import Selector, selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,14 +47,14 @@ class Asked:
 
     Attributes:
         query: every parameter; the first one of a name.
-        fields: the selector of a partial answer, empty for all of it.
+        fields: what is wanted of the answer, empty for all of it.
         pretty: whether the answer should have line breaks.
     """
 
     verb: str
     path: str
     query: Mapping[str, str]
-    fields: str
+    fields: Selector
     pretty: bool
 
     def parameters(self, method: Method) -> dict[str, str]:
@@ -77,7 +78,7 @@ async def asked(scope: Scope, headers: Headers, receive: Receive) -> Asked:
     """What a request asks for; reads its body where that is its query.
 
     Raises:
-        ApiError: INVALID_ARGUMENT; the query cannot be read, or asks for another form than JSON.
+        ApiError: INVALID_ARGUMENT; the query cannot be read, or asks for another form than JSON or for no fields.
     """
     verb, text = scope["method"], scope["query_string"]
     override = headers.get("x-http-method-override", "").upper()
@@ -90,12 +91,13 @@ async def asked(scope: Scope, headers: Headers, receive: Receive) -> Asked:
     alt = query.get("alt", query.get("$alt", ""))
     if alt not in _FORMS:
         raise _wrong("alt", f"{alt[:_LONGEST]!r} is not served; there is only json.")
+    fields = query.get("fields", query.get("$fields", ""))
     pretty = query.get("prettyPrint", query.get("$prettyPrint", query.get("pp", "")))
     return Asked(
         verb="GET" if verb == "HEAD" else verb,
         path=scope["path"],
         query=query,
-        fields=query.get("fields", query.get("$fields", "")),
+        fields=selector(fields) if fields else {},
         pretty=pretty in {"true", "1"},
     )
 

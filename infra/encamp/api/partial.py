@@ -15,16 +15,20 @@ _LONGEST: Final = 1000
 _DEEPEST: Final = 20
 
 #: Names of fields to what is wanted of them; an empty one wants all.
-Selector = dict[str, "Selector"]
+Selector = dict[str, Any]
 
 
-def part(data: Any, fields: str) -> Any:
-    """What a selector leaves of JSON data.
-
-    Raises:
-        ApiError: INVALID_ARGUMENT; it cannot be read.
-    """
-    return _selected(data, selector(fields))
+def part(data: Any, wanted: Selector) -> Any:
+    """What a selector leaves of JSON data."""
+    if not wanted:
+        return data
+    if isinstance(data, list):
+        return [part(one, wanted) for one in data]
+    if not isinstance(data, dict):
+        return data
+    whole = wanted.get("*")
+    names = data if whole is not None else [name for name in data if name in wanted]
+    return {name: part(data[name], wanted.get(name, whole or {})) for name in names}
 
 
 def selector(text: str) -> Selector:
@@ -69,18 +73,6 @@ def _path(tokens: list[str], at: int, depth: int, found: Selector, text: str) ->
         raise _wrong(text)
     inner.update(more)
     return at + 1
-
-
-def _selected(data: Any, wanted: Selector) -> Any:
-    if not wanted:
-        return data
-    if isinstance(data, list):
-        return [_selected(one, wanted) for one in data]
-    if not isinstance(data, dict):
-        return data
-    whole = wanted.get("*")
-    names = data if whole is not None else [name for name in data if name in wanted]
-    return {name: _selected(data[name], wanted.get(name, whole or {})) for name in names}
 
 
 def _wrong(text: str) -> ApiError:

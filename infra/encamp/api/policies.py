@@ -12,8 +12,9 @@ from encamp.run.records import ChangedError
 
 if TYPE_CHECKING:
     from encamp.api.access import Access
+    from encamp.api.answering import Answer
     from encamp.api.index import Index
-    from encamp.api.jobs import Answer, Call, Jobs
+    from encamp.api.jobs import Call, Jobs
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
 

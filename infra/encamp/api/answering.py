@@ -1,0 +1,90 @@
+"""How an answer is sent: JSON, whole or in part, and refusals in the form of Google's APIs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.api.errors import ApiError
+from encamp.api.partial import part
+from encamp.api.routing import WrongVerbError
+from encamp.run.transactions import RecordError
+
+if TYPE_CHECKING:
+    from starlette.types import Send
+
+    from encamp.api.parameters import Asked
+
+_LOG = logging.getLogger(__name__)
+_JSON: Final = b"application/json; charset=UTF-8"
+_OK: Final = 200
+_SERVER_ERROR: Final = 500
+
+#: A JSON value, or its text in UTF-8 where that is there already.
+Answer = Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer on its way: HTTP code, body, and headers beside the usual ones."""
+
+    code: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its reader knows what became of the call: after a 5xx clients ask again."""
+        return self.code < _SERVER_ERROR
+
+    async def send(self, send: Send) -> None:
+        """Send it."""
+        headers = [
+            (b"content-type", _JSON),
+            (b"content-length", str(len(self.body)).encode()),
+            (b"cache-control", b"private"),
+            (b"x-content-type-options", b"nosniff"),
+            *self.headers,
+        ]
+        await send({"type": "http.response.start", "status": self.code, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def data_of(answer: Answer) -> Any:
+    """An answer as JSON data."""
+    return json.loads(answer) if isinstance(answer, bytes) else answer
+
+
+def reply_of(answer: Answer, wish: Asked) -> Reply:
+    """An answer in the form that was asked for."""
+    if wish.pretty:
+        return Reply(_OK, json.dumps(part(data_of(answer), wish.fields), indent=2).encode() + b"\n")
+    if wish.fields or not isinstance(answer, bytes):
+        answer = json.dumps(part(data_of(answer), wish.fields), separators=(",", ":")).encode()
+    return Reply(_OK, answer)
+
+
+def refusal(error: ApiError) -> Reply:
+    """A refusal, with line breaks: people read it."""
+    headers: list[tuple[bytes, bytes]] = []
+    if isinstance(error, WrongVerbError):
+        headers.append((b"allow", error.allowed.encode()))
+    if error.status == "UNAUTHENTICATED":
+        headers.append((b"www-authenticate", b'Bearer realm="encamp"'))
+    return Reply(error.code, json.dumps(error.body(), indent=2).encode() + b"\n", tuple(headers))
+
+
+def told(trouble: Exception, what: str) -> ApiError:
+    """What a caller is told of an exception; of one that is no refusal the process's own log has the rest.
+
+    ``what`` was being done.
+    """
+    if isinstance(trouble, ApiError):
+        return trouble
+    if isinstance(trouble, RecordError):
+        _LOG.error("%s: %s", what, trouble)
+        return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
+    _LOG.error("%s failed", what, exc_info=trouble)
+    return ApiError("INTERNAL", "Internal error encountered.")
