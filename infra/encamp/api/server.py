@@ -24,7 +24,7 @@ from encamp.errors import ExitCode
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from types import FrameType
 
     from starlette.types import ASGIApp
@@ -98,11 +98,13 @@ class Service:
         app: the service itself.
         ready: asks what it cannot do without, for probes; raises where it is not there. Called in a thread.
         credentials: whether callers are asked for any.
+        close: closes in the server's event loop what was opened in it.
     """
 
     app: ASGIApp
     ready: Callable[[], object]
     credentials: bool
+    close: Callable[[], Awaitable[None]] | None = None
 
 
 def serve(
@@ -142,9 +144,17 @@ def serve(
     for number in _SIGNALS:
         signal.signal(number, told)
     try:
-        asyncio.run(server.serve(sockets=list(listening.sockets)))
+        asyncio.run(_until_told(service, server, listening))
     finally:
         listening.close()
+
+
+async def _until_told(service: Service, server: Server, listening: Listening) -> None:
+    try:
+        await server.serve(sockets=list(listening.sockets))
+    finally:
+        if service.close is not None:
+            await service.close()
 
 
 def _end_after(seconds: float, say: Callable[[str], None]) -> None:

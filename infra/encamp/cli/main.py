@@ -24,6 +24,7 @@ VERBS = {
     "run": "Run a job: bring up, train, keep the results, tear down.",
     "submit": "Hand a job over to a driver of its own, and return.",
     "drive": "Drive a job in a pod of the environment's cluster.",
+    "serve": "AI Platform's jobs API, for gcloud and other clients of it.",
     "attach": "Follow a job that another process drives, to its end.",
     "cancel": "End jobs before their time.",
     "list": "The jobs of an environment, newest first.",

@@ -1,0 +1,187 @@
+"""The service of one environment, put together: record, dispatcher, methods, logs, callers and audit log."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from encamp.api.access import Access
+from encamp.api.adopting import Adopter
+from encamp.api.app import Parts, make_app
+from encamp.api.audit import AuditLog
+from encamp.api.dispatcher import Dispatcher
+from encamp.api.documents import routes
+from encamp.api.identity import NoIdentity, identity_for
+from encamp.api.index import Index
+from encamp.api.jobs import Jobs
+from encamp.api.launchers import ClusterLauncher, LocalLauncher
+from encamp.api.logs import LogEntries, RecordedJobs
+from encamp.api.planning import Planner
+from encamp.api.policies import Policies
+from encamp.api.project import Locations, Project
+from encamp.api.server import Service
+from encamp.cloud.kubernetes import Cluster
+from encamp.cloud.pod_kubeconfig import pod_kubeconfig
+from encamp.cloud.projects import Projects
+from encamp.cloud.storage import Storage
+from encamp.errors import EncampError, UsageError
+from encamp.plan.environment.driver import require_driver
+from encamp.plan.environment.planning import plan_environment
+from encamp.run.actor import Actor
+from encamp.run.catalogue import Catalogue
+from encamp.run.driver import look_ahead
+from encamp.run.log_source import LogSource
+from encamp.run.submissions import Submissions
+from encamp.run.target import shared_record
+from encamp.run.vault import KEY_VARIABLE, Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from encamp.api.dispatcher import Launcher
+    from encamp.api.identity import GoogleIdentity, IdentityWishes
+    from encamp.run.context import Context
+    from encamp.run.records import Records
+    from encamp.spec.environment import EnvironmentSpec
+
+_LOG = logging.getLogger(__name__)
+#: gcloud and clients of Cloud Logging stream logs by this method.
+_ENTRIES = ("POST", "v2/entries:list")
+
+
+@dataclass(frozen=True)
+class ServiceWishes:
+    """What somebody wants of a service.
+
+    Attributes:
+        environment: name of the environment's stack.
+        drivers: how many jobs are driven at once.
+        identity: whose credentials are taken; None: nobody is asked for any.
+        audit: where every call is written down.
+        in_cluster: whether drivers are pods of the environment's cluster, which this process is a pod of.
+    """
+
+    environment: str
+    drivers: int
+    identity: IdentityWishes | None
+    audit: Path | BinaryIO
+    in_cluster: bool = False
+
+
+@contextlib.contextmanager
+def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishes) -> Iterator[Service]:
+    """The service of an environment; its dispatcher begins jobs for as long as the context lasts.
+
+    ``spec`` is what is committed of the environment, ``context`` gets what is said while jobs are looked at.
+
+    Raises:
+        UsageError: the wishes do not fit each other, the environment or this machine.
+        EngineError: record, key or cluster are not to be had.
+    """
+    with contextlib.ExitStack() as stack:
+        audit = stack.enter_context(contextlib.closing(AuditLog(wishes.audit)))
+        authenticator = _authenticator(spec, wishes)
+        if wishes.in_cluster:
+            _require_lasting()
+        records = stack.enter_context(contextlib.closing(context.records()))
+        vault = Vault.open(context.folder)
+        submissions = Submissions(records, vault)
+        launcher, account, adopt = _drivers(spec, context, wishes, records, vault)
+        index = Index(records, wishes.environment, lambda: submissions.positions(wishes.environment))
+        stack.callback(index.close)
+        dispatcher = Dispatcher(submissions, records, launcher, wishes.environment, drivers=wishes.drivers)
+        stack.callback(dispatcher.close)
+        storage = Storage(context.client)
+        catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
+        logs = LogSource(records, catalogue, storage, context, environment=wishes.environment)
+        stack.callback(logs.close)
+        access = Access(spec)
+        entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
+        project = Project(spec.project, _number(spec, context), account)
+        quiet = replace(context, show=_LOG.info)
+        jobs = Jobs(
+            project,
+            wishes.environment,
+            records=records,
+            submissions=submissions,
+            index=index,
+            planner=Planner(spec, lambda plan: look_ahead(plan, quiet)),
+            access=access,
+            wake=dispatcher.wake,
+            adopt=adopt,
+            keeps_end=entries.unread,
+        )
+        parts = Parts(
+            project,
+            jobs,
+            Policies(jobs, records, index, access),
+            Locations(spec),
+            authenticator,
+            audit,
+            extras={_ENTRIES: entries.list},
+            routes=routes(),
+        )
+        # What is wrong with the record is said here, not to the first caller.
+        index.refresh()
+        dispatcher.start()
+        yield Service(
+            make_app(parts),
+            ready=lambda: records.transactions.read(lambda connection: connection.execute(text("SELECT 1")).scalar()),
+            credentials=wishes.identity is not None,
+            close=authenticator.close,
+        )
+
+
+def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdentity | NoIdentity:
+    if wishes.identity is not None:
+        return identity_for(spec, wishes.identity)
+    me = Actor.myself()
+    return NoIdentity(me.account or f"{me.user}@{me.host}")
+
+
+def _drivers(
+    spec: EnvironmentSpec, context: Context, wishes: ServiceWishes, records: Records, vault: Vault
+) -> tuple[Launcher, str | None, Callable[[str], None]]:
+    """What starts drivers, the account that they have at Google, and what is done for a job that has lost its own."""
+    if not wishes.in_cluster:
+        launcher = LocalLauncher(wishes.environment, context.folder)
+        return launcher, Actor.myself().account, Adopter(records, context, wishes.environment)
+    driver = require_driver(plan_environment(spec).driver, wishes.environment)
+    kubeconfig = pod_kubeconfig()
+    cluster = ClusterLauncher(
+        wishes.environment, spec, driver, records=records, vault=vault, connect=lambda: Cluster(kubeconfig)
+    )
+    # A lost pod is begun anew by its Kubernetes Job, and what nobody drives the environment's reaper ends.
+    return cluster, driver.email, lambda _: None
+
+
+def _require_lasting() -> None:
+    """Refuse to keep anything in a pod, which is forgotten with all of its files."""
+    if not shared_record():
+        raise UsageError(
+            "the record would be a file of this pod",
+            where="ENCAMP_RECORD_URL",
+            hint="set it to a database that every pod and driver writes to, such as postgresql+psycopg://...",
+        )
+    if not os.environ.get(KEY_VARIABLE):
+        raise UsageError(
+            "the key of jobs that wait would be a file of this pod",
+            where=KEY_VARIABLE,
+            hint="give it to every pod, by the Secret that also holds ENCAMP_RECORD_URL",
+        )
+
+
+def _number(spec: EnvironmentSpec, context: Context) -> int | None:
+    """The project's number, by which clients may name it; None where it cannot be asked for."""
+    try:
+        return int(Projects(context.client).project(spec.project)["projectNumber"])
+    except (EncampError, KeyError, ValueError) as error:
+        _LOG.warning("the project's number is not known, so it is answered by its id alone: %s", error)
+        return None
