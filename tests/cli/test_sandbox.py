@@ -54,6 +54,12 @@ def test_without_a_sandbox_there_is_advice(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "none").exists()
 
 
+def test_the_administrators_token_needs_no_process_and_others_do(layout: Layout) -> None:
+    assert CliRunner().invoke(command, ["token"], catch_exceptions=False).stdout == f"{layout.token}\n"
+    with pytest.raises(SandboxError, match="encamp sandbox up"):
+        CliRunner().invoke(command, ["token", "--for", "user:ana@example.com"], catch_exceptions=False)
+
+
 def test_status_lists_every_process_for_people_and_for_programs(layout: Layout) -> None:
     table = CliRunner().invoke(command, ["status"], catch_exceptions=False)
     assert table.exit_code == 0

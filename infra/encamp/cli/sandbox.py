@@ -1,4 +1,4 @@
-"""``encamp sandbox``: up, down, status, env, reset and doctor of a Google Cloud of this machine's own."""
+"""``encamp sandbox``: up, down, status, env, token, reset and doctor of a Google Cloud of this machine's own."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ def env(form: str) -> None:
         return
     for name, value in values.items():
         click.echo(f"set -gx {name} {_fish(name, value)}" if form == "fish" else f"export {name}={shlex.quote(value)}")
+
+
+@command.command()
+@click.option("--for", "member", metavar="MEMBER", help="Such as user:ana@example.com; the administrator when absent.")
+def token(member: str | None) -> None:
+    """Print an access token: of the administrator, or of somebody else, to try what they may do."""
+    from encamp.sandbox.members import token_of  # noqa: PLC0415
+
+    click.echo(token_of(Layout.open(), member))
 
 
 @command.command()

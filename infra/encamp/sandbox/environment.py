@@ -23,6 +23,7 @@ _OVERRIDES = {
     "CLOUDBILLING": "cloudbilling/",
     "CLOUDKMS": "cloudkms/",
     "CLOUDQUOTAS": "cloudquotas/",
+    "OAUTH2": "oauth2/",
 }
 
 

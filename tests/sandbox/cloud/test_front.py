@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import httpx
 import pytest
+from click.testing import CliRunner
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
 
+from encamp.cli.sandbox import command
+from encamp.errors import UsageError
+from encamp.sandbox.layout import ROOT_VARIABLE
 from encamp.sandbox.project import project_number
 from encamp.sandbox.provider import messages
 from encamp.sandbox.provider.values import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from click.testing import Result
     from tests.sandbox.cloud.conftest import Processes
 
 
@@ -53,6 +58,45 @@ def test_a_token_for_the_key_file(processes: Processes) -> None:
         assert client.get(f"/cloudresourcemanager/v1/{PROJECT}").json()["projectId"] == "sandbox-encamp"
     refused = httpx.post(f"{processes.front}/token", data={"grant_type": "x"}, trust_env=False)
     assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
+
+
+@pytest.fixture
+def shell(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """``encamp sandbox`` of this sandbox."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(processes.layout.root))
+
+    def invoke(*arguments: str) -> Result:
+        return CliRunner().invoke(command, arguments)
+
+    return invoke
+
+
+def test_a_token_of_somebody_else_and_what_it_is(processes: Processes, shell: Callable[..., Result]) -> None:
+    assert shell("token").stdout == f"{processes.layout.token}\n"
+    token = shell("token", "--for", "ana@example.com").stdout.strip()
+    header, www = {"authorization": f"Bearer {token}"}, {"host": "www.googleapis.com"}
+    with httpx.Client(base_url=processes.front, trust_env=False) as client:
+        answers = [
+            client.post("/tokeninfo", headers=header | {"host": "oauth2.googleapis.com"}),
+            client.post("/oauth2/tokeninfo", headers=header),
+            client.get("/oauth2/tokeninfo", params={"access_token": token}),
+            client.post("/oauth2/v3/tokeninfo", data={"access_token": token}, headers=www),
+        ]
+        assert [(answer.status_code, answer.json()["email"]) for answer in answers] == [(200, "ana@example.com")] * 4
+        nobody = client.get("/oauth2/tokeninfo")
+        assert (nobody.status_code, nobody.json()["error"]) == (400, "invalid_token")
+    robot = shell("token", "--for", "serviceAccount:ci@p.iam.gserviceaccount.com").stdout.strip()
+    for one in (token, robot):
+        with processes.client(one) as client:
+            assert client.get(f"/cloudresourcemanager/v1/{PROJECT}").status_code == 403
+            assert client.post("/encamp/v1/memberTokens", json={"member": "user:b@example.com"}).status_code == 403
+
+
+@pytest.mark.parametrize("member", ["user:ana", "group:all@example.com", "allUsers:", "user:a@b.c d@e.f", ""])
+def test_nobody_gets_a_token_who_is_no_person_and_no_account(shell: Callable[..., Result], member: str) -> None:
+    refused = shell("token", "--for", member)
+    assert isinstance(refused.exception, UsageError)
+    assert "user:ana@example.com" in str(refused.exception)
 
 
 def test_only_the_sandboxs_project(admin: httpx.Client) -> None:

@@ -190,6 +190,38 @@ def test_tokens_for_assertions(cloud: Cloud, layout: Layout) -> None:
             tokens.principal(bad)
 
 
+def test_the_token_service_says_whose_a_token_is(cloud: Cloud, layout: Layout) -> None:
+    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    ana = tokens.info(tokens.issue("user:ana@example.com", 60)[0])
+    assert (ana["email"], ana["email_verified"], ana["aud"]) == (
+        "ana@example.com", "true", "32555940559.apps.googleusercontent.com",
+    )  # fmt: skip
+    assert 50 < int(ana["expires_in"]) <= 60
+    assert abs(int(ana["exp"]) - time.time()) < 61
+    assert "https://www.googleapis.com/auth/cloud-platform" in ana["scope"].split()
+    robot = tokens.info(tokens.issue("ci@sandbox-encamp.iam.gserviceaccount.com")[0])
+    assert robot["aud"] == robot["azp"] == robot["sub"]
+    assert robot["aud"].isdigit()
+    owner = json.loads(layout.google_credentials.read_text())["client_email"]
+    assert {tokens.info(token)["email"] for token in (layout.token, assertion(layout))} == {owner}
+    federated = tokens.issue(workload_principal("sandbox-encamp", "jobs", "digits"))[0]
+    for bad in ("", "ya29.x", "a.b.c", federated, tokens.issue("user:ana@example.com", -1)[0]):
+        with pytest.raises(GoogleError, match="Invalid Value") as refused:
+            tokens.info(bad)
+        assert (refused.value.code, refused.value.reason) == (400, "invalid_token")
+
+
+def test_a_user_has_what_is_bound_to_them_and_not_to_an_account_of_that_name(cloud: Cloud, layout: Layout) -> None:
+    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    cloud.policies.add(bucket_policy_name("b"), "roles/storage.objectViewer", "user:ana@example.com", None)
+    user, account = (
+        tokens.principal(f"Bearer {tokens.issue(name)[0]}") for name in ("user:ana@example.com", "ana@example.com")
+    )
+    assert (user.email, user.member, user.admin) == ("ana@example.com", "user:ana@example.com", False)
+    assert cloud.access.allows_storage(user, "storage.objects.get", "b", "o")
+    assert not cloud.access.allows_storage(account, "storage.objects.get", "b", "o")
+
+
 def test_bindings_of_a_kubernetes_account_hold_for_it_alone(cloud: Cloud) -> None:
     ours, other = (workload_principal("sandbox-encamp", "jobs", name) for name in ("digits", "digits2"))
     condition = {"title": "t", "expression": 'resource.name.startsWith("projects/_/buckets/b/objects/j/")'}

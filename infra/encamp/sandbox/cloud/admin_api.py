@@ -2,6 +2,8 @@
 
 - ``POST workloadTokens`` ``{"namespace": …, "serviceAccount": …}``: the kubelet's metadata server asks for the token of
   a Kubernetes service account without a Google one, as GKE's exchanges it at the Security Token Service.
+- ``POST memberTokens`` ``{"member": "user:…"}``: somebody else's token, to try what they may do: a user's or a service
+  account's.
 - ``PUT nodePools/<full name>/size`` ``{"currentNodeCount": n}``: the autoscaler tells how many nodes there are.
 - ``GET | POST | DELETE faults``: what shall go wrong, in the form of ``faults.Fault``; a listed one says whether it was
   ``reached``. ``GET | DELETE faults/ID``: one of them, with what it struck; deleting one lets go what it holds up.
@@ -11,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.faults import Faults
     from encamp.sandbox.cloud.store import CloudResource, CloudStore
     from encamp.sandbox.cloud.tokens import Tokens
+
+_MEMBER = re.compile(r"(user|serviceAccount):[^\s:@\[\]]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
 class AdminApi:
@@ -54,6 +59,8 @@ class AdminApi:
                 principal = workload_principal(self._project, str(body["namespace"]), str(body["serviceAccount"]))
                 token, expires = self._tokens.issue(principal)
                 return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
+            case ("POST", "v1", "memberTokens"):
+                return self._member_token(str((await call.json()).get("member", "")))
             case (_, "v1", "faults" | "strikes", *rest):
                 return await self._fault(call, rest)
             case ("GET", "v1", "resources"):
@@ -61,6 +68,13 @@ class AdminApi:
                 found = self._store.all_of(kind, parent) if kind else self._store.children(parent or "projects")
                 return JSONResponse({"resources": [_shown(item) for item in found]})
         raise no_such_method(call)
+
+    def _member_token(self, member: str) -> Response:
+        kind, _, email = member.partition(":")
+        if not _MEMBER.fullmatch(member):
+            raise GoogleError(400, f"Invalid value for member: {member[:100]!r}. Write user:ana@example.com.")
+        token, expires = self._tokens.issue(member if kind == "user" else email)
+        return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
 
     async def _fault(self, call: Call, rest: list[str]) -> Response:
         match call.method, call.path[1], rest:

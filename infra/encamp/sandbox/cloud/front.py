@@ -37,6 +37,7 @@ _DOMAIN = ".googleapis.com"
 _STORAGE_ROOTS = ("storage", "upload", "download", "resumable")
 _STORAGE_PATHS = (("storage", "v1"), ("upload", "storage"), ("download", "storage"), ("resumable", "upload"))
 _TOKEN_PATHS = (("token",), ("oauth2", "v4", "token"), ("o", "oauth2", "token"), ("oauth2", "token"))
+_INFO_PATHS = (("tokeninfo",), ("oauth2", "tokeninfo"), ("oauth2", "v3", "tokeninfo"))
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -82,6 +83,8 @@ class Front:
             return JSONResponse({"status": "ok"})
         if path in _TOKEN_PATHS:
             return await self._token(request)
+        if path in _INFO_PATHS:
+            return await self._info(request)
         service, rest, prefix = self._service(request, path)
         handler = self._services.get(service)
         if handler is None:
@@ -151,6 +154,16 @@ class Front:
         except GoogleError as error:
             return JSONResponse({"error": error.reason, "error_description": error.message}, error.code)
         return JSONResponse(answer)
+
+    async def _info(self, request: Request) -> Response:
+        """What a token is, of the query, of a form, or of the header."""
+        form = parse_qsl((await request.body()).decode("latin-1"))
+        header = request.headers.get("authorization", "").partition(" ")[2].strip()
+        given = {"access_token": header} | dict(form) | dict(request.query_params)
+        try:
+            return JSONResponse(self._tokens.info(given["access_token"]))
+        except GoogleError as error:
+            return JSONResponse({"error": error.reason, "error_description": error.message}, error.code)
 
 
 async def _gone(request: Request) -> None:

@@ -1,7 +1,8 @@
 """Bearer tokens: given for a signed assertion, or by an administrator for a service account; kept only as digests.
 
 Sources: RFC 7523 and developers.google.com/identity/protocols/oauth2/service-account#httprest (the assertion);
-cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken.
+cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken; answers of
+oauth2.googleapis.com/tokeninfo.
 """
 
 from __future__ import annotations
@@ -34,20 +35,31 @@ if TYPE_CHECKING:
 LIFETIME_SECONDS = 3600
 _SKEW_SECONDS = 60
 _PREFIX = "ya29.encamp-"
+_USER = "user"
+#: The application that people's tokens are given to: gcloud (google-cloud-sdk, core/config.py).
+_GCLOUD = "32555940559.apps.googleusercontent.com"
+_SCOPES = "openid https://www.googleapis.com/auth/userinfo.email https://www.googleapis.com/auth/cloud-platform"
 _PARTS_OF_A_JWT = 3
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who calls: an administrator of the sandbox, a service account by its e-mail, or a federated ``principal://``."""
+    """Who calls: an administrator of the sandbox, a service account or a user by e-mail, a federated ``principal://``."""
 
     email: str
     admin: bool
+    kind: str = "serviceAccount"
+
+    @classmethod
+    def of(cls, text: str, *, admin: bool = False) -> Principal:
+        """A principal as tokens are kept for it: users are marked, service accounts are not."""
+        kind, _, email = text.partition(":")
+        return cls(email, admin, kind) if kind == _USER else cls(text, admin)
 
     @property
     def member(self) -> str:
         """The caller as a member of an IAM binding."""
-        return self.email if self.email.startswith("principal://") else f"serviceAccount:{self.email}"
+        return self.email if self.email.startswith("principal://") else f"{self.kind}:{self.email}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,7 @@ class Tokens:
 
     def exchange(self, assertion: str) -> dict[str, Any]:
         """Give a token for a signed assertion, as an OAuth 2 token endpoint answers."""
-        email = self._verify(assertion)
+        email, _ = self._verify(assertion)
         token, _ = self.issue(email)
         return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS - 1}
 
@@ -104,20 +116,62 @@ class Tokens:
             GoogleError: 401.
         """
         scheme, _, token = (authorization or "").partition(" ")
-        token = token.strip()
-        if scheme.lower() == "bearer" and token:
-            if hmac.compare_digest(token.encode(), self._admin_token.encode()):
-                return Principal(self._key_file.email, admin=True)
-            if token.count(".") == _PARTS_OF_A_JWT - 1 and not token.startswith(_PREFIX):
-                return Principal(self._verify(token), admin=True)
-            query = "SELECT principal FROM tokens WHERE digest = ? AND expires > ?"
-            if row := self._database.one(query, _digest(token), time.time()):
-                return Principal(row["principal"], admin=row["principal"] == self._key_file.email)
-        message = "Request had invalid authentication credentials. Expected OAuth 2 access token."
-        raise GoogleError(401, message)
+        found = self._known(token.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            message = "Request had invalid authentication credentials. Expected OAuth 2 access token."
+            raise GoogleError(401, message)
+        return found[0]
 
-    def _verify(self, assertion: str) -> str:
-        """The issuer of an assertion that the key file's key has signed and that has not expired."""
+    def info(self, token: str) -> dict[str, str]:
+        """What the token service says of a token: whose, for which application and scopes, how long.
+
+        Raises:
+            GoogleError: 400; there is no such token.
+        """
+        try:
+            found = self._known(token)
+        except GoogleError:
+            found = None
+        if found is None or found[0].member.startswith("principal://"):
+            raise GoogleError(400, "Invalid Value", reason="invalid_token")
+        principal, expires = found
+        # A service account's token is its own; a person's was given to an application.
+        number = str(10**20 + int(_digest(principal.email), 16) % (9 * 10**20))
+        application = _GCLOUD if principal.kind == _USER else number
+        return {
+            "azp": application,
+            "aud": application,
+            "sub": number,
+            "scope": _SCOPES,
+            "exp": str(int(expires)),
+            "expires_in": str(max(0, int(expires - time.time()))),
+            "email": principal.email,
+            "email_verified": "true",
+            "access_type": "online",
+        }
+
+    def _known(self, token: str) -> tuple[Principal, float] | None:
+        """Whose a token is and when it expires (epoch seconds), None where it is none.
+
+        Raises:
+            GoogleError: 400; it is an assertion that is not right.
+        """
+        if not token:
+            return None
+        if hmac.compare_digest(token.encode(), self._admin_token.encode()):
+            return Principal(self._key_file.email, admin=True), time.time() + LIFETIME_SECONDS
+        if token.count(".") == _PARTS_OF_A_JWT - 1 and not token.startswith(_PREFIX):
+            email, expires = self._verify(token)
+            return Principal(email, admin=True), expires
+        row = self._database.one(
+            "SELECT principal, expires FROM tokens WHERE digest = ? AND expires > ?", _digest(token), time.time()
+        )
+        if row is None:
+            return None
+        return Principal.of(row["principal"], admin=row["principal"] == self._key_file.email), row["expires"]
+
+    def _verify(self, assertion: str) -> tuple[str, float]:
+        """The issuer of an assertion that the key file's key has signed, and when it expires; it has not yet."""
         try:
             head, payload, signature = assertion.split(".")
             header, claims = json.loads(_decode(head)), json.loads(_decode(payload))
@@ -133,7 +187,7 @@ class Tokens:
             raise _bad_assertion("Invalid grant: account not found")
         if not issued - _SKEW_SECONDS <= time.time() <= expires:
             raise _bad_assertion("Invalid JWT: Token must be a short-lived token and in a reasonable timeframe.")
-        return issuer
+        return issuer, expires
 
 
 def _bad_assertion(message: str) -> GoogleError:
