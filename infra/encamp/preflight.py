@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near
 from encamp.cloud.resources import ServiceAccounts
-from encamp.errors import UsageError
+from encamp.errors import Problem, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.cloud.rest import GoogleClient
     from encamp.plan.model import JobPlan
 
@@ -21,11 +23,25 @@ _SET_ACCOUNT_POLICY = "iam.serviceAccounts.setIamPolicy"
 _PACKAGES = "upload it, or correct trainingInput.packageUris"
 
 
+class DataError(UsageError):
+    """A job's data is not as it must be; ``problems`` are all of them, each with the field that names the data."""
+
+    def __init__(self, job_id: str, problems: Sequence[Problem]) -> None:
+        count = len(problems)
+        lines = [f"  {one.message}\n    try: {one.hint}" for one in problems]
+        super().__init__(
+            "\n".join([f"{count} problem{'s' * (count != 1)} with the job's data", *lines]),
+            where=job_id,
+            hint="nothing was created; put them right and run the command again",
+        )
+        self.problems = tuple(problems)
+
+
 def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     """Check what the job needs to be there, and return what may go wrong nevertheless.
 
     Raises:
-        UsageError: everything that would make the job fail.
+        DataError: everything that would make the job fail.
         RestError: the cloud cannot be asked.
     """
     check = _Check(plan, Buckets(client))
@@ -35,12 +51,7 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     check.mounts()
     check.grants()
     if check.problems:
-        count = len(check.problems)
-        raise UsageError(
-            "\n".join([f"{count} problem{'s' * (count != 1)} with the job's data", *check.problems]),
-            where=plan.job_id,
-            hint="nothing was created; put them right and run the command again",
-        )
+        raise DataError(plan.job_id, check.problems)
     return tuple(check.warnings)
 
 
@@ -52,11 +63,13 @@ class _Check:
         #: Made with the job, so that there is nothing to look at yet.
         self._made = {storage.scratch_bucket, storage.results_bucket}
         self._missing: set[str] = set()
-        self.problems: list[str] = []
+        self._field = ""
+        self.problems: list[Problem] = []
         self.warnings: list[str] = []
 
     def account(self, accounts: ServiceAccounts) -> None:
         """A given account is there, and who starts the job may let the job's Kubernetes account act as it."""
+        self._field = "trainingInput.serviceAccount"
         email = self._plan.identity.service_account
         if email is None or self._plan.identity.account_id is not None:
             return
@@ -74,6 +87,7 @@ class _Check:
 
     def job_dir(self) -> None:
         """The job dir's bucket: there, near, and writable by who has to write."""
+        self._field = "trainingInput.jobDir"
         where = self._plan.storage.job_dir
         if where is None:
             return
@@ -86,6 +100,7 @@ class _Check:
 
     def packages(self) -> None:
         """Every package that the job names is there."""
+        self._field = "trainingInput.packageUris"
         local = {package.uri for package in self._plan.storage.packages}
         uris = {uri for group in self._plan.groups for uri in group.package_uris} - local
         for uri in sorted(uris):
@@ -102,6 +117,7 @@ class _Check:
 
     def mounts(self) -> None:
         """Every bucket that replicas see as files is there, near, and open to who has to use it."""
+        self._field = "encamp.mounts"
         for mount in self._plan.storage.mounts:
             what = f"the mount {mount.path}"
             if mount.is_job_dir or mount.bucket in self._made or not self._there(mount.bucket, what):
@@ -113,6 +129,7 @@ class _Check:
 
     def grants(self) -> None:
         """Who starts the job may grant what it gets."""
+        self._field = "trainingInput.serviceAccount"
         buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
         for bucket in sorted(buckets - self._made - self._missing):
             if bucket != self._plan.storage.bucket and not self._there(bucket, "a grant of the job"):
@@ -170,7 +187,7 @@ class _Check:
             self.warnings.append(f"{account} has no {', '.join(short)} on gs://{bucket}: code that needs it will fail")
 
     def _problem(self, what: str, hint: str) -> None:
-        self.problems.append(f"  {what}\n    try: {hint}")
+        self.problems.append(Problem(self._field, None, None, what, hint))
 
 
 def _bucket(uri: str) -> str:

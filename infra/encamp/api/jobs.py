@@ -14,6 +14,7 @@ from encamp.api import paging
 from encamp.api.access import JobGrants
 from encamp.api.errors import ApiError, wrong_fields
 from encamp.api.filters import parse_filter
+from encamp.api.planning import already_there
 from encamp.api.resource import etag, job_resource
 from encamp.api.updating import asked_labels
 from encamp.errors import Problem
@@ -224,9 +225,7 @@ class Jobs:
             return known.text
         if error.again is Again.PENDING:
             raise ApiError("UNAVAILABLE", "Another server is at work on the same request; ask again.")
-        problem = Problem("job.jobId", None, None, "A job with this id already exists.")
-        wrong = wrong_fields([problem])
-        raise ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details)
+        raise already_there()
 
 
 _LONGEST: Final = 200

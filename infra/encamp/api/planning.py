@@ -15,6 +15,8 @@ from encamp.errors import EncampError, PlanError, Problem, SpecError, UsageError
 from encamp.plan.job import plan_job
 from encamp.plan.names import short_name
 from encamp.plan.policy import PolicyError
+from encamp.preflight import DataError
+from encamp.run.driver import JobEndedError
 from encamp.spec.job_file import is_bare, parse_job
 
 if TYPE_CHECKING:
@@ -78,11 +80,16 @@ class Planner:
         """The plan of a job that may be begun here.
 
         Raises:
-            ApiError: FAILED_PRECONDITION, with what speaks against it; UNAVAILABLE where the cloud cannot be asked.
+            ApiError: FAILED_PRECONDITION, with what speaks against it; ALREADY_EXISTS where a job of this id has ended
+                on another machine; UNAVAILABLE where the cloud cannot be asked.
         """
         try:
             plan = plan_job(read.job, self._spec)
             self._look(plan)
+        except JobEndedError:
+            raise already_there() from None
+        except DataError as error:
+            raise _refused(list(error.problems)) from None
         except PolicyError as error:
             refusing = [found for found in error.findings if found.refuses]
             raise _refused([Problem(one.where, None, one.rule, str(one), one.hint) for one in refusing]) from None
@@ -94,6 +101,12 @@ class Planner:
         except EncampError as error:
             raise ApiError("FAILED_PRECONDITION", str(error)) from None
         return plan
+
+
+def already_there() -> ApiError:
+    """A job of this id is there, or was; the words are those of the service that this one stands for."""
+    wrong = wrong_fields([Problem("job.jobId", None, None, "A job with this id already exists.")])
+    return ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details)
 
 
 def _missing(job: TrainingJobSpec) -> list[Problem]:

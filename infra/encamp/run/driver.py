@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from encamp.run.supervise import Supervision
 
 
+class JobEndedError(UsageError):
+    """A job of this id has ended before, here or elsewhere."""
+
+
 @dataclass(frozen=True)
 class JobRequest:
     """A job to run.
@@ -122,7 +126,7 @@ def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
     if storage.bucket(bucket) is None:
         raise EngineError("the artifacts bucket is not there", where=f"gs://{bucket}", hint="bring the environment up")
     if storage.read(bucket, f"{plan.storage.prefix}{RECEIPT}") is not None:
-        raise UsageError(
+        raise JobEndedError(
             "this job has ended: its receipt is in the bucket; a job id is never used again",
             where=plan.job_id,
             hint="choose another --job-id",
