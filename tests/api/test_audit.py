@@ -387,6 +387,27 @@ def test_reading_is_refused_too_once_too_much_waits() -> None:
         log.check(LIST)
 
 
+def test_an_entry_that_does_not_reach_the_disk_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, broken = tmp_path / "audit.log", [True]
+    log, synced = AuditLog(path), list[int]()
+
+    def fsync(descriptor: int) -> None:
+        if broken[0]:
+            raise OSError(28, "No space left on device")
+        synced.append(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    log.note(called(insert_id="1"))
+    broken[0] = False
+    found = written(
+        log, path, called(insert_id="2"), called(insert_id="3", method=LIST), called(insert_id="4", code=403)
+    )
+    assert [one["insertId"] for one in found] == ["1", "1", "2", "3", "4"]
+    # A change that was made is waited for; what only reads, and what was refused, is not.
+    assert len(synced) == 1
+    log.close()
+
+
 def test_a_device_that_is_full_loses_no_entry_silently(caplog: pytest.LogCaptureFixture) -> None:
     log = AuditLog(Path("/dev/full"))
     log.check(CREATE)

@@ -695,6 +695,11 @@ def test_wishes_that_contradict_each_other(wishes: IdentityWishes, words: str) -
     assert words in str(refused.value)
 
 
+def test_a_sandboxs_tokens_are_sent_to_nobody_else() -> None:
+    with pytest.raises(UsageError, match="told by the sandbox"):
+        identity_for(environment("sandbox-encamp"), IdentityWishes(), {})
+
+
 def test_only_a_sandboxs_own_environment_asks_another_token_service() -> None:
     environ = {"CLOUDSDK_API_ENDPOINT_OVERRIDES_OAUTH2": "http://127.0.0.1:9/oauth2/"}
 

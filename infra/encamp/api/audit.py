@@ -8,6 +8,7 @@ section 12.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -15,6 +16,7 @@ import stat
 import threading
 from collections import deque
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,11 +39,13 @@ _RESERVE_BYTES: Final = 16 * LONGEST_LINE
 #: Entries that wait for room; with more of them calls that only read are refused too.
 _MOST_WAITING: Final = 1000
 _PRIVATE: Final = 0o600
+#: A pipe or a terminal has nothing that a line could be kept on.
+_NO_DISK: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EROFS})
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the log; ``lasting``: it is on the disk before the call's answer is sent."""
+    """A line of the log; ``lasting``: of a change, which is on the disk before the call's answer is sent."""
 
     data: bytes
     lasting: bool
@@ -64,7 +68,7 @@ class _File:
         """Append a line.
 
         Raises:
-            OSError: it is not, or not wholly, in the file, or not on the disk where it has to be.
+            OSError: it is not, or not wholly, in the file.
         """
         descriptor = self.opened()
         data = b"\n" + line.data if self.torn else line.data
@@ -72,8 +76,13 @@ class _File:
         while data:
             data = data[os.write(descriptor, data) :]
         self.torn = False
-        if line.lasting:
-            os.fsync(descriptor)
+
+    def written(self) -> int | None:
+        """A descriptor for what was written last, which whoever gets it closes; None where there is no more of them."""
+        try:
+            return os.dup(self.opened())
+        except OSError:
+            return None
 
     def free(self) -> int | None:
         """Bytes that the disk has left for it; None where it is no file on a disk."""
@@ -119,6 +128,9 @@ class _Stream:
         self.stream.write(line.data)
         self.stream.flush()
 
+    def written(self) -> None:
+        """There is nothing to wait for."""
+
     def free(self) -> int | None:
         """Nobody knows."""
         return None
@@ -163,9 +175,14 @@ class AuditLog:
     def note(self, call: AuditedCall) -> None:
         """Write the entry of a call. Raises nothing: what cannot be written now is written before the next one."""
         data = json.dumps(entry_of(call), separators=(",", ":")).encode() + b"\n"
+        changed = call.method.kind is AuditKind.ADMIN_ACTIVITY and call.code < HTTPStatus.MULTIPLE_CHOICES
+        line = _Line(data, lasting=changed)
         with self._lock:
-            self._waiting.append(_Line(data, lasting=call.method.kind is AuditKind.ADMIN_ACTIVITY))
-            self._write_waiting()
+            self._waiting.append(line)
+            written = self._write_waiting()
+            descriptor = self._sink.written() if written and line.lasting else None
+        if descriptor is not None:
+            self._settle(descriptor, line)
 
     def close(self) -> None:
         """Write what waits, and close a file. What still cannot be written goes to the process's own log."""
@@ -197,6 +214,18 @@ class AuditLog:
             self._waiting.popleft()
         self._failing = False
         return True
+
+    def _settle(self, descriptor: int, line: _Line) -> None:
+        """Wait until a line is on the disk; nobody else has to. Where it does not get there, it is written anew."""
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NO_DISK:
+                with self._lock:
+                    self._waiting.append(line)
+                    self._failed(str(error.strerror))
+        finally:
+            os.close(descriptor)
 
     def _failed(self, reason: str) -> None:
         """Say it once, not at every call."""

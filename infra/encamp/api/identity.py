@@ -142,6 +142,12 @@ def identity_for(
     """
     _check(spec, wishes)
     service = endpoint(Service.OAUTH2, environ if spec.is_sandbox else {})
+    if spec.is_sandbox and not is_loopback(service):
+        raise UsageError(
+            "the tokens of a sandbox are told by the sandbox, and nothing says where it is",
+            where=f"environment {spec.name}",
+            hint='eval "$(encamp sandbox env)"',
+        )
     client = httpx.AsyncClient(timeout=_TIMEOUT, trust_env=not is_loopback(service))
     return GoogleIdentity(
         IdTokens(client, (GOOGLE_ISSUER, *wishes.issuers), wishes.audiences),

@@ -68,6 +68,7 @@ def command(
     """
     from contextlib import closing  # noqa: PLC0415 - `encamp serve --help` needs none of it
 
+    from encamp.api.access import access_warnings  # noqa: PLC0415
     from encamp.api.connections import Limits  # noqa: PLC0415
     from encamp.api.listening import listen  # noqa: PLC0415
     from encamp.api.server import serve  # noqa: PLC0415
@@ -91,6 +92,8 @@ def command(
             for line in exports(spec, listening.url, credentials=not no_credentials):
                 # Where stdout is the audit log, it is that alone.
                 click.echo(line, err=audit_log == "-")
+            for warning in access_warnings(spec) if not no_credentials else ():
+                _say(f"warning: {warning}")
 
         with opened_service(spec, context, wishes) as service:
             serve(service, listening, limits=Limits(), started=started, say=_say)
@@ -156,6 +159,8 @@ def _context() -> Context:
     from encamp.run.context import Context  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    # It tells of every try to look up a name that is not there.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     log = logging.getLogger("encamp.api")
     log.setLevel(logging.INFO)
     return Context(log.info, lambda _, __: None)
