@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Match
 
 from encamp.api.answering import data_of, refusal, reply_of, told
 from encamp.api.audit import AuditedCall
@@ -34,7 +34,6 @@ from encamp.run.transactions import RecordError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from encamp.api.answering import Answer, Reply
@@ -83,7 +82,23 @@ class Parts:
 
 def make_app(parts: Parts) -> ASGIApp:
     """The service."""
-    return Starlette(routes=[*parts.routes, Mount("", app=_Service(parts))])
+    return Starlette(routes=[*parts.routes, _Everything(_Service(parts))])
+
+
+class _Everything(BaseRoute):
+    """Every path that is no other route's; those of ``Mount`` have no line breaks in them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """All of it, and nothing is named."""
+        del scope
+        return Match.FULL, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the service answer."""
+        await self._app(scope, receive, send)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
@@ -50,17 +50,17 @@ class Document:
 
 def routes() -> Sequence[Route]:
     """Routes of all of them, for whoever asks."""
-    return [Route(path, _answer, methods=["GET"]) for path in PATHS]
+    return [Route(path, partial(_answer, path), methods=["GET"]) for path in PATHS]
 
 
-async def _answer(request: Request) -> Response:
+async def _answer(path: str, request: Request) -> Response:
     try:
         root = root_of(request.scope["scheme"], request.headers.get("host"))
-        found = document(request.scope["path"], version=request.query_params.get("version"), root=root)
+        found = document(path, version=request.query_params.get("version"), root=root)
     except ApiError as refused:
         return Response(_json(refused.body()), refused.code, media_type=_JSON)
     if found is None:
-        raise AssertionError(request.scope["path"])
+        raise AssertionError(path)
     return Response(found.body, headers=dict(found.headers), media_type=found.content_type)
 
 
