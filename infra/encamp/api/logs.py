@@ -167,11 +167,10 @@ class LogEntries:
             stream = self._streams.get((caller.email, job_id))
             if stream is None or stream.to_the_end or now - stream.at > _FORGET_SECONDS:
                 return False
-            if stream.kept_back is None:
-                stream = replace(stream, kept_back=now)
-                self._streams[caller.email, job_id] = stream
+            since = now if stream.kept_back is None else stream.kept_back
+            self._streams[caller.email, job_id] = replace(stream, kept_back=since)
         # Where nobody seals its logs there is no last entry.
-        return now - (stream.kept_back or now) < _LONGEST_SECONDS
+        return now - since < _LONGEST_SECONDS
 
     def _allowed(self, caller: Caller, request: LogRequest) -> Sequence[str]:
         """Ids of the jobs whose entries the answer may hold."""
@@ -233,10 +232,14 @@ def _page(request: LogRequest, entries: Iterable[dict[str, Any]]) -> tuple[list[
     for entry in entries:
         if key is not None and (len(page) == request.page_size or answered >= _ANSWER_BYTES or read >= _READ_BYTES):
             return page, page_token(key)
-        key = key_of(entry)
+        place = key_of(entry)
+        if not request.follows(place):
+            # Of the page before, at the same time as its last.
+            continue
+        key = place
         size = len(entry.get("textPayload") or "") + _OF_AN_ENTRY
         read += size
-        if request.follows(key) and request.filter.matches(entry):
+        if request.filter.matches(entry):
             page.append(entry)
             answered += size
     return page, None
