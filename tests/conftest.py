@@ -52,11 +52,15 @@ _ORDER = (
 )
 #: Rooms whose files share a control plane or a process of programs; elsewhere a worker takes a file.
 _WHOLE_ROOMS = ("components", "sandbox/kubelet", "sandbox/kubernetes")
+#: Files of whole jobs that one worker takes together, so that one sandbox with its environment up serves them all.
+_ONE_CAMP = ("faults/test_faults.py", "main_job/test_example.py")
+_COLLECTED = pytest.StashKey[frozenset[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest rooms first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest rooms first, and note which files were collected before any test is left out."""
+    config.stash[_COLLECTED] = frozenset(item.nodeid.partition("::")[0] for item in items)
     items.sort(key=lambda item: next((at for at, room in enumerate(_ORDER) if _is_in(item.nodeid, room)), len(_ORDER)))
 
 
@@ -70,6 +74,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class LoadRoomScheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
+            if any(_is_in(nodeid, name) for name in _ONE_CAMP):
+                return "one camp"
             return next((room for room in _WHOLE_ROOMS if _is_in(nodeid, room)), file)
 
     return LoadRoomScheduling(config, log)
@@ -77,6 +83,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def _is_in(nodeid: str, room: str) -> bool:
     return nodeid.partition("::")[0].removeprefix("tests/").startswith(room)
+
+
+@pytest.fixture
+def collected(pytestconfig: pytest.Config) -> frozenset[str] | None:
+    """Files of which this very process has collected tests, None where it was asked for some of them only."""
+    asked = {pytestconfig.rootpath / one for one in pytestconfig.args}
+    return pytestconfig.stash[_COLLECTED] if asked == {Path(__file__).parent} else None
 
 
 @pytest.fixture
