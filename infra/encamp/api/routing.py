@@ -59,7 +59,9 @@ def _taken_apart(path: str) -> tuple[tuple[str, ...], dict[str, str]]:
         return (), {}
     # A verb of its own follows what it is about: ``jobs/J:cancel``.
     if parts:
-        parts[-1], _, custom = parts[-1].partition(":")
+        parts[-1], colon, custom = parts[-1].partition(":")
+        if colon and not custom:
+            return (), {}
     else:
         custom = ""
     values = {_SINGULAR.get(parts[at - 1], ""): parts[at] for at in range(1, len(parts), 2)}
