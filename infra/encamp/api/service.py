@@ -100,7 +100,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         stack.callback(dispatcher.close)
         storage = Storage(context.client)
         catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
-        logs = LogSource(records, catalogue, storage, context, environment=wishes.environment)
+        logs = LogSource(records, catalogue, storage, context.job_folder, _cluster(context, wishes))
         stack.callback(logs.close)
         access = Access(spec)
         entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
@@ -160,6 +160,13 @@ def _drivers(
     )
     # A lost pod is begun anew by its Kubernetes Job, and what nobody drives the environment's reaper ends.
     return cluster, driver.email, lambda _: None
+
+
+def _cluster(context: Context, wishes: ServiceWishes) -> Callable[[], Cluster]:
+    """Reaches the environment's cluster."""
+    if wishes.in_cluster:
+        return lambda: Cluster(pod_kubeconfig())
+    return lambda: context.cluster(context.environment(wishes.environment))
 
 
 def _require_lasting() -> None:

@@ -23,12 +23,12 @@ from encamp.run.log_times import TIMES, Frames
 from encamp.run.sealed import find_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import Catalogue, KnownJob
-    from encamp.run.context import Context
     from encamp.run.journal import RunRecord
     from encamp.run.log_lines import Texts
     from encamp.run.records import Records
@@ -58,17 +58,23 @@ class LogSource:
     """The logs of the jobs of one environment.
 
     Args:
-        environment: name of its stack.
+        folder: gives the folder of a job of a cloud name on this machine, see ``Context.job_folder``.
+        connect: reaches the environment's cluster; what it raises means that it cannot be asked now.
     """
 
     def __init__(
-        self, records: Records, catalogue: Catalogue, storage: Storage, context: Context, *, environment: str
+        self,
+        records: Records,
+        catalogue: Catalogue,
+        storage: Storage,
+        folder: Callable[[str], Path],
+        connect: Callable[[], Cluster],
     ) -> None:
         self._records = records
         self._catalogue = catalogue
         self._storage = storage
-        self._context = context
-        self._environment = environment
+        self._job_folder = folder
+        self._connect = connect
         self._lock = threading.Lock()
         self._pieces = _Pieces()
         self._sealed: OrderedDict[tuple[str, int], _Sealed] = OrderedDict()
@@ -145,8 +151,8 @@ class LogSource:
         return followed.texts
 
     def _begin(self, record: RunRecord) -> _Followed:
-        outputs = self._context.environment(self._environment)
-        made = _Followed(record.job_id, LiveJob(self._context.cluster(outputs), outputs.namespace, record.name, None))
+        namespace = str((record.intent or {}).get("namespace") or "")
+        made = _Followed(record.job_id, self._connect(), namespace, record.name)
         with self._lock:
             found = self._followed.setdefault(record.job_id, made)
             oldest = self._followed.popitem(last=False)[1] if len(self._followed) > _FOLLOWED else None
@@ -161,7 +167,7 @@ class LogSource:
             self._followed.pop(job_id).close()
 
     def _folder(self, record: RunRecord) -> Path:
-        return self._context.job_folder(record.name) / "logs"
+        return self._job_folder(record.name) / "logs"
 
 
 class _Spool:
@@ -191,12 +197,13 @@ class _Spool:
 class _Followed:
     """A job's logs as they come from its pods."""
 
-    def __init__(self, job_id: str, live: LiveJob) -> None:
+    def __init__(self, job_id: str, cluster: Cluster, namespace: str, name: str) -> None:
         self.asked = time.monotonic()
-        self._live = live
         self._looked = -_LOOK_SECONDS
         self._stack = ExitStack()
-        self._streams = self._stack.enter_context(live.streams(follow=True))
+        self._stack.callback(cluster.close)
+        self._live = LiveJob(cluster, namespace, name)
+        self._streams = self._stack.enter_context(self._live.streams(follow=True))
         self.texts = _Spool(job_id, self._streams.folder)
 
     def look(self) -> None:
