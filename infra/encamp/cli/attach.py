@@ -28,7 +28,8 @@ DETACHED = 130
 def command(job: str, environment: str) -> None:
     """Follow JOB, an id, from the beginning of its logs to its end, and exit with its exit code.
 
-    A job that nobody drives is taken over by a driver that goes on by itself. Ctrl-C ends the following, not the job;
+    One that waits to be begun is waited for. A job that nobody drives is taken over by a driver that goes on by itself.
+    Ctrl-C ends the following, not the job;
     the exit code is 130 then.
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp attach --help` needs none of it
@@ -52,10 +53,24 @@ def _followed(job: str, environment: str) -> RunResult:
 
     with looking(environment) as jobs:
         found = jobs.catalogue.job(job)
+        if found.waiting:
+            found = _begun(jobs, found)
         if not found.torn_down:
             _follower(jobs, found).run()
             found = jobs.catalogue.job(job)
         return result_of(found, jobs.records.record(job))
+
+
+def _begun(jobs: Looking, job: KnownJob) -> KnownJob:
+    """The job once it has been begun, or has ended without that; how it ended is said then."""
+    from encamp.run.following import wait_until_begun  # noqa: PLC0415
+
+    since = job.created or datetime.now(UTC)
+    wait_until_begun(jobs.records, job.job_id, lambda line: _step(datetime.now(UTC), since, line))
+    found = jobs.catalogue.job(job.job_id)
+    if found.torn_down:
+        _step(datetime.now(UTC), since, f"the job is {found.state}{f': {found.message}' if found.message else ''}")
+    return found
 
 
 def _follower(jobs: Looking, job: KnownJob) -> Follower:

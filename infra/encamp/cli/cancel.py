@@ -28,7 +28,8 @@ _FRESH = timedelta(seconds=1)
 def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
     """Cancel JOB..., ids: stop the replicas, keep the logs, take everything down. Returns when they are CANCELLED.
 
-    A job that nobody drives is taken over by a driver that cancels it. Exit code 0: cancelled, or on record. 2: a job
+    One that waits to be begun is CANCELLED at once. A job that nobody drives is taken over by a driver that cancels it.
+    Exit code 0: cancelled, or on record. 2: a job
     has ended before, or there is none such. 4: tear-down failed. With several jobs the first that is not 0.
     """
     codes: list[int] = []
@@ -42,7 +43,7 @@ def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
         try:
             for found in asked:
                 try:
-                    codes.append(_begin(known, found) if no_wait else _wait(known, found))
+                    codes.append(_begin(known, found) if no_wait and not found.torn_down else _wait(known, found))
                 except EncampError as error:
                     codes.append(_failed(error))
         except KeyboardInterrupt:
@@ -64,8 +65,16 @@ def _ask(known: Looking, job: str) -> KnownJob:
     """
     from encamp.run.actor import Actor  # noqa: PLC0415 - `encamp cancel --help` needs none of it
     from encamp.run.states import State  # noqa: PLC0415
+    from encamp.run.submissions import Submissions  # noqa: PLC0415
 
     found = known.catalogue.job(job)
+    if found.waiting:
+        gone = Submissions(known.records).cancel(job, Actor.myself().words())
+        # If not, it has begun or ended in this moment.
+        found = known.catalogue.job(job)
+        if gone:
+            click.echo(f"{job} had not begun", err=True)
+            return found
     if found.state in set(State) and State(found.state).ended:
         when = f" since {found.ended:%Y-%m-%d %H:%M:%S} UTC" if found.ended else ""
         raise UsageError(f"this job has ended: it is {found.state}{when}", where=job)
@@ -100,6 +109,9 @@ def _wait(known: Looking, job: KnownJob) -> int:
     from encamp.run.following import Follower  # noqa: PLC0415
     from encamp.run.states import State  # noqa: PLC0415
 
+    if job.torn_down:
+        click.echo(f"{job.job_id} is CANCELLED")
+        return ExitCode.OK
     log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
 
     def show(line: str) -> None:

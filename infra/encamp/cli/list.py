@@ -64,5 +64,5 @@ def _row(job: dict[str, Any], *, tuning: bool) -> tuple[str, ...]:
         created,
         "-" if seconds is None else f"{seconds:.0f} s",
         "-" if cost is None else f"{cost:.4f} USD",
-        job["driver"] or "-",
+        job["driver"] or (f"waits, place {job['position']}" if job["position"] else "-"),
     )

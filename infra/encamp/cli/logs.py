@@ -14,6 +14,7 @@ from encamp.cli.known import JOB, looking
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from encamp.cli.known import Looking
     from encamp.cloud.storage import Storage
     from encamp.run.sealed import FoundLog
 
@@ -44,6 +45,7 @@ def command(job: str, environment: str, replica: str | None, *, follow: bool) ->
         )
         try:
             if follow:
+                _wait(jobs, job)
                 for log in logs.follow(replica, _writer(named=replica is None)):
                     _lack(log)
                 return
@@ -55,6 +57,13 @@ def command(job: str, environment: str, replica: str | None, *, follow: bool) ->
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
+
+
+def _wait(jobs: Looking, job: str) -> None:
+    """Wait while nobody has begun the job."""
+    from encamp.run.following import wait_until_begun  # noqa: PLC0415
+
+    wait_until_begun(jobs.records, job, lambda line: click.echo(line, err=True))
 
 
 def _writer(*, named: bool) -> Callable[[str, bytes], None]:

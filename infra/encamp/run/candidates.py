@@ -72,6 +72,8 @@ class Search:
     def run(self) -> tuple[list[Candidate], list[Things]]:
         """Every job that may need an end, and things that do not say which job they are of.
 
+        What waits to be begun has nothing that could be ended.
+
         Raises:
             EngineError: the engine cannot be asked for its stacks.
         """
@@ -81,10 +83,10 @@ class Search:
         if self.only is None or not found:
             found += self._from_stacks(engine)
         if self.only is not None and found:
-            return found, []
+            return _begun(found), []
         things = things_of_jobs(self.context.client, self.target, self._known, self._note)
         found += [one for one in map(self._from_cloud, things.values()) if one is not None]
-        return found, [one for one in things.values() if one.name not in self._known and self.only is None]
+        return _begun(found), [one for one in things.values() if one.name not in self._known and self.only is None]
 
     def _note(self, what: str, error: EncampError) -> None:
         self.troubles.append((what, error))
@@ -164,3 +166,7 @@ class Search:
             return None
         self._known.add(things.name)
         return Candidate(intent, has_stack=False, record=record, listed=things.found)
+
+
+def _begun(candidates: list[Candidate]) -> list[Candidate]:
+    return [one for one in candidates if one.record is None or not one.record.waiting]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,14 @@ from encamp.run.receipt import RECEIPT
 from encamp.run.states import State
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
+from encamp.run.submissions import Submissions
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.cloud.storage import Storage
+    from encamp.run.journal import Submitted
     from encamp.run.records import CancelRequest, Records, RunRecord
     from encamp.run.study.results import StudyResults
 
@@ -51,6 +53,10 @@ class KnownJob:
         torn_down: whether nothing of it is left but what was to be kept.
         cancel: the first request to cancel it, None where nobody asked or that is not known here.
         study: what the record knows of its study, None where it tunes nothing or that is not known here.
+        submitted: what was handed in, None where a driver began it without that or it is not known here.
+        waiting: it was handed in, and nobody has begun it.
+        position: its place among those that wait, from 1; 0 where it does not wait or is about to be begun.
+        labels: those that were set since it was accepted, None where none were.
     """
 
     job_id: str
@@ -66,6 +72,10 @@ class KnownJob:
     torn_down: bool
     cancel: CancelRequest | None = None
     study: StudyResults | None = None
+    submitted: Submitted | None = None
+    waiting: bool = False
+    position: int = 0
+    labels: Mapping[str, str] | None = None
 
     @property
     def created(self) -> datetime | None:
@@ -101,6 +111,8 @@ class KnownJob:
         if self.intent is not None and self.intent.started_by is not None:
             actor = Actor.from_json(self.intent.started_by)
             return {"by": actor.words(), **({"account": actor.account} if actor.account else {})}
+        if self.submitted is not None:
+            return {"by": self.submitted.by, "account": self.submitted.by}
         deeds = (self.receipt or {}).get("by") or ()
         return next((deed for deed in deeds if deed.get("did") == "started"), {})
 
@@ -138,7 +150,8 @@ class Catalogue:
         for job_id, record in recorded.items():
             if job_id not in found:
                 found[job_id] = self._known(job_id, record, drivers, stored=False)
-        known = [job for job in found.values() if job is not None]
+        places = self._places(*recorded.values())
+        known = [replace(job, position=places.get(job.job_id, 0)) for job in found.values() if job is not None]
         return sorted(known, key=_age, reverse=True)
 
     def job(self, job_id: str) -> KnownJob:
@@ -155,11 +168,16 @@ class Catalogue:
         found = self._known(job_id, here, {job_id: driver} if driver is not None else {}, stored=stored)
         if found is None:
             raise self._unknown(job_id, record)
-        return found
+        return replace(found, position=self._places(*([here] if here is not None else [])).get(job_id, 0))
 
     def _is_here(self, record: RunRecord) -> bool:
         """Whether a job belongs to the environment; one whose intent is lost may."""
-        return record.intent is None or record.intent.get("environment") == self._environment
+        return record.environment in {None, self._environment}
+
+    def _places(self, *records: RunRecord) -> dict[str, int]:
+        """The queue's order, asked for only where one of the records waits."""
+        waits = any(record.waiting for record in records)
+        return Submissions(self._records).positions(self._environment) if waits else {}
 
     def _stored(self) -> list[str]:
         names = (name.removeprefix(JOBS).removesuffix("/") for name in self._storage.folders(self._bucket, JOBS))
@@ -195,6 +213,9 @@ class Catalogue:
             torn_down=(record is not None and record.torn_down) or (receipt is not None and not _left(receipt)),
             cancel=record.cancel if record else None,
             study=recorded_results(record) if record else None,
+            submitted=record.submitted if record else None,
+            waiting=record.waiting if record else False,
+            labels=record.labels if record else None,
         )
 
     def _receipt(self, job_id: str) -> dict[str, Any] | None:
@@ -207,7 +228,7 @@ class Catalogue:
 
     def _unknown(self, job_id: str, elsewhere: RunRecord | None) -> UsageError:
         if elsewhere is not None:
-            other = (elsewhere.intent or {}).get("environment")
+            other = elsewhere.environment
             return UsageError(
                 f"this job belongs to environment {other}", where=job_id, hint=f"add `--environment {other}`"
             )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from encamp.errors import EncampError, EngineError
 from encamp.run.detached import let_go, start_adopter
 from encamp.run.live import LiveJob
+from encamp.run.submissions import Submissions
 
 if TYPE_CHECKING:
     import subprocess
@@ -127,6 +128,27 @@ class Follower:
         if record is None:
             raise EngineError("its record is gone", where=self._job, hint="`encamp reap` works without it")
         return record
+
+
+def wait_until_begun(
+    records: Records,
+    job_id: str,
+    show: Callable[[str], None],
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
+    """Wait while a job waits that was handed in, and show its place in the queue as it changes."""
+    said = ""
+    while (record := records.record(job_id)) is not None and record.waiting:
+        now = waits(Submissions(records).position(job_id))
+        if now != said:
+            said = now
+            show(f"the job {now}")
+        sleep(_POLL_SECONDS)
+
+
+def waits(position: int) -> str:
+    """What a job does that nobody has begun, by its place in the queue."""
+    return f"waits until a driver is free: place {position} in the queue" if position else "is about to be begun"
 
 
 class RecordedStates:

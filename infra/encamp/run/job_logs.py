@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError, UsageError
 from encamp.plan.names import short_name
+from encamp.run.following import waits
 from encamp.run.live import LiveJob
 from encamp.run.seal import MANIFEST
 from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, replica_names, spooled_logs
@@ -71,6 +72,8 @@ class JobLogs:
             RestError: the bucket cannot be read.
         """
         known, unknown = self._known()
+        if known is not None:
+            _refuse_unbegun(known)
         ended = known is not None and self._ended(known)
         if known is not None and not ended and self._is_driven_here(known):
             yield spooled_logs(self._spool(known), self._names(known))
@@ -95,6 +98,8 @@ class JobLogs:
         """
         tails = Tails(write)
         known, unknown = self._known()
+        if known is not None:
+            _refuse_unbegun(known)
         if known is not None and self._is_driven_here(known):
             known = self._follow_files(known, replica, tails)
         if known is None or not self._ended(known):
@@ -189,6 +194,18 @@ class JobLogs:
             yield live if _is_there(live) else None
         finally:
             cluster.close()
+
+
+def _refuse_unbegun(job: KnownJob) -> None:
+    """Nothing of a job that was never begun has written anything."""
+    if job.submitted is None or job.intent is not None:
+        return
+    if job.waiting:
+        hint = f"`encamp logs --follow {job.job_id}` waits for it"
+        raise UsageError(f"this job {waits(job.position)}; it has written nothing", where=job.job_id, hint=hint)
+    if job.torn_down:
+        why = f": {job.message}" if job.message else ""
+        raise UsageError(f"this job is {job.state} and was never begun, so it has no logs{why}", where=job.job_id)
 
 
 def _is_there(live: LiveJob) -> bool:

@@ -38,6 +38,7 @@ def summary(job: KnownJob, now: datetime) -> dict[str, Any]:
         "costUsd": job.cost,
         "trials": None if job.trials is None else dict(job.trials),
         "driver": job.driver,
+        "position": job.position or None,
     }
 
 
@@ -57,6 +58,7 @@ def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]
         "startTime": rfc3339(job.started),
         "endTime": rfc3339(job.ended),
         "state": job.state,
+        "jobPosition": str(job.position) if job.position else None,
         "errorMessage": job.message or None,
         "trainingOutput": training_output(results) if results is not None else None,
         "encamp": _own(job, storage, spool),
@@ -71,7 +73,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
     job_dir = results.get("jobDir") or (job.intent.job_dir if job.intent else None)
     own = {
         "name": job.name,
-        "environment": receipt.get("environment") or (job.intent.environment if job.intent else None),
+        "environment": receipt.get("environment") or _environment(job),
         "stack": job.intent.stack if job.intent else None,
         "driver": job.driver,
         "jobDir": job_dir,
@@ -96,6 +98,12 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
     return {key: value for key, value in own.items() if value is not None}
 
 
+def _environment(job: KnownJob) -> str | None:
+    if job.intent is not None:
+        return job.intent.environment
+    return job.submitted.environment if job.submitted is not None else None
+
+
 def _cancelled(job: KnownJob) -> dict[str, Any] | None:
     """Who asked for the job's end, and when; None where nobody did."""
     return {"by": job.cancel.by, "at": rfc3339(job.cancel.at)} if job.cancel is not None else None
@@ -107,11 +115,14 @@ def _as_sent(job: KnownJob) -> dict[str, Any]:
     Records of before did not; then it is what the config of the job's stack says, while that is here and is the very
     job that the record is about.
     """
-    data = (job.intent.job if job.intent else None) or (job.receipt or {}).get("job")
+    data = (job.submitted.job if job.submitted else None) or (job.intent.job if job.intent else None)
+    data = data or (job.receipt or {}).get("job")
     if not isinstance(data, dict):
         data = _configured(job)
         if not isinstance(data, dict) or job.intent is None or spec_hash(data) != job.intent.spec_hash:
             return {}
+    if job.labels is not None:
+        data = {**data, "labels": dict(job.labels)}
     return {key: data[key] for key in _WRITTEN if data.get(key)}
 
 

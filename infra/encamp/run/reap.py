@@ -230,6 +230,8 @@ class _Reaping:
             raise UsageError(
                 "no such job in this environment", where=job, hint="`encamp list` names every job that is known"
             )
+        if record.waiting:
+            return Finding(record.job_id, Verdict.HELD, "it waits until a driver is free; `encamp cancel` ends it")
         return Finding(record.job_id, Verdict.HELD, f"it has come to its end: {record.state}")
 
     def _say(self, finding: Finding) -> None:
