@@ -29,6 +29,10 @@ def test_everything_that_a_program_needs_is_there(layout: Layout) -> None:
     assert values["GOOGLE_CLOUD_PROJECT"] == "sandbox-encamp"
     assert values["API_ENDPOINT_OVERRIDE"] == front
     assert values["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"] == f"{front}/container/"
+    assert values["CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"] == f"{front}/storage/v1/"
+    assert values["CLOUDSDK_CORE_PROJECT"] == values["GOOGLE_CLOUD_PROJECT"]
+    assert values["CLOUDSDK_CONFIG"] == str(layout.root / "gcloud")
+    assert values["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"] == str(layout.access_token)
     assert values["KUBECONFIG"] == str(layout.kubeconfig)
     ports = layout.ports
     assert values["PULUMI_DEBUG_PROVIDERS"] == f"gcp:{ports.gcp_provider},kubernetes:{ports.kubernetes_provider}"

@@ -45,6 +45,7 @@ def write_access(layout: Layout, tools: dict[str, Path], *, path: str) -> None:
     _write_kubeconfigs(layout)
     _write_token_file(layout)
     _write_google_credentials(layout)
+    write_private(layout.access_token, layout.token)
     _write_executables(layout, tools, path)
 
 

@@ -50,6 +50,11 @@ def variables(layout: Layout) -> dict[str, str]:
         "GOOGLE_APPLICATION_CREDENTIALS": str(layout.google_credentials),
         # google-cloud-storage's own; with STORAGE_EMULATOR_HOST it would come without credentials.
         "API_ENDPOINT_OVERRIDE": front,
+        "CLOUDSDK_CONFIG": str(layout.gcloud),
+        "CLOUDSDK_CORE_PROJECT": layout.project,
+        # Its service account keys lead to Google's own token service, whatever they say.
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(layout.access_token),
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
     }
 

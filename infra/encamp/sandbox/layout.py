@@ -83,6 +83,9 @@ class Layout:
         self.kubeconfig = self.root / "kubeconfig"
         self.admin_kubeconfig = self.root / "admin.kubeconfig"
         self.google_credentials = self.root / "google-credentials.json"
+        #: The administrator's token alone, as gcloud reads one, and gcloud's own folder: the user's is left alone.
+        self.access_token = self.root / "access-token"
+        self.gcloud = self.root / "gcloud"
         self.etcd_data = self.data / "etcd"
         self.storage_data = self.data / "storage"
         self.cloud_database = self.data / "cloud.sqlite3"
