@@ -117,8 +117,9 @@ class World:
     def now(self) -> float:
         return time.time() + self.offset
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(str(request.url))
+        await asyncio.sleep(0)
         if self.down:
             raise httpx.ConnectError("no route")
         match request.url.host, request.url.path:

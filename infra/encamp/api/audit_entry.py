@@ -152,7 +152,7 @@ def _request(call: AuditedCall, resource: str) -> dict[str, Any]:
     given = bounded(_without_type(call.request or {}))
     if method.request == "Job":
         return found | {"job": given}
-    return {key: value for key, value in given.items() if key not in found} | found
+    return given | found
 
 
 def _answer_type(method: Method) -> str:

@@ -117,6 +117,5 @@ class _Copy:
 def _short(text: str, longest: int) -> str:
     if len(text) > _LONGEST_SEEN:
         return f"{LEFT_OUT}: {len(text)} characters"
-    # JSON in ASCII writes every control character as an escape but this one.
-    found = redacted(text).replace("\x7f", "\ufffd")
+    found = redacted(text)
     return found if len(found) <= longest else f"{found[:longest]}... ({len(found)} characters)"
