@@ -32,16 +32,19 @@ from encamp.run.vault import Vault
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from starlette.types import ASGIApp
+
+    from encamp.api.caller import Authenticator
+    from encamp.plan.model import JobPlan
 
 PROJECT = "sandbox-encamp"
 ENVIRONMENT = "sandbox"
 #: Tokens: an administrator, who may create jobs and who may only look.
 ADMIN, DEVELOPER, VIEWER = "admin-token", "developer-token", "viewer-token"
-_CALLERS = {
+CALLERS = {
     ADMIN: Caller("ada@example.com", frozenset({"user:ada@example.com"}), admin=True),
     DEVELOPER: Caller("dev@example.com", frozenset({"user:dev@example.com"})),
     VIEWER: Caller("vic@example.com", frozenset({"user:vic@example.com"})),
@@ -56,7 +59,7 @@ class Tokens:
     """Knows the callers of the tests."""
 
     async def caller(self, authorization: str | None) -> Caller:
-        found = _CALLERS.get(bearer_of(authorization))
+        found = CALLERS.get(bearer_of(authorization))
         if found is None:
             raise unauthenticated("nobody has it")
         return found
@@ -77,9 +80,20 @@ class Told:
 
 
 class World:
-    """A service."""
+    """A service.
 
-    def __init__(self, folder: Path) -> None:
+    ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
+    ``authenticator``, who tells callers where it is not the tests' own tokens.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        look: Callable[[JobPlan], None] = lambda _: None,
+        plan_seconds: float = 30.0,
+        authenticator: Authenticator | None = None,
+    ) -> None:
         data = {
             "name": ENVIRONMENT,
             "region": "us-central1",
@@ -100,7 +114,7 @@ class World:
             records=self.records,
             submissions=self.submissions,
             index=self.index,
-            planner=Planner(spec, lambda _: None),
+            planner=Planner(spec, look),
             access=access,
             wake=self.told.wake,
             adopt=self.told.adopt,
@@ -111,9 +125,10 @@ class World:
             jobs,
             Policies(jobs, self.records, self.index, access),
             Locations(spec),
-            Tokens(),
+            authenticator or Tokens(),
             self.audit,
             routes=routes(),
+            plan_seconds=plan_seconds,
         )
         self.app: ASGIApp = make_app(self.parts)
 
@@ -124,9 +139,9 @@ class World:
 
 
 @contextlib.contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """A service in a folder."""
-    found = World(folder)
+def world(folder: Path, **wishes: Any) -> Iterator[World]:
+    """A service in a folder; ``wishes`` are those of ``World``."""
+    found = World(folder, **wishes)
     try:
         yield found
     finally:
