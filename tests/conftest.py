@@ -52,8 +52,14 @@ _ORDER = (
 )
 #: Rooms whose files share a control plane or a process of programs; elsewhere a worker takes a file.
 _WHOLE_ROOMS = ("components", "sandbox/kubelet", "sandbox/kubernetes")
-#: Files of whole jobs that one worker takes together, so that one sandbox with its environment up serves them all.
-_ONE_CAMP = ("faults/test_faults.py", "main_job/test_example.py")
+#: Files that one worker takes together in `make test`, so that one sandbox with its environment up serves them all.
+_ONE_CAMP = (
+    "faults/test_faults.py",
+    "main_job/test_example.py",
+    "property/test_api_server.py",
+    "property/test_access_rules.py",
+    "api/test_serve.py",
+)
 _COLLECTED = pytest.StashKey[frozenset[str]]()
 
 
