@@ -46,6 +46,9 @@ class Served:
         self.wishes: ServiceWishes | None = None
         self.addresses: tuple[str, ...] = ()
 
+    def enter(self, _: str) -> EnvironmentSpec:
+        return self.spec
+
     @contextlib.contextmanager
     def open(self, _: EnvironmentSpec, __: Any, wishes: ServiceWishes) -> Iterator[None]:
         self.wishes = wishes
@@ -60,7 +63,7 @@ class Served:
 def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     made = Served()
     monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("encamp.cli.target.enter", lambda _: made.spec)
+    monkeypatch.setattr("encamp.cli.target.enter", made.enter)
     monkeypatch.setattr("encamp.api.service.opened_service", made.open)
     monkeypatch.setattr("encamp.api.server.serve", made.serve)
     return made

@@ -17,7 +17,7 @@ Resources = dict[str, dict[str, Any]]
 def test_an_environment_with_a_jobs_api_is_what_its_golden_says(
     declared: Callable[[str], Resources], same_as_golden: Callable[[Resources, str], None]
 ) -> None:
-    own = (" api", " api-pod")
+    own = (" api", " api-pod", " api-submit", " api-logs")
     same_as_golden({key: one for key, one in declared("with-an-api").items() if key.endswith(own)}, "api")
 
 
@@ -38,13 +38,24 @@ def test_it_sees_of_jobs_what_their_drivers_see(declared: Callable[[str], Resour
     assert held[accounts["api"]] == held[accounts["driver"]]
 
 
-def test_it_hands_jobs_over_and_reads_no_secret(declared: Callable[[str], Resources]) -> None:
+def test_it_hands_jobs_over_reads_logs_and_no_secret(declared: Callable[[str], Resources]) -> None:
     resources = declared("with-an-api")
-    roles = [one for key, one in resources.items() if key.endswith("Role api")]
     (drivers,) = [one for key, one in resources.items() if key.endswith("Namespace driver")]
-    assert [role["metadata"]["namespace"] for role in roles] == [drivers["metadata"]["name"]]
-    verbs = {
-        (resource, verb) for role in roles for rule in role["rules"] for resource in rule["resources"]
+    found = {
+        (role["metadata"]["namespace"], resource, verb)
+        for key, role in resources.items()
+        if key.partition(" ")[0].endswith("Role") and " api" in key
+        for rule in role["rules"]
+        for resource in rule["resources"]
         for verb in rule["verbs"]
-    }  # fmt: skip
-    assert verbs == {("jobs", "create"), ("jobs", "delete"), ("jobs", "get"), ("secrets", "create")}
+    }
+    name = drivers["metadata"]["name"]
+    assert found == {
+        (name, "jobs", "create"),
+        (name, "jobs", "delete"),
+        (name, "jobs", "get"),
+        (name, "secrets", "create"),
+        ("encamp-jobs", "pods", "get"),
+        ("encamp-jobs", "pods", "list"),
+        ("encamp-jobs", "pods/log", "get"),
+    }

@@ -82,14 +82,11 @@ def test_its_image_is_the_drivers_unless_it_has_one_of_its_own() -> None:
     assert planned(image="gcr.io/p/encamp:2").image == "gcr.io/p/encamp:2"
 
 
-def test_everything_of_it_lies_in_its_own_namespace_but_the_right_to_hand_over() -> None:
+def test_everything_of_it_lies_in_its_own_namespace_but_its_rights_elsewhere() -> None:
     plan = planned()
-    places = {
-        kind: one["metadata"].get("namespace") for kind, one in objects().items() if kind != "Namespace"
-    }  # fmt: skip
-    assert {places.pop("Role"), places.pop("RoleBinding")} == {plan.drivers}
-    assert set(places.values()) == {plan.name}
-    assert plan.name != plan.drivers
+    rights = {"Role", "RoleBinding"}
+    places = {(one["kind"] in rights, one["metadata"].get("namespace")) for one in api_objects(plan, "prod")}
+    assert places == {(False, None), (False, plan.name), (True, plan.drivers), (True, plan.jobs)}
 
 
 def test_a_pod_writes_nothing_but_its_own_folder_and_gains_nothing() -> None:

@@ -169,7 +169,7 @@ def test_the_jobs_api_is_taken_where_pods_are_restricted(api: httpx.Client) -> N
     written = yaml.safe_load((REAPER.parents[1] / "environments" / "with-an-api.yaml").read_text())
     found = plan_environment(parse_environment(written, project=None, source="x")).api
     assert found is not None
-    plan = replace(found, drivers="default", networks=(*found.networks, "2001:db8::/32"))
+    plan = replace(found, drivers="default", jobs="default", networks=(*found.networks, "2001:db8::/32"))
     namespace, *others = api_objects(plan, "prod")
     assert refusals(api, json.dumps(namespace)) == []
     made = api.post("/api/v1/namespaces", json=namespace)

@@ -27,7 +27,7 @@ class Api(pulumi.ComponentResource):
 
     Args:
         provider: of the environment's cluster.
-        drivers: what must stand before: the namespace that jobs are handed over to.
+        after: what must stand before: the namespaces of jobs and drivers.
 
     Attributes:
         account: the service's account at Google.
@@ -40,7 +40,7 @@ class Api(pulumi.ComponentResource):
         plan: ApiPlan,
         *,
         provider: k8s.Provider,
-        drivers: Sequence[pulumi.Resource],
+        after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:Api", name, {}, opts)
@@ -60,10 +60,12 @@ class Api(pulumi.ComponentResource):
             # The identity pool that it is a member of comes with the first cluster.
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
         )
-        before: list[pulumi.Resource] = list(drivers)
+        before: list[pulumi.Resource] = list(after)
         for manifest in api_objects(plan, pulumi.get_stack()):
             inside = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=list(before))
-            made = KubernetesObject("api", manifest, inside)
+            elsewhere = manifest["metadata"].get("namespace", plan.name) != plan.name
+            name = str(manifest["metadata"]["name"]).removeprefix("encamp-") if elsewhere else "api"
+            made = KubernetesObject(name, manifest, inside)
             if manifest["kind"] == "Namespace":
                 before.append(made)
         self.register_outputs({})

@@ -111,7 +111,7 @@ class Environment(pulumi.ComponentResource):
             driver = Driver("driver", plan, plan.driver, provider=provider, opts=child)
             holders = [*holders, driver.account]
             if plan.api is not None:
-                api = Api("api", plan, plan.api, provider=provider, drivers=[driver], opts=child)
+                api = Api("api", plan, plan.api, provider=provider, after=[namespace, driver], opts=child)
                 holders = [*holders, api.account]
         if plan.access is not None:
             bucket = storage.artifacts

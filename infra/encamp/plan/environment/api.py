@@ -22,7 +22,7 @@ PORT = 8484
 #: Who leaves is still sent requests for some seconds, until every node knows; then what is in flight is answered.
 _FAREWELL_SECONDS = 5
 _GRACE_SECONDS = 65
-#: The only folder that a pod writes to; the record is a database.
+#: The only folder that a pod writes to: logs on their way to who streams them. The record is a database.
 _FOLDER = "/tmp/encamp"  # noqa: S108 - a volume of the pod's own
 #: Source: kubernetes.io/docs/concepts/security/pod-security-standards
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -98,6 +98,7 @@ def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
         _named(plan, "v1", "ServiceAccount", annotations={"iam.gke.io/gcp-service-account": plan.email})
         | {"automountServiceAccountToken": False},
         *_handing_over(plan),
+        *_reading(plan),
         _network(plan),
         _service(plan),
         *spread,
@@ -111,21 +112,35 @@ def _named(plan: ApiPlan, group: str, kind: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": group, "kind": kind, "metadata": metadata}
 
 
-def _handing_over(plan: ApiPlan) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rights(plan: ApiPlan, name: str, namespace: str, rules: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """A role in somebody else's namespace, and that the service has it."""
+    group = f"{_RBAC}/v1"
+    return (
+        _named(plan, group, "Role", name=name, namespace=namespace) | {"rules": rules},
+        _named(plan, group, "RoleBinding", name=name, namespace=namespace)
+        | {
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": plan.name, "namespace": plan.name}],
+        },
+    )
+
+
+def _handing_over(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
     """To hand a job over is to make a Job and its Secret; an ended driver gives way to another. Nobody reads one."""
     rules = [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "get"]},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
     ]
-    group = f"{_RBAC}/v1"
-    return (
-        _named(plan, group, "Role", namespace=plan.drivers) | {"rules": rules},
-        _named(plan, group, "RoleBinding", namespace=plan.drivers)
-        | {
-            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": plan.name},
-            "subjects": [{"kind": "ServiceAccount", "name": plan.name, "namespace": plan.name}],
-        },
-    )
+    return _rights(plan, "encamp-api-submit", plan.drivers, rules)
+
+
+def _reading(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
+    """Logs of jobs that have not ended are their pods' alone."""
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+    ]
+    return _rights(plan, "encamp-api-logs", plan.jobs, rules)
 
 
 def _network(plan: ApiPlan) -> dict[str, Any]:
@@ -216,12 +231,15 @@ def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
                 "livenessProbe": _probe("/healthz", 10, 6),
                 "readinessProbe": _probe("/readyz", 5, 2),
                 "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(_FAREWELL_SECONDS)]}}},
-                "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+                "resources": {
+                    "requests": {"cpu": "250m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
+                    "limits": {"memory": "1Gi"},
+                },
                 "securityContext": {**container_security(non_root=True), "readOnlyRootFilesystem": True},
                 "volumeMounts": [{"name": "own", "mountPath": _FOLDER}],
             }
         ],
-        "volumes": [{"name": "own", "emptyDir": {"sizeLimit": "256Mi"}}],
+        "volumes": [{"name": "own", "emptyDir": {"sizeLimit": "8Gi"}}],
     }
 
 
