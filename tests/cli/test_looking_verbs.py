@@ -7,44 +7,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import requests
 import yaml
-from click.testing import CliRunner
 
-from encamp.cli import target
-from encamp.cli.main import cli
-from encamp.cloud import rest
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from click.testing import Result
 
 BUCKET = "sandbox-encamp-artifacts"
 LOG = b"step 1\n\x1b[31mred\nlast without an end"
-
-
-@pytest.fixture
-def encamp(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
-    """The command line in this process, in the committed environment of the sandbox without the sandbox."""
-    google.add_bucket(BUCKET)
-    for key, value in google.environ().items():
-        monkeypatch.setenv(key, value)
-    monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path))
-    for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
-        monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
-    session = requests.Session()
-    monkeypatch.setattr(rest, "_default_session", lambda: session)
-
-    def run(*words: str) -> Result:
-        result = CliRunner().invoke(cli, words)
-        session.close()
-        return result
-
-    return run
 
 
 @pytest.fixture

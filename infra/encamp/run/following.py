@@ -130,12 +130,7 @@ class Follower:
         return record
 
 
-def wait_until_begun(
-    records: Records,
-    job_id: str,
-    show: Callable[[str], None],
-    sleep: Callable[[float], object] = time.sleep,
-) -> None:
+def wait_until_begun(records: Records, job_id: str, show: Callable[[str], None]) -> None:
     """Wait while a job waits that was handed in, and show its place in the queue as it changes."""
     said = ""
     while (record := records.record(job_id)) is not None and record.waiting:
@@ -143,7 +138,7 @@ def wait_until_begun(
         if now != said:
             said = now
             show(f"the job {now}")
-        sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def waits(position: int) -> str:
