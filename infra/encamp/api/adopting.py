@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from encamp.run.detached import DRIVER_LOG, let_go, start_adopter
+from encamp.run.detached import DRIVER_LOG, start_adopter
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -30,14 +30,10 @@ class Adopter:
         record = self._records.record(job_id)
         if record is None or self._records.holder_of(job_id) is not None:
             return
+        # Asked after, those that have ended leave no zombies.
         self._started = [process for process in self._started if process.poll() is None]
         log = self._context.job_folder(record.name) / DRIVER_LOG
         try:
             self._started.append(start_adopter(job_id, self._environment, log))
         except OSError as error:
             _LOG.warning("no driver could be started for %s: %s", job_id, error.strerror)
-
-    def close(self) -> None:
-        """Wait for none of them any more: they go on without this process."""
-        for process in self._started:
-            let_go(process)
