@@ -12,11 +12,12 @@ _PYTHON = "3.11"
 @click.argument("runtime_version", metavar="[VERSION]", required=False)
 @click.option("--python", metavar="X.Y", help="Python of the image; the newest that the runtime version had.")
 @click.option("--gpu", is_flag=True, help="For machines with GPUs.")
-@click.option("--encamp", "own", is_flag=True, help="Of encamp itself, for an environment's reaper, drivers and jobs API.")
+@click.option("--encamp", "own", is_flag=True, help="Of encamp itself, for what an environment's cluster runs of it.")
 def command(runtime_version: str | None, python: str | None, *, gpu: bool, own: bool) -> None:
     """Print a Containerfile of runtime VERSION, such as 2.11: TensorFlow and what AI Platform had beside it.
 
-    With --encamp instead of VERSION: of encamp itself with its engine, for an environment's reaper, drivers and jobs API.
+    With --encamp instead of VERSION: of encamp itself with its engine, for an environment's reaper, drivers and jobs
+    API.
     """
     from encamp.errors import UsageError  # noqa: PLC0415 - help pages need no templates
 
