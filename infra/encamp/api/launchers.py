@@ -139,6 +139,10 @@ class ClusterLauncher:
             return True
         return found is not None and not _is_over(found)
 
+    def close(self) -> None:
+        """Close the connections to the API server; drivers go on."""
+        self._forget()
+
     def _reached(self) -> Cluster:
         if self._cluster is None:
             self._cluster = self._connect()

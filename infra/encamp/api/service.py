@@ -93,10 +93,11 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         records = stack.enter_context(contextlib.closing(context.records()))
         vault = Vault.open(context.folder)
         submissions = Submissions(records, vault)
-        launcher, account, adopt = _drivers(spec, context, wishes, records, vault)
+        drivers = _drivers(spec, context, wishes, records, vault)
+        stack.callback(drivers.close)
         index = Index(records, wishes.environment, lambda: submissions.positions(wishes.environment))
         stack.callback(index.close)
-        dispatcher = Dispatcher(submissions, records, launcher, wishes.environment, drivers=wishes.drivers)
+        dispatcher = Dispatcher(submissions, records, drivers.launcher, wishes.environment, drivers=wishes.drivers)
         stack.callback(dispatcher.close)
         storage = Storage(context.client)
         catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
@@ -104,7 +105,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         stack.callback(logs.close)
         access = Access(spec)
         entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
-        project = Project(spec.project, _number(spec, context), account)
+        project = Project(spec.project, _number(spec, context), drivers.account)
         quiet = replace(context, show=_LOG.info)
         jobs = Jobs(
             project,
@@ -115,7 +116,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             planner=Planner(spec, lambda plan: look_ahead(plan, quiet)),
             access=access,
             wake=dispatcher.wake,
-            adopt=adopt,
+            adopt=drivers.adopt,
             keeps_end=entries.unread,
         )
         parts = Parts(
@@ -146,20 +147,34 @@ def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdenti
     return NoIdentity(me.account or f"{me.user}@{me.host}")
 
 
+@dataclass(frozen=True)
+class _Drivers:
+    """What begins jobs.
+
+    Attributes:
+        account: that they have at Google, None where nothing here says it.
+        adopt: sees to a begun job that has lost its own.
+        close: closes connections; drivers go on.
+    """
+
+    launcher: Launcher
+    account: str | None
+    adopt: Callable[[str], None]
+    close: Callable[[], None]
+
+
 def _drivers(
     spec: EnvironmentSpec, context: Context, wishes: ServiceWishes, records: Records, vault: Vault
-) -> tuple[Launcher, str | None, Callable[[str], None]]:
-    """What starts drivers, the account that they have at Google, and what is done for a job that has lost its own."""
+) -> _Drivers:
     if not wishes.in_cluster:
-        launcher = LocalLauncher(wishes.environment, context.folder)
-        return launcher, Actor.myself().account, Adopter(records, context, wishes.environment)
+        adopter = Adopter(records, context, wishes.environment)
+        local = LocalLauncher(wishes.environment, context.folder)
+        return _Drivers(local, Actor.myself().account, adopter, lambda: None)
     driver = require_driver(plan_environment(spec).driver, wishes.environment)
-    kubeconfig = pod_kubeconfig()
-    cluster = ClusterLauncher(
-        wishes.environment, spec, driver, records=records, vault=vault, connect=lambda: Cluster(kubeconfig)
-    )
+    connect = _cluster(context, wishes)
+    pods = ClusterLauncher(wishes.environment, spec, driver, records=records, vault=vault, connect=connect)
     # A lost pod is begun anew by its Kubernetes Job, and what nobody drives the environment's reaper ends.
-    return cluster, driver.email, lambda _: None
+    return _Drivers(pods, driver.email, lambda _: None, pods.close)
 
 
 def _cluster(context: Context, wishes: ServiceWishes) -> Callable[[], Cluster]:
