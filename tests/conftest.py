@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from hypothesis import HealthCheck, settings
 
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.rest import GoogleClient
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 # The tests' own gRPC servers run in threads while other tests start processes; what is started execs at once.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# The engine and the control plane are Go programs: with memory to spare they compute less.
+os.environ.setdefault("GOGC", "400")
+
+# How long drawn data takes says something of the machine alone.
+settings.register_profile("however busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("however busy")
 
 # A sandbox that a test starts ends with this process, also where that is killed before its fixtures can end anything.
 os.environ["ENCAMP_SANDBOX_WITH"] = str(os.getpid())
