@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Kind of the entry that says that it was proven that nothing of a job is left.
 GONE = "gone"
+#: A statement that is made once costs a fifth of one that is made with its values.
+_ADDED = insert(JOURNAL)
 
 
 def add(connection: Connection, at: float, job_id: str, kind: str, data: dict[str, Any]) -> int:
@@ -22,7 +24,7 @@ def add(connection: Connection, at: float, job_id: str, kind: str, data: dict[st
     # ASCII only: whatever a trainer or a tool said, every database and encoding takes it.
     text = json.dumps(data, sort_keys=True)
     added = connection.execute(
-        insert(JOURNAL).values(job_id=job_id, at=at, kind=kind, data=text, digest=digest(kind, text))
+        _ADDED, {"job_id": job_id, "at": at, "kind": kind, "data": text, "digest": digest(kind, text)}
     )
     if kind == GONE:
         close(connection, at, job_id)

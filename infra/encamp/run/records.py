@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
@@ -89,6 +89,11 @@ class Lease:
     job_id: str
     holder: str
     fence: int
+
+
+#: Jobs and lines of the journal: of every job, and of one. Made once: a statement costs more than what it reads.
+_EVERY = select(JOBS).order_by(JOBS.c.created, JOBS.c.job_id), select(JOURNAL).order_by(JOURNAL.c.sequence)
+_ONE = _EVERY[0].where(JOBS.c.job_id == bindparam("job")), _EVERY[1].where(JOURNAL.c.job_id == bindparam("job"))
 
 
 class Records:
@@ -269,15 +274,13 @@ class Records:
         return self._records(None)
 
     def _records(self, job_id: str | None) -> list[RunRecord]:
-        jobs = select(JOBS).order_by(JOBS.c.created, JOBS.c.job_id)
-        lines = select(JOURNAL).order_by(JOURNAL.c.sequence)
-        if job_id is not None:
-            jobs, lines = jobs.where(JOBS.c.job_id == job_id), lines.where(JOURNAL.c.job_id == job_id)
+        jobs, lines = _EVERY if job_id is None else _ONE
+        which = {} if job_id is None else {"job": job_id}
 
         def found(connection: Connection) -> list[RunRecord]:
-            rows = connection.execute(jobs).all()
+            rows = connection.execute(jobs, which).all()
             entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
-            for line in connection.execute(lines):
+            for line in connection.execute(lines, which):
                 if line.job_id in entries:
                     entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
             return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
