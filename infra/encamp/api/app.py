@@ -12,7 +12,7 @@ import logging
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -182,12 +182,11 @@ class _Service:
         call = Call(request.caller, found.values, query, body, request.arrived, request.headers.get("user-agent", ""))
         self._parts.audit.check(found.method)
         handler = await self._judged(call, request) if found.method.id == _CREATE else self._handlers[found.method.id]
-        work = partial(self._work, handler, call, request)
         if self._is_quick(found.method, call):
             done = asyncio.get_running_loop().create_future()
-            done.set_result(work())
+            done.set_result(self._work(handler, replace(call, fresh=True), request))
             return done
-        return asyncio.shield(self._thread(work))
+        return asyncio.shield(self._thread(self._work, handler, call, request))
 
     def _check_project(self, name: str) -> None:
         """Source: what Google answers of a project that is another's, or that there is not."""

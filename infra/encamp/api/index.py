@@ -46,6 +46,7 @@ class KnownJob:
 
     def __init__(self, record: RunRecord, entries: Mapping[int, Entry | None], position: int = 0) -> None:
         self.record = record
+        self.environment = record.environment
         self.position = position
         self._entries = entries
 
@@ -147,7 +148,7 @@ class Index:
         self._changes.close()
 
     def _is_here(self, job: KnownJob) -> bool:
-        return job.record.environment in {self._environment, None}
+        return job.environment is None or job.environment == self._environment
 
     def _apply(self, lines: list[Line]) -> None:
         added: dict[str, dict[int, Entry | None]] = {}

@@ -45,6 +45,7 @@ class Call:
         query: parameters by name.
         body: the JSON object of the body, empty where there is none.
         arrived: when it came, by ``time.monotonic``.
+        fresh: whether memory was found to be what the record says since it came.
         user_agent: what program calls.
     """
 
@@ -54,6 +55,7 @@ class Call:
     body: Mapping[str, Any] = field(default_factory=dict)
     arrived: float = field(default_factory=time.monotonic)
     user_agent: str = ""
+    fresh: bool = False
 
 
 class Jobs:
@@ -149,7 +151,8 @@ class Jobs:
         text = call.query.get("filter", "")
         matches = parse_filter(text)
         page = paging.asked(call.query, text)
-        self._index.refresh()
+        if not call.fresh:
+            self._index.refresh()
         found: list[KnownJob] = []
         for job in self._index.newest_first(page.after):
             if text and not matches(job.resource):
@@ -208,7 +211,8 @@ class Jobs:
         Raises:
             ApiError: there is none, or the caller may not do this to it.
         """
-        self._index.refresh()
+        if not call.fresh:
+            self._index.refresh()
         name = call.values["job"]
         resource = f"{self._project.resource}/jobs/{name[:_LONGEST]}"
         known = self._index.job(name)

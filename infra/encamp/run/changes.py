@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Engine, or_, select
+from sqlalchemy import Connection, Engine, Select, bindparam, or_, select
 
 from encamp.run.journal import Entry, entry_of, time_of
 from encamp.run.tables import JOBS, JOURNAL
@@ -49,6 +49,10 @@ class Changes:
     def __init__(self, transactions: Transactions, kinds: Collection[str]) -> None:
         self._transactions = transactions
         self._kinds = tuple(sorted(kinds))
+        # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
+        both = select(JOURNAL, JOBS.c.name, JOBS.c.created).join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
+        self._asked = both.where(JOURNAL.c.kind.in_(self._kinds)).order_by(JOURNAL.c.sequence)
+        self._next = self._asked.where(JOURNAL.c.sequence > bindparam("last")).limit(_AT_ONCE)
         self._watch = _Watch.of(transactions.database)
         self._ordered = transactions.database.dialect.name == "sqlite"
         self._mark: int | None = None
@@ -84,8 +88,7 @@ class Changes:
     def _take_ordered(self, apply: Callable[[list[Line]], None]) -> None:
         full = True
         while full:
-            asked = self._asked().where(JOURNAL.c.sequence > self._last).order_by(JOURNAL.c.sequence).limit(_AT_ONCE)
-            found = self._read(asked)
+            found = self._read(self._next, last=self._last)
             apply(found)
             self._last = found[-1].sequence if found else self._last
             full = len(found) == _AT_ONCE
@@ -96,7 +99,7 @@ class Changes:
         new = sorted(seen.keys() - self._recent)
         for start in range(0, len(new), _AT_ONCE):
             some = new[start : start + _AT_ONCE]
-            apply(self._read(self._asked().where(JOURNAL.c.sequence.in_(some)).order_by(JOURNAL.c.sequence)))
+            apply(self._read(self._asked.where(JOURNAL.c.sequence.in_(some))))
         self._last = max([self._last, *new[-1:]])
         self._recent = {sequence for sequence, at in seen.items() if at > since}
 
@@ -107,13 +110,8 @@ class Changes:
         asked = select(JOURNAL.c.sequence, JOURNAL.c.at).where(JOURNAL.c.kind.in_(self._kinds), newer)
         return {row.sequence: row.at for row in connection.execute(asked)}, since
 
-    def _read(self, asked: Any) -> list[Line]:
-        return self._transactions.read(lambda connection: [_line(row) for row in connection.execute(asked)])
-
-    def _asked(self) -> Any:
-        # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
-        both = select(JOURNAL, JOBS.c.name, JOBS.c.created).join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
-        return both.where(JOURNAL.c.kind.in_(self._kinds))
+    def _read(self, asked: Select[Any], **which: int) -> list[Line]:
+        return self._transactions.read(lambda connection: [_line(row) for row in connection.execute(asked, which)])
 
 
 class _Watch:
