@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
     from encamp.api.methods import Method, Parameter
 
-_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+#: What clients ask a token for; the second, so that it says whose it is.
+_SCOPES: Final = {
+    "https://www.googleapis.com/auth/cloud-platform": {"description": "Work with Google Cloud as this account."},
+    "https://www.googleapis.com/auth/userinfo.email": {"description": "See the e-mail of this account."},
+}
 _SEGMENT: Final = re.compile(r"\{(\w+)\}")
 #: Schemas by the names that the public document has for them; ours are ``GoogleCloudMlV1__`` and the name otherwise.
 _PUBLIC: Final = {
@@ -73,7 +77,7 @@ def _document() -> dict[str, Any]:
         "basePath": "",
         "batchPath": "batch",
         "etag": digest[:32],
-        "auth": {"oauth2": {"scopes": {_SCOPE: {"description": "Work with Google Cloud as this account."}}}},
+        "auth": {"oauth2": {"scopes": _SCOPES}},
         "parameters": {name: _standard(*one) for name, one in _STANDARD.items()},
         **content,
     }
@@ -120,7 +124,7 @@ def _method(method: Method) -> dict[str, Any]:
             **{one.name: _parameter(one) for one in method.query},
         },
         "response": {"$ref": _public(method.response)},
-        "scopes": [_SCOPE],
+        "scopes": list(_SCOPES),
     }
     if method.request is not None:
         made["request"] = {"$ref": _public(method.request)}

@@ -204,6 +204,11 @@ def test_the_token_service_says_whose_a_token_is(cloud: Cloud, layout: Layout) -
     assert robot["aud"].isdigit()
     owner = json.loads(layout.google_credentials.read_text())["client_email"]
     assert {tokens.info(token)["email"] for token in (layout.token, assertion(layout))} == {owner}
+    cloud_platform = "https://www.googleapis.com/auth/cloud-platform"
+    narrow = tokens.exchange(assertion(layout, scope=cloud_platform))["access_token"]
+    # Whose a token is, is told to who asked for that too.
+    assert tokens.info(narrow)["scope"] == cloud_platform
+    assert "email" not in tokens.info(narrow)
     federated = tokens.issue(workload_principal("sandbox-encamp", "jobs", "digits"))[0]
     for bad in ("", "ya29.x", "a.b.c", federated, tokens.issue("user:ana@example.com", -1)[0]):
         with pytest.raises(GoogleError, match="Invalid Value") as refused:

@@ -85,8 +85,9 @@ class IdentityApi:
                 resource = account.name
                 if not call.principal.admin:
                     self._access.require(call.principal, "iam.serviceAccounts.getAccessToken", resource=resource)
-                lifetime = _seconds((await call.json()).get("lifetime"))
-                token, expires = self._tokens.issue(account.body["facts"]["email"], lifetime)
+                asked = await call.json()
+                lifetime, scopes = _seconds(asked.get("lifetime")), " ".join(map(str, asked.get("scope") or ()))
+                token, expires = self._tokens.issue(account.body["facts"]["email"], lifetime, scopes)
                 return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
         raise no_such_method(call)
 

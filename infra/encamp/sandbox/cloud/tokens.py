@@ -38,6 +38,8 @@ _PREFIX = "ya29.encamp-"
 _USER = "user"
 #: The application that people's tokens are given to: gcloud (google-cloud-sdk, core/config.py).
 _GCLOUD = "32555940559.apps.googleusercontent.com"
+_EMAIL_SCOPES = frozenset({"email", "https://www.googleapis.com/auth/userinfo.email"})
+#: Of tokens that nobody asked for certain scopes of.
 _SCOPES = "openid https://www.googleapis.com/auth/userinfo.email https://www.googleapis.com/auth/cloud-platform"
 _PARTS_OF_A_JWT = 3
 
@@ -94,19 +96,21 @@ class Tokens:
         self._key_file = key_file
         self._admin_token = admin_token
 
-    def issue(self, email: str, lifetime: float = LIFETIME_SECONDS) -> tuple[str, float]:
-        """A new random token for a principal, and when it expires (epoch seconds)."""
+    def issue(self, email: str, lifetime: float = LIFETIME_SECONDS, scopes: str = "") -> tuple[str, float]:
+        """A new random token for a principal, and when it expires (epoch seconds); ``scopes`` as OAuth writes them, empty
+        for those of gcloud."""
         token = _PREFIX + secrets.token_urlsafe(32)
         expires = time.time() + lifetime
         with self._database.transaction() as change:
             change.execute("DELETE FROM tokens WHERE expires < ?", (time.time(),))
             change.execute("INSERT INTO tokens VALUES (?, ?, ?)", (_digest(token), email, expires))
+            change.execute("INSERT INTO token_scopes VALUES (?, ?)", (_digest(token), scopes or _SCOPES))
         return token, expires
 
     def exchange(self, assertion: str) -> dict[str, Any]:
         """Give a token for a signed assertion, as an OAuth 2 token endpoint answers."""
-        email, _ = self._verify(assertion)
-        token, _ = self.issue(email)
+        email, _, scopes = self._verify(assertion)
+        token, _ = self.issue(email, scopes=scopes)
         return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS - 1}
 
     def principal(self, authorization: str | None) -> Principal:
@@ -134,24 +138,24 @@ class Tokens:
             found = None
         if found is None or found[0].member.startswith("principal://"):
             raise GoogleError(400, "Invalid Value", reason="invalid_token")
-        principal, expires = found
+        principal, expires, scopes = found
         # A service account's token is its own; a person's was given to an application.
         number = str(10**20 + int(_digest(principal.email), 16) % (9 * 10**20))
         application = _GCLOUD if principal.kind == _USER else number
+        whose = {"email": principal.email, "email_verified": "true"}
         return {
             "azp": application,
             "aud": application,
             "sub": number,
-            "scope": _SCOPES,
+            "scope": scopes,
             "exp": str(int(expires)),
             "expires_in": str(max(0, int(expires - time.time()))),
-            "email": principal.email,
-            "email_verified": "true",
+            **(whose if not _EMAIL_SCOPES.isdisjoint(scopes.split()) else {}),
             "access_type": "online",
         }
 
-    def _known(self, token: str) -> tuple[Principal, float] | None:
-        """Whose a token is and when it expires (epoch seconds), None where it is none.
+    def _known(self, token: str) -> tuple[Principal, float, str] | None:
+        """Whose a token is, when it expires (epoch seconds) and its scopes; None where it is none.
 
         Raises:
             GoogleError: 400; it is an assertion that is not right.
@@ -159,19 +163,23 @@ class Tokens:
         if not token:
             return None
         if hmac.compare_digest(token.encode(), self._admin_token.encode()):
-            return Principal(self._key_file.email, admin=True), time.time() + LIFETIME_SECONDS
+            return Principal(self._key_file.email, admin=True), time.time() + LIFETIME_SECONDS, _SCOPES
         if token.count(".") == _PARTS_OF_A_JWT - 1 and not token.startswith(_PREFIX):
-            email, expires = self._verify(token)
-            return Principal(email, admin=True), expires
+            email, expires, scopes = self._verify(token)
+            return Principal(email, admin=True), expires, scopes or _SCOPES
         row = self._database.one(
-            "SELECT principal, expires FROM tokens WHERE digest = ? AND expires > ?", _digest(token), time.time()
+            "SELECT principal, expires, scopes FROM tokens LEFT JOIN token_scopes USING (digest)"
+            " WHERE digest = ? AND expires > ?",
+            _digest(token),
+            time.time(),
         )
         if row is None:
             return None
-        return Principal.of(row["principal"], admin=row["principal"] == self._key_file.email), row["expires"]
+        principal = Principal.of(row["principal"], admin=row["principal"] == self._key_file.email)
+        return principal, row["expires"], row["scopes"] or _SCOPES
 
-    def _verify(self, assertion: str) -> tuple[str, float]:
-        """The issuer of an assertion that the key file's key has signed, and when it expires; it has not yet."""
+    def _verify(self, assertion: str) -> tuple[str, float, str]:
+        """Issuer, end and scopes of an assertion that the key file's key has signed and that has not expired."""
         try:
             head, payload, signature = assertion.split(".")
             header, claims = json.loads(_decode(head)), json.loads(_decode(payload))
@@ -187,7 +195,7 @@ class Tokens:
             raise _bad_assertion("Invalid grant: account not found")
         if not issued - _SKEW_SECONDS <= time.time() <= expires:
             raise _bad_assertion("Invalid JWT: Token must be a short-lived token and in a reasonable timeframe.")
-        return issuer, expires
+        return issuer, expires, str(claims.get("scope") or "")
 
 
 def _bad_assertion(message: str) -> GoogleError:
