@@ -97,8 +97,10 @@ class Tokens:
         self._admin_token = admin_token
 
     def issue(self, email: str, lifetime: float = LIFETIME_SECONDS, scopes: str = "") -> tuple[str, float]:
-        """A new random token for a principal, and when it expires (epoch seconds); ``scopes`` as OAuth writes them, empty
-        for those of gcloud."""
+        """A new random token for a principal, and when it expires (epoch seconds).
+
+        ``scopes`` are as OAuth writes them; those that gcloud asks for when empty.
+        """
         token = _PREFIX + secrets.token_urlsafe(32)
         expires = time.time() + lifetime
         with self._database.transaction() as change:
