@@ -5,7 +5,8 @@ BIN := .venv/bin
 # Compiled modules are kept beside their sources, whatever the shell says: each test process would compile all tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-TWO_WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+WORKERS ?= 2
+SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SEEDS ?= 0-19
 JOBS ?= 4
 
@@ -27,10 +28,10 @@ demo-tuning: setup ## trials of an example, more of them, and the best one's mod
 	@$(BIN)/encamp demo --tuning
 
 test: tools ## every room, the main job, and jobs killed and refused at seeded steps
-	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not jobs and not system"
+	$(BIN)/python -m pytest $(SPREAD) -m "not jobs and not system"
 
 test-jobs: tools ## every example, and every end that a job can come to, as whole jobs in the sandbox
-	$(BIN)/python -m pytest $(TWO_WORKERS) -m jobs
+	$(BIN)/python -m pytest $(SPREAD) -m jobs
 
 test-system: tools ## the tests that need root or Debian's packages
 	$(BIN)/python -m pytest -m system
@@ -40,7 +41,7 @@ check: setup ## style, types, import contracts, and the quick tests that need no
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not sandbox and not slow and not system"
+	$(BIN)/python -m pytest $(SPREAD) -m "not sandbox and not slow and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 #: The sandbox's own host is a module of ours, the official one an executable.
 _LANGUAGES = ("pulumi-language", "encamp.sandbox.language_host")
-_APPEAR_SECONDS = 5.0
+#: On a busy machine a server that was killed takes many seconds to be back.
+_APPEAR_SECONDS = 30.0
 
 
 def kill(victim: str, driver: int, layout: Layout) -> bool:
