@@ -165,6 +165,15 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     run(test, body_seconds=SOON)
 
 
+def test_an_answer_that_takes_no_body_does_not_keep_a_connection_open() -> None:
+    async def test(found: Serving) -> None:
+        head = b"HEAD /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc"
+        with contextlib.suppress(ConnectionError):
+            assert b"DEADLINE" not in await found.said(head)
+
+    run(test, body_seconds=SOON)
+
+
 def test_who_reads_nothing_is_left() -> None:
     async def test(found: Serving) -> None:
         asking = socket.socket()

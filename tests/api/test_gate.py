@@ -176,8 +176,7 @@ def test_what_the_end_cuts_off_is_told_so() -> None:
         task = asyncio.create_task(gate(scope, receive, send))
         await app.begun.acquire()
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await task
         return Answer(sent)
 
     assert asyncio.run(look()).status == 503

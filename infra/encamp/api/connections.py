@@ -194,9 +194,14 @@ class GuardedProtocol(H11Protocol):
         length = (b"content-length", str(len(body)).encode())
         whole = [_JSON, length, (b"connection", b"close"), *headers]
         start = h11.Response(status_code=error.code, headers=whole, reason=HTTPStatus(error.code).phrase.encode())
-        for part in (start, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(part) or b"")
-        self.transport.close()
+        try:
+            for part in (start, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(part) or b"")
+        except h11.LocalProtocolError:
+            # Such as an answer to HEAD, which has no body.
+            self.transport.abort()
+        else:
+            self.transport.close()
 
     def _room(self) -> bool:
         """Whether an idle connection has gone to make room."""

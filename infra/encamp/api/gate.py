@@ -80,9 +80,9 @@ class Gate:
             await self._app(scope, receive, sending)
         except asyncio.CancelledError:
             # The server ends and has waited long enough; whoever asked may ask the next one.
-            if not begun:
-                await _refuse(send, ApiError("UNAVAILABLE", "The service is ending."), _LAST)
-            raise
+            if begun:
+                raise
+            await _refuse(send, ApiError("UNAVAILABLE", "The service is ending."), _LAST)
         finally:
             self._at_work -= 1
 
