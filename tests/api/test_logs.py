@@ -192,6 +192,17 @@ def test_ends_in_words(states: list[str], severity: str, said: str) -> None:
     assert (last["severity"], last["textPayload"]) == (severity, said)
 
 
+def test_what_a_submitter_should_know_is_told_by_the_log() -> None:
+    job = FakeJob("J")
+    warning = "network is checked, but the environment's own is used by this version"
+    job.entries[:0] = [Entry(job.entries[0].at, "submitted", {"environment": "sandbox", "warnings": [warning]})]
+    found = _entries(FakeJobs(job)).list(ADA, _body())["entries"]
+    assert [(one["severity"], one["textPayload"]) for one in found] == [
+        ("WARNING", warning),
+        ("INFO", "The job was accepted and is queued."),
+    ]
+
+
 def test_a_line_that_is_json_says_its_severity_itself(job: FakeJob) -> None:
     lines = [
         b'{"severity": "warning", "message": "hot", "step": 3}',

@@ -125,6 +125,7 @@ class Jobs:
             by=call.caller.email,
             priority=(scheduling.priority if scheduling is not None else None) or 0,
             wait_seconds=limits.max_wait_time_seconds if limits is not None else None,
+            warnings=plan.warnings if plan is not None else (),
         )
         try:
             record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)

@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.run.journal import SUBMITTED
 from encamp.run.log_times import micros, written
 from encamp.run.states import State
 
@@ -57,23 +58,18 @@ def service_entries(project: str, record: RunRecord, last: int | None) -> Iterat
 
     ``last`` is the time of the last line of all its logs; None while more may come: then its end is not told yet.
     """
-    at = 0
-    number = 0
+    at = number = 0
     for entry in record.entries:
-        said = _said(record, entry)
-        if said is None:
-            continue
-        ends, severity, text = said
-        if ends and last is None:
-            return
-        at = max(at, micros(entry.at), (last or 0) + 1 if ends else 0)
-        insert_id = f"{SERVICE}-{number:015d}"
-        number += 1
-        payload = {"textPayload": text}
-        yield _entry(
-            project, record.job_id, task=SERVICE, trial=None, at=at, insert_id=insert_id, severity=severity,
-            payload=payload,
-        )  # fmt: skip
+        for ends, severity, text in _said(record, entry):
+            if ends and last is None:
+                return
+            at = max(at, micros(entry.at), (last or 0) + 1 if ends else 0)
+            insert_id = f"{SERVICE}-{number:015d}"
+            number += 1
+            yield _entry(
+                project, record.job_id, task=SERVICE, trial=None, at=at, insert_id=insert_id, severity=severity,
+                payload={"textPayload": text},
+            )  # fmt: skip
 
 
 def key_of(entry: dict[str, Any]) -> tuple[str, str, str]:
@@ -81,19 +77,24 @@ def key_of(entry: dict[str, Any]) -> tuple[str, str, str]:
     return entry["timestamp"], entry["insertId"], entry["resource"]["labels"]["job_id"]
 
 
-def _said(record: RunRecord, entry: Entry) -> tuple[bool, str, str] | None:
-    """Whether it is the end, the severity and the text; None for what people are not told."""
+def _said(record: RunRecord, entry: Entry) -> Iterator[tuple[bool, str, str]]:
+    """Whether it is the end, the severity and the text of what people are told of an entry of the journal."""
+    if entry.kind == SUBMITTED:
+        for warning in entry.data.get("warnings") or ():
+            yield False, "WARNING", str(warning)
+        return
     if entry.kind != "state" or entry.data.get("state") not in set(State):
-        return None
+        return
     state = State(entry.data["state"])
     message = record.outcome.message if record.outcome is not None else ""
     if not state.ended:
-        return False, "INFO", _SAID[state]
-    if state is State.SUCCEEDED:
-        return True, "INFO", "The job has completed successfully."
-    if state is State.CANCELLED:
-        return True, "WARNING", _sentence("The job was cancelled", message)
-    return True, "ERROR", _sentence("The job has failed", message)
+        yield False, "INFO", _SAID[state]
+    elif state is State.SUCCEEDED:
+        yield True, "INFO", "The job has completed successfully."
+    elif state is State.CANCELLED:
+        yield True, "WARNING", _sentence("The job was cancelled", message)
+    else:
+        yield True, "ERROR", _sentence("The job has failed", message)
 
 
 def _sentence(what: str, why: str) -> str:

@@ -68,6 +68,7 @@ class Submission:
         by: e-mail of who sent it.
         priority: larger ones are begun first.
         wait_seconds: after how long it is cancelled where it has not run, None where it may wait for ever.
+        warnings: what whoever sent it should know, in sentences: its log says it.
     """
 
     job_id: str
@@ -77,6 +78,7 @@ class Submission:
     by: str
     priority: int = 0
     wait_seconds: float | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -333,6 +335,7 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
         "job": redacted_data(submission.job),
         "by": submission.by,
         "priority": submission.priority,
+        "warnings": [redacted(warning) for warning in submission.warnings],
     }
     sequence = add(connection, at, submission.job_id, SUBMITTED, entry)
     add(connection, at, submission.job_id, "state", {"state": str(State.QUEUED)})
