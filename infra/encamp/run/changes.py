@@ -52,7 +52,7 @@ class Changes:
         # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
         both = select(JOURNAL, JOBS.c.name, JOBS.c.created).join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
         self._asked = both.where(JOURNAL.c.kind.in_(self._kinds)).order_by(JOURNAL.c.sequence)
-        self._next = self._asked.where(JOURNAL.c.sequence > bindparam("last")).limit(_AT_ONCE)
+        self._next = self._asked.where(JOURNAL.c.sequence > bindparam("last")).limit(bindparam("most"))
         self._watch = _Watch.of(transactions.database)
         self._ordered = transactions.database.dialect.name == "sqlite"
         self._mark: int | None = None
@@ -88,7 +88,7 @@ class Changes:
     def _take_ordered(self, apply: Callable[[list[Line]], None]) -> None:
         full = True
         while full:
-            found = self._read(self._next, last=self._last)
+            found = self._read(self._next, last=self._last, most=_AT_ONCE)
             apply(found)
             self._last = found[-1].sequence if found else self._last
             full = len(found) == _AT_ONCE
