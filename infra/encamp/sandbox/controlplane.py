@@ -9,6 +9,7 @@ Flags: kubernetes.io/docs/reference/command-line-tools-reference, etcd.io/docs/v
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.layout import write_private
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 #: What ``needs`` calls the moment when the cluster has JobSet's types and webhooks.
 BOOTSTRAP = "bootstrap"
 _QPS, _BURST = 300, 600
-# A second of garbage collection more for half of the memory: eight Go servers share a laptop with the training.
-_SMALL = {"GOGC": "75"}
+# Seconds of garbage collection more for half of the memory: eight Go servers share a laptop with the training. Who has
+# memory to spare sets another.
+SMALL = {"GOGC": os.environ.get("GOGC", "75")}
 
 
 def control_plane(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
@@ -67,7 +69,7 @@ def _etcd(layout: Layout, binary: Path) -> Service:
         "--log-level=warn",
     )
     probe = Probe(layout.ports.etcd_client, "/health", layout.ca_certificate, (certificate, key))
-    return Service("etcd", argv, (probe,), environment=_SMALL)
+    return Service("etcd", argv, (probe,), environment=SMALL)
 
 
 def _apiserver(layout: Layout, binary: Path) -> Service:
@@ -102,7 +104,7 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
         "--v=1",
     )
     probe = Probe(layout.ports.apiserver, "/readyz", layout.ca_certificate)
-    return Service("kube-apiserver", argv, (probe,), ("etcd",), _SMALL)
+    return Service("kube-apiserver", argv, (probe,), ("etcd",), SMALL)
 
 
 def _controller_manager(layout: Layout, binary: Path) -> Service:
@@ -128,7 +130,7 @@ def _controller_manager(layout: Layout, binary: Path) -> Service:
     )
     probe = Probe(layout.ports.controller_manager, "/healthz", layout.ca_certificate)
     # Its garbage collector looks for new types at its start and then every 30 s: until then nothing goes with a JobSet.
-    return Service("kube-controller-manager", argv, (probe,), (BOOTSTRAP,), _SMALL)
+    return Service("kube-controller-manager", argv, (probe,), (BOOTSTRAP,), SMALL)
 
 
 def _scheduler(layout: Layout, binary: Path) -> Service:
@@ -154,7 +156,7 @@ def _scheduler(layout: Layout, binary: Path) -> Service:
         "--v=1",
     )
     probe = Probe(layout.ports.scheduler, "/healthz", layout.ca_certificate)
-    return Service("kube-scheduler", argv, (probe,), ("kube-apiserver",), _SMALL)
+    return Service("kube-scheduler", argv, (probe,), ("kube-apiserver",), SMALL)
 
 
 def _jobset(layout: Layout, binary: Path) -> Service:
@@ -188,7 +190,7 @@ def _jobset(layout: Layout, binary: Path) -> Service:
         # It listens before it knows its webhooks: until then every JobSet would be refused with a 404.
         Probe(layout.ports.jobset_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", layout.ca_certificate),
     )
-    return Service("jobset", argv, probes, (BOOTSTRAP,), _SMALL)
+    return Service("jobset", argv, probes, (BOOTSTRAP,), SMALL)
 
 
 def _write(layout: Layout, name: str, config: dict[str, Any]) -> Path:

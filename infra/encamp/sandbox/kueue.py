@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from encamp.plan.environment.charts import KUEUE, read_chart
 from encamp.sandbox.bootstrap import digested, locate, of_types
+from encamp.sandbox.controlplane import SMALL
 from encamp.sandbox.layout import write_private
 from encamp.sandbox.ports import LOOPBACK
 from encamp.sandbox.service import Probe, Service
@@ -65,7 +66,7 @@ def kueue_service(layout: Layout) -> Service:
         Probe(layout.ports.kueue_health, "/readyz"),
         Probe(layout.ports.kueue_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", _certificates(layout) / "ca.crt"),
     )
-    return Service(NAME, argv, probes, environment={"GOGC": "75"})
+    return Service(NAME, argv, probes, environment=SMALL)
 
 
 def kueue_objects(layout: Layout) -> list[dict[str, Any]]:

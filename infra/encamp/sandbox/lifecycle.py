@@ -70,8 +70,10 @@ def up(layout: Layout, listener: Listener) -> SandboxState:
             _check_provider(Layout.open(layout.root))
         if layout.queues_mark.is_file():
             ensure_one(TOOLS[QUEUES], listener.building)
+        # The state backend is files: stacks are made while the processes come up.
+        made = make_stacks(layout, checkout) if (checkout := repository()) is not None else []
         found = _wait_until_ready(layout, listener)
-        if (checkout := repository()) is not None and (made := make_stacks(layout, checkout)):
+        if made:
             listener.say(f"made the committed stacks {', '.join(made)} in its state backend")
         return found
 
