@@ -278,6 +278,15 @@ def test_a_job_that_is_wrong_is_not_created(
     assert [record.job_id for record in standing.records.records()] == ["kept"]
 
 
+def test_advice_is_for_who_is_elsewhere(sent: TestClient) -> None:
+    wrong = job("wrong")
+    del wrong["trainingInput"]["packageUris"]
+
+    found = violations(sent.post(JOBS, json=wrong))
+
+    assert found["training_input.package_uris"].endswith("try: upload a package, and name it by its gs:// address")
+
+
 def test_fields_of_a_training_input_at_the_top_are_no_job(sent: TestClient) -> None:
     answer = sent.post(JOBS, json={"jobId": "bare", **job("bare")["trainingInput"]})
 

@@ -5,7 +5,7 @@ Nothing is written. Files of the server are out of a request's reach: packages a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.errors import ApiError, wrong_fields
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
+_LOCAL_FOLDER: Final = "encamp.packagePath"
 #: Fields that name files of the machine that plans.
 _LOCAL: Final = (("package_path", "packagePath"), ("packages", "packages"))
 
@@ -69,7 +70,7 @@ class Planner:
         try:
             job = parse_job(body, source="the request").job
         except SpecError as error:
-            raise wrong_fields(error.problems) from None
+            raise wrong_fields([_from_afar(problem) for problem in error.problems]) from None
         problems = [*_missing(job), *_local(job)]
         if problems or job.job_id is None:
             raise wrong_fields(problems)
@@ -107,6 +108,13 @@ def already_there() -> ApiError:
     """A job of this id is there, or was; the words are those of the service that this one stands for."""
     wrong = wrong_fields([Problem("job.jobId", None, None, "A job with this id already exists.")])
     return ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details)
+
+
+def _from_afar(problem: Problem) -> Problem:
+    """A problem with advice that can be followed by who sends a request."""
+    if problem.hint is None or _LOCAL_FOLDER not in problem.hint:
+        return problem
+    return replace(problem, hint="upload a package, and name it by its gs:// address")
 
 
 def _missing(job: TrainingJobSpec) -> list[Problem]:
