@@ -27,7 +27,7 @@ SECRET, JOB, WIDGET = "kubernetes:core/v1:Secret", "kubernetes:batch/v1:Job", "k
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 60))
+    asyncio.run(asyncio.wait_for(work, 120))
 
 
 def widget(namespace: str, **more: Any) -> dict[str, Any]:
@@ -36,6 +36,15 @@ def widget(namespace: str, **more: Any) -> dict[str, Any]:
 
 def owner(kind: str, name: str, uid: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid, "blockOwnerDeletion": True}
+
+
+async def appears(cluster: Any, path: str) -> None:
+    """Wait until the API server has an object, however busy the machine is."""
+    for _ in range(1000):
+        if cluster.exists(path):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(path)
 
 
 class TestContract:
@@ -304,13 +313,13 @@ class TestContract:
                 inputs["metadata"]["annotations"] = {"pulumi.com/waitFor": json.dumps(wanted)}
                 creation = asyncio.ensure_future(engine.create(WIDGET, "w", inputs))
                 path = f"/apis/example.com/v1/namespaces/{namespace}/widgets/w"
-                await asyncio.sleep(1)
+                await appears(cluster, path)
                 cluster.call("PATCH", f"{path}/status", {"status": {"phase": "Done"}})
                 await asyncio.sleep(1)
                 assert not creation.done()
                 conditions = [{"type": "Ready", "status": "True"}]
                 cluster.call("PATCH", f"{path}/status", {"status": {"conditions": conditions}})
-                _, state = await asyncio.wait_for(creation, 10)
+                _, state = await asyncio.wait_for(creation, 40)
                 assert state["outputs"]["status"]["phase"] == "Done"
 
         run(work())
@@ -345,7 +354,8 @@ class TestContract:
                 pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
                 job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod}}}
                 creation = asyncio.ensure_future(engine.create(JOB, "j", job))
-                await asyncio.sleep(1.5)
+                await appears(cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs/j")
+                await asyncio.sleep(0.5)
                 assert not creation.done()
                 await engine.stub.Cancel(Empty())
                 with pytest.raises(grpc.aio.AioRpcError):
