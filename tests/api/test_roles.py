@@ -13,14 +13,17 @@ from tests.api.world import PROJECT, job, world
 
 from encamp.api.access_tokens import USUAL_CLIENTS, AccessTokens
 from encamp.api.app import make_app
+from encamp.api.errors import ApiError
 from encamp.api.id_tokens import IdTokens
 from encamp.api.identity import GoogleIdentity
-from encamp.api.methods import METHODS
+from encamp.api.methods import LOG_ENTRIES, METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.api.world import World
+
+    from encamp.api.caller import Caller
 
 HERE = f"/v1/projects/{PROJECT}"
 PEOPLE = ("dev@example.com", "vic@example.com", "guest@example.com", "stranger@example.com")
@@ -52,8 +55,16 @@ def http(service: World) -> Iterator[TestClient]:
     identity = GoogleIdentity(
         IdTokens(client, (), ()), AccessTokens(client, "https://oauth2.googleapis.com", USUAL_CLIENTS)
     )
-    with TestClient(make_app(replace(service.parts, authenticator=identity))) as made:
+    extras = {(LOG_ENTRIES.verb, LOG_ENTRIES.path): lines}
+    with TestClient(make_app(replace(service.parts, authenticator=identity, extras=extras))) as made:
         yield made
+
+
+def lines(caller: Caller, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Stands for the logs, of which one person may read all."""
+    if caller.email != "vic@example.com":
+        raise ApiError("PERMISSION_DENIED", f"No lines of {body['filter']}.")
+    return {"entries": [{"textPayload": "a line"}]}
 
 
 def call(http: TestClient, method: str, who: str | None, name: str) -> Any:
@@ -153,6 +164,24 @@ def test_strangers_cannot_tell_a_job_that_is_there_from_one_that_is_not(
     assert (there.status_code, there.text.replace("theirs", "missing")) == (missing.status_code, missing.text)
     if method != "testIamPermissions":
         assert call(http, method, "vic@example.com", "missing").status_code == 404
+
+
+def test_reading_logs_is_audited_as_cloud_loggings(http: TestClient, service: World) -> None:
+    before = len(entries(service))
+    for who, status in (("vic@example.com", 200), ("guest@example.com", 403), ("forger@example.com", 401)):
+        headers = {"authorization": f"Bearer {token(who)}"}
+        answer = http.post("/v2/entries:list", json={"filter": "all", "resourceNames": ["projects/p"]}, headers=headers)
+        assert answer.status_code == status
+    read, denied, nobody = (one["protoPayload"] for one in entries(service)[before:])
+    assert (read["serviceName"], read["methodName"].rpartition(".")[2]) == ("logging.googleapis.com", "ListLogEntries")
+    assert read["request"] == {
+        "@type": "type.googleapis.com/google.logging.v2.ListLogEntriesRequest",
+        "filter": "all",
+        "resourceNames": ["projects/p"],
+    }
+    assert "a line" not in json.dumps(read)
+    assert [one["status"].get("code") for one in (read, denied, nobody)] == [None, 7, 16]
+    assert denied["authorizationInfo"][0]["granted"] is False
 
 
 def test_a_full_audit_log_changes_nothing(http: TestClient, service: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from encamp.api.audit import AuditedCall
 from encamp.api.errors import ApiError
 from encamp.api.jobs import Call
 from encamp.api.limits import ClientGoneError, json_object, read_body
-from encamp.api.methods import AuditKind
+from encamp.api.methods import LOG_ENTRIES, AuditKind
 from encamp.api.parameters import asked
 from encamp.api.routing import route
 from encamp.run.transactions import RecordError
@@ -55,6 +55,7 @@ PLAN_SECONDS: Final = 45.0
 #: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
 _PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
 _CREATE: Final = "projects.jobs.create"
+_AUDITED: Final = {(LOG_ENTRIES.verb, LOG_ENTRIES.path): LOG_ENTRIES}
 _LONGEST: Final = 200
 
 
@@ -170,10 +171,15 @@ class _Service:
         found = route(wish.verb, wish.path) if extra is None else None
         if found is not None:
             request.method, request.named = found.method, found.values
+        if extra is not None:
+            request.method = _AUDITED.get((wish.verb, wish.path.removeprefix("/")))
         request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
         if found is None:
             body = await _body(receive, request.headers)
-            work = partial(self._extra_work, extra, request.caller, body)
+            request.sent = body
+            if request.method is not None:
+                self._parts.audit.check(request.method)
+            work = partial(self._extra_work, extra, request.caller, request)
             return asyncio.get_running_loop().run_in_executor(self._extras, work)
         self._check_project(found.values["project"])
         query = wish.parameters(found.method)
@@ -235,13 +241,17 @@ class _Service:
         self._note(request, answer, error)
         return answer, error
 
-    def _extra_work(
-        self, extra: Extra | None, caller: Caller, body: Mapping[str, Any]
-    ) -> tuple[Answer, ApiError | None]:
+    def _extra_work(self, extra: Extra | None, caller: Caller, request: _Request) -> tuple[Answer, ApiError | None]:
+        """The same of what is no method of ours; never raises."""
+        answer: Answer = None
+        error: ApiError | None = None
         try:
-            return (extra(caller, body) if extra is not None else {}), None
+            answer = extra(caller, request.sent or {}) if extra is not None else {}
+            request.granted = True
         except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
-            return None, told(trouble, "a call of another service")
+            error = told(trouble, "a call of another service")
+        self._note(request, None, error)
+        return answer, error
 
     def _note(self, request: _Request, answer: Answer, error: ApiError | None) -> None:
         """Write the audit entry of a call."""

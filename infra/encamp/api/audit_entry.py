@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 64 * 1024
 _TYPE: Final = "type.googleapis.com"
 _IAM: Final = "google.iam.v1"
+_LOGGING: Final = "logging.googleapis.com"
 _EMPTY: Final = "google.protobuf.Empty"
 #: google.rpc.Code of each status name.
 _RPC_CODES: Final = {
@@ -94,7 +95,7 @@ def entry_of(call: AuditedCall, now: datetime | None = None) -> dict[str, Any]:
         "insertId": bounded_name(call.insert_id),
         "resource": {
             "type": "audited_resource",
-            "labels": {"project_id": project, "service": SERVICE, "method": call.method.audit},
+            "labels": {"project_id": project, "service": _service(call.method), "method": call.method.audit},
         },
         "timestamp": _written(call.at),
         "severity": severity,
@@ -115,7 +116,7 @@ def _payload(call: AuditedCall, *, refused: bool) -> dict[str, Any]:
             "requestAttributes": {"time": _written(call.at), "auth": {}},
             "destinationAttributes": {},
         },
-        "serviceName": SERVICE,
+        "serviceName": _service(call.method),
         "methodName": call.method.audit,
     }
     if call.method.permission is not None and call.granted is not None:
@@ -126,6 +127,10 @@ def _payload(call: AuditedCall, *, refused: bool) -> dict[str, Any]:
     if call.response is not None:
         payload["response"] = {"@type": _answer_type(call.method), **bounded(_without_type(call.response))}
     return payload
+
+
+def _service(method: Method) -> str:
+    return _LOGGING if method.audit.startswith("google.logging.") else SERVICE
 
 
 def _who(caller: Caller | None) -> dict[str, Any]:
@@ -148,7 +153,9 @@ def _request(call: AuditedCall, resource: str) -> dict[str, Any]:
     package = _IAM if service.startswith(_IAM) else service.rpartition(".")[0]
     place = "resource" if package == _IAM else "parent" if verb.startswith(("Create", "List")) else "name"
     named = "/".join(resource.split("/")[:2]) if place == "parent" else resource
-    found = {"@type": f"{_TYPE}/{package}.{verb}Request", place: named}
+    found = {"@type": f"{_TYPE}/{package}.{verb}Request"}
+    if _service(method) == SERVICE:
+        found[place] = named
     given = bounded(_without_type(call.request or {}))
     if method.request == "Job":
         return found | {"job": given}
@@ -158,7 +165,7 @@ def _request(call: AuditedCall, resource: str) -> dict[str, Any]:
 def _answer_type(method: Method) -> str:
     if method.response == "Empty":
         return f"{_TYPE}/{_EMPTY}"
-    package = _IAM if method.audit.startswith(_IAM) else "google.cloud.ml.v1"
+    package = _IAM if method.audit.startswith(_IAM) else method.audit.rpartition(".")[0].rpartition(".")[0]
     return f"{_TYPE}/{package}.{method.response}"
 
 

@@ -125,3 +125,10 @@ METHODS: Final = (
         "Describes where jobs can run.",
     ),
 )  # fmt: skip
+
+#: What gcloud streams logs by: Cloud Logging's, so in no document of this service.
+LOG_ENTRIES: Final = Method(
+    "entries.list", "POST", "v2/entries:list", "ml.jobs.get",
+    "google.logging.v2.LoggingServiceV2.ListLogEntries", AuditKind.DATA_ACCESS, "ListLogEntriesResponse",
+    "Lists lines of jobs' logs.", request="ListLogEntriesRequest",
+)  # fmt: skip

@@ -21,6 +21,7 @@ from encamp.api.index import Index
 from encamp.api.jobs import Jobs
 from encamp.api.launchers import ClusterLauncher, LocalLauncher
 from encamp.api.logs import LogEntries, RecordedJobs
+from encamp.api.methods import LOG_ENTRIES
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
 
 _LOG = logging.getLogger(__name__)
-#: gcloud and clients of Cloud Logging stream logs by this method.
-_ENTRIES = ("POST", "v2/entries:list")
+_ENTRIES = (LOG_ENTRIES.verb, LOG_ENTRIES.path)
 
 
 @dataclass(frozen=True)
