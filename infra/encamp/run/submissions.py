@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from encamp.errors import UsageError
 from encamp.redaction import redacted, redacted_data
 from encamp.run import holder
-from encamp.run.journal import CANCEL, SUBMITTED
+from encamp.run.journal import CANCEL, SUBMITTED, Entry, fold, time_of
 from encamp.run.journal_rows import GONE, add, drop
 from encamp.run.states import Outcome, State
 from encamp.run.tables import JOBS, SUBMISSIONS
@@ -137,17 +137,16 @@ class Submissions:
         vault = self._sealing()
         sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
 
-        def written(connection: Connection) -> None:
+        def written(connection: Connection) -> RunRecord:
             at = self._transactions.now(connection)
             connection.execute(_JOB, {"job_id": submission.job_id, "name": submission.name, "created": at})
-            _write(connection, at, submission, sealed=sealed, digest=digest)
+            return _write(connection, at, submission, sealed=sealed, digest=digest)
 
         try:
-            self._transactions.write(written)
+            return self._transactions.write(written)
         except IntegrityError as error:
             again = self._again(submission, digest, arrived_ago)
             raise AlreadyUsedError(submission.job_id, again) from error
-        return self._record(submission.job_id)
 
     def acknowledge(self, job_id: str, *, told: bool = True) -> None:
         """Note that the answer to a create was sent; ``told=False``: it failed, and the client may ask again."""
@@ -316,19 +315,14 @@ class Submissions:
 
         return self._transactions.read(judged)
 
-    def _record(self, job_id: str) -> RunRecord:
-        record = self._records.record(job_id)
-        if record is None:
-            raise UsageError("its record is gone", where=job_id)
-        return record
-
     def _sealing(self) -> Vault:
         if self._vault is None:
             raise TypeError("these submissions were opened without a vault")
         return self._vault
 
 
-def _write(connection: Connection, at: float, submission: Submission, *, sealed: str, digest: str) -> None:
+def _write(connection: Connection, at: float, submission: Submission, *, sealed: str, digest: str) -> RunRecord:
+    """Write all of a submission but the job's own row; what the record says from then on."""
     entry = {
         "name": submission.name,
         "environment": submission.environment,
@@ -338,7 +332,8 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
         "warnings": [redacted(warning) for warning in submission.warnings],
     }
     sequence = add(connection, at, submission.job_id, SUBMITTED, entry)
-    add(connection, at, submission.job_id, "state", {"state": str(State.QUEUED)})
+    queued = {"state": str(State.QUEUED)}
+    add(connection, at, submission.job_id, "state", queued)
     wait = submission.wait_seconds
     row = {
         "job_id": submission.job_id,
@@ -354,6 +349,8 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
         "tries": 0,
     }
     connection.execute(_SUBMITTED, row)
+    entries = [Entry(time_of(at), SUBMITTED, entry), Entry(time_of(at), "state", queued)]
+    return fold(submission.job_id, submission.name, time_of(at), entries)
 
 
 def _undecided() -> tuple[Any, ...]:
