@@ -12,8 +12,10 @@ import httpx
 import pytest
 import yaml
 
+from encamp.api.identity import IdentityWishes
 from encamp.api.service import ServiceWishes, opened_service
 from encamp.cloud.rest import GoogleClient
+from encamp.errors import UsageError
 from encamp.plan.environment.planning import plan_environment
 from encamp.run.context import Context
 from encamp.run.vault import KEY_VARIABLE
@@ -126,3 +128,21 @@ def test_the_next_server_finds_the_driver_that_the_last_one_made(
         (found,) = asyncio.run(asked(service, ("GET", f"{JOBS}/census_1", None)))
         assert found.json()["state"] == "QUEUED"
     assert sum(request.method == "POST" and request.path.endswith("/jobs") for request in pod.requests) == 1
+
+
+def test_a_pod_keeps_neither_record_nor_key(
+    spec: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ENCAMP_RECORD_URL", raising=False)
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    context = Context(lambda _: None, lambda *_: None, folder=tmp_path, client=object.__new__(GoogleClient))
+    wishes = ServiceWishes("prod", 1, IdentityWishes(), tmp_path / "audit.jsonl", in_cluster=True)
+
+    def refused() -> str | None:
+        with pytest.raises(UsageError) as caught, opened_service(spec, context, wishes):
+            pass
+        return caught.value.where
+
+    assert refused() == "ENCAMP_RECORD_URL"
+    monkeypatch.setenv("ENCAMP_RECORD_URL", "postgresql+psycopg://nobody:nothing@127.0.0.1:1/none")
+    assert refused() == KEY_VARIABLE

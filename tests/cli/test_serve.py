@@ -16,7 +16,7 @@ from encamp.api.dispatcher import DRIVERS
 from encamp.api.identity import USUAL_CLIENTS
 from encamp.cli import serve
 from encamp.cli.serve import command, exports
-from encamp.errors import EncampError, UsageError
+from encamp.errors import UsageError
 from encamp.plan.environment.api import PORT, api_objects
 from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import EnvironmentSpec, parse_environment
@@ -167,31 +167,7 @@ def test_what_pods_of_the_cluster_run_is_this_command() -> None:
     assert (found["audit_log"], found["no_credentials"]) == ("-", False)
 
 
-def test_the_service_of_a_pod_keeps_nothing_in_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from encamp.api.identity import IdentityWishes  # noqa: PLC0415
-    from encamp.api.service import ServiceWishes, opened_service  # noqa: PLC0415
-
-    monkeypatch.delenv("ENCAMP_RECORD_URL", raising=False)
-    monkeypatch.delenv("ENCAMP_SUBMISSIONS_KEY", raising=False)
-    wishes = ServiceWishes("prod", 1, IdentityWishes(), tmp_path / "audit", in_cluster=True)
-
-    def refused() -> str:
-        with pytest.raises(EncampError) as caught, opened_service(spec(), served_context(tmp_path), wishes):
-            pass
-        return str(caught.value.where)
-
-    assert refused() == "ENCAMP_RECORD_URL"
-    monkeypatch.setenv("ENCAMP_RECORD_URL", "postgresql+psycopg://nobody:nothing@127.0.0.1:1/none")
-    assert refused() == "ENCAMP_SUBMISSIONS_KEY"
-
-
-def served_context(folder: Path) -> Any:
-    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
-    from encamp.run.context import Context  # noqa: PLC0415
-
-    return Context(print, print, folder=folder, client=object.__new__(GoogleClient))
-
-
+@pytest.mark.slow
 def test_its_help_starts_no_server() -> None:
     script = (
         "import sys; from encamp.cli.serve import command; command.make_context('serve', ['--port', '0'])\n"

@@ -13,6 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: Stacks by the cloud that they are brought up in, one after the other.
 CLOUDS = {
     "acme-ml": ("production", "production-digits"),
+    "my-lab-project": ("environment/with-an-api",),
     "sandbox-encamp": (
         "sandbox",
         "digits",

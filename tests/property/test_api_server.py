@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
-from encamp.plan.environment.api import api_objects
+from encamp.plan.environment.api import ApiPlan, api_objects
 from encamp.plan.environment.driver import DriverPlan, driver_job, driver_secret
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.manifests.job import render_manifests
@@ -165,26 +165,67 @@ def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
     assert refusals(api, yaml.safe_dump_all([job, secret, reaper], explicit_start=True)) == []
 
 
-def test_the_jobs_api_is_taken_where_pods_are_restricted(api: httpx.Client) -> None:
+def test_the_jobs_api_is_taken_where_pods_are_restricted_and_may_little(api: httpx.Client) -> None:
     written = yaml.safe_load((REAPER.parents[1] / "environments" / "with-an-api.yaml").read_text())
     found = plan_environment(parse_environment(written, project=None, source="x")).api
     assert found is not None
-    plan = replace(found, drivers="default", jobs="default", networks=(*found.networks, "2001:db8::/32"))
+    plan = replace(found, drivers="default", jobs="kube-public", networks=(*found.networks, "2001:db8::/32"))
     namespace, *others = api_objects(plan, "prod")
     assert refusals(api, json.dumps(namespace)) == []
-    made = api.post("/api/v1/namespaces", json=namespace)
-    assert made.is_success, made.text
+    assert api.post("/api/v1/namespaces", json=namespace).is_success
+    made = [f"/api/v1/namespaces/{plan.name}"]
     try:
-        # A Deployment beyond what its namespace allows is taken with a warning; its pod would not be.
-        pod = next(one for one in others if one["kind"] == "Deployment")["spec"]["template"]
-        account = next(one for one in others if one["kind"] == "ServiceAccount")
-        assert api.post(f"/api/v1/namespaces/{plan.name}/serviceaccounts", json=account).is_success
-        metadata = {**pod["metadata"], "name": "api", "namespace": plan.name}
-        others.remove(account)
-        others.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
         assert refusals(api, yaml.safe_dump_all(others, explicit_start=True)) == []
+        for one in others:
+            if one["kind"] in {"ServiceAccount", "Role", "RoleBinding"}:
+                root = f"/apis/{one['apiVersion']}" if "/" in one["apiVersion"] else "/api/v1"
+                path = f"{root}/namespaces/{one['metadata']['namespace']}/{_plural(one['kind'])}"
+                assert api.post(path, json=one).is_success
+                made.append(f"{path}/{one['metadata']['name']}")
+        # A Deployment beyond what its namespace allows is taken with a warning; its pod would not be.
+        template = next(one for one in others if one["kind"] == "Deployment")["spec"]["template"]
+        metadata = {**template["metadata"], "name": "api", "namespace": plan.name}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        assert refusals(api, json.dumps(pod)) == []
+        assert allowed(api, f"system:serviceaccount:{plan.name}:{plan.name}", plan) == ALLOWED
     finally:
-        assert api.delete(f"/api/v1/namespaces/{plan.name}").is_success
+        for path in reversed(made):
+            assert api.delete(path).is_success
+
+
+#: Of what the jobs API might ask of the cluster: verb, group and resource, and in whose namespace.
+ASKED = [
+    (verb, group, resource, where)
+    for where in ("drivers", "jobs", "name")
+    for group, resource in (("batch", "jobs"), ("", "secrets"), ("", "pods"), ("", "pods/log"), ("", "pods/exec"))
+    for verb in ("create", "delete", "get", "list", "patch", "update")
+]
+ALLOWED = {
+    ("create", "batch", "jobs", "drivers"),
+    ("delete", "batch", "jobs", "drivers"),
+    ("get", "batch", "jobs", "drivers"),
+    ("create", "", "secrets", "drivers"),
+    ("get", "", "pods", "jobs"),
+    ("list", "", "pods", "jobs"),
+    ("get", "", "pods/log", "jobs"),
+}
+
+
+def allowed(api: httpx.Client, user: str, plan: ApiPlan) -> set[tuple[str, str, str, str]]:
+    """What of ``ASKED`` the server lets a user do."""
+    found = set()
+    for verb, group, resource, where in ASKED:
+        name, _, below = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": name, "namespace": getattr(plan, where)}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {**attributes, "subresource": below}},
+        }
+        answer = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
+        if answer.raise_for_status().json()["status"]["allowed"]:
+            found.add((verb, group, resource, where))
+    return found
 
 
 TAMPERED: tuple[Any, ...] = (
