@@ -7,6 +7,7 @@ from encamp.api.caller import Caller
 from encamp.api.errors import ApiError
 from encamp.api.job_policy import checked_policy, job_roles
 from encamp.spec.environment.access import AccessSpec, TeamSpec
+from encamp.spec.environment.api import ApiSpec
 from encamp.spec.environment.model import EnvironmentSpec
 from encamp.spec.ml_roles import ml_roles
 
@@ -175,6 +176,22 @@ def test_permissions_that_cannot_be_tested(asked: object, words: str) -> None:
         with pytest.raises(ApiError, match=words) as refused:
             lab().tested(caller(MEMBERS["root"]), {"permissions": asked}, job)
         assert refused.value.code == 400
+
+
+def test_jobs_run_with_the_accounts_that_the_environment_names_and_no_others() -> None:
+    named = "trainer@my-project.iam.gserviceaccount.com"
+    access = Access(
+        environment(team("ml.admin", "user:root@example.com")).model_copy(update={"api": ApiSpec(act_as=(named,))})
+    )
+    root = caller("user:root@example.com")
+    administrator = caller("user:ada@example.com", admin=True)
+
+    access.require_act_as(root, named)
+    access.require_act_as(administrator, "owner@my-project.iam.gserviceaccount.com")
+    for refusing, account in ((access, "owner@my-project.iam.gserviceaccount.com"), (lab(), named)):
+        with pytest.raises(ApiError, match=r"iam\.serviceAccounts\.actAs") as refused:
+            refusing.require_act_as(root, account)
+        assert refused.value.status == "PERMISSION_DENIED"
 
 
 def test_whoever_starts_the_service_is_told_of_groups_and_of_no_teams() -> None:

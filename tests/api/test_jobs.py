@@ -278,6 +278,16 @@ def test_a_job_that_is_wrong_is_not_created(
     assert [record.job_id for record in standing.records.records()] == ["kept"]
 
 
+def test_a_given_account_is_for_who_may_act_as_it(http: TestClient, standing: World) -> None:
+    body = job("borrowed")
+    body["trainingInput"]["serviceAccount"] = "owner@sandbox-encamp.iam.gserviceaccount.com"
+
+    answer = http.post(JOBS, json=body, headers={"authorization": f"Bearer {DEVELOPER}"})
+
+    assert "iam.serviceAccounts.actAs" in refused(answer, 403, "PERMISSION_DENIED")
+    assert standing.records.record("borrowed") is None
+
+
 def test_advice_is_for_who_is_elsewhere(sent: TestClient) -> None:
     wrong = job("wrong")
     del wrong["trainingInput"]["packageUris"]

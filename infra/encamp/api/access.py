@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROLE_PREFIX: Final = "roles/"
 SERVICE: Final = "ml.googleapis.com"
 _SEE: Final = "ml.jobs.get"
+_ACT_AS: Final = "iam.serviceAccounts.actAs"
+_LONGEST: Final = 200
 _MOST_PERMISSIONS: Final = 100
 _GROUP: Final = "group:"
 
@@ -52,6 +54,7 @@ class Access:
                 if not member.startswith(_GROUP):
                     held[plain(member)] = held.get(plain(member), frozenset()) | given
         self._teams = held
+        self._accounts = frozenset(spec.api.act_as if spec.api is not None else ())
 
     def permissions(self, caller: Caller, job: JobGrants | None = None) -> frozenset[str]:
         """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
@@ -79,6 +82,22 @@ class Access:
         """
         if permission not in self.permissions(caller, job):
             raise _denied(permission, resource)
+
+    def require_act_as(self, caller: Caller, account: str) -> None:
+        """Let a caller pass who may let a job run with a given service account: the environment names those.
+
+        Source: the job model, section 11 (``iam.serviceAccounts.actAs``).
+
+        Raises:
+            ApiError: PERMISSION_DENIED, in the same words whether there is such an account or not.
+        """
+        if not caller.admin and account not in self._accounts:
+            raise ApiError(
+                "PERMISSION_DENIED",
+                f"Permission '{_ACT_AS}' denied on service account {account[:_LONGEST]} (or it may not exist)."
+                " Leave serviceAccount out: the job has an account of its own then; or have this one named in"
+                " api.actAs of the environment.",
+            )
 
     def missing(self, caller: Caller, permission: str, resource: str) -> ApiError:
         """What a caller is told of a job that does not exist, of which something was asked that takes a permission.

@@ -106,6 +106,9 @@ class Jobs:
         """
         self.allowed(call, "ml.jobs.create")
         read = self._planner.read(call.body)
+        account = read.job.training_input.service_account
+        if account is not None:
+            self._access.require_act_as(call.caller, account)
         self._index.refresh()
         return read, None if self._index.used(read.job_id) else self._planner.plan(read)
 

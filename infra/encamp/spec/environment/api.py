@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ _MOST_REPLICAS = 10
 #: Drivers at once; each is a pod of the system pool.
 _MOST_DRIVERS = 200
 _LARGEST_PORT = 65_535
+_ACCOUNT = re.compile(r"[a-z0-9-]{1,63}@[a-z0-9.:-]{1,200}\.gserviceaccount\.com")
 
 
 class ApiIssuerSpec(Written):
@@ -56,6 +58,9 @@ class ApiSpec(Written):
     """Whose ID tokens are taken beside Google's."""
     clients: tuple[Text, ...] = ()
     """OAuth client ids whose access tokens are taken beside gcloud's."""
+    act_as: tuple[Text, ...] = ()
+    """Service accounts that whoever may create jobs may let them run with (``trainingInput.serviceAccount``): the
+    service cannot ask Google what its callers may act as, and acts as itself. None when empty."""
     networks: tuple[Text, ...] = ()
     """Addresses outside of the cluster that may reach it, such as those of a load balancer's proxies. Pods of the
     cluster may, except those of jobs."""
@@ -80,12 +85,19 @@ def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
     for name, value, most in limits:
         if not 1 <= value <= most:
             yield Found((name,), f"{value} must be from 1 to {most}")
+    yield from _names(api)
+    yield from _issuers(api)
+
+
+def _names(api: ApiSpec) -> Iterator[Found]:
+    for account in api.act_as:
+        if not _ACCOUNT.fullmatch(account):
+            yield Found(("act_as",), f"{account!r} is no service account", "NAME@PROJECT.iam.gserviceaccount.com")
     for network in api.networks:
         try:
             ipaddress.ip_network(network)
         except ValueError as error:
             yield Found(("networks",), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
-    yield from _issuers(api)
 
 
 def _issuers(api: ApiSpec) -> Iterator[Found]:
