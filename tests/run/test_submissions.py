@@ -207,6 +207,23 @@ def test_of_many_that_hand_in_one_id_at_once_one_has_it(
     assert len(submissions.open("e")) == 1
 
 
+def test_one_that_was_written_twice_because_a_connection_broke_is_one(
+    records: Records, submissions: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server had done the transaction, and could not say so: it is done again, and finds itself."""
+    write = records.transactions.write
+
+    def twice(work: Callable[[Any], Any]) -> Any:
+        write(work)
+        return write(work)
+
+    monkeypatch.setattr(records.transactions, "write", twice)
+    assert submissions.submit(handed()) == known(records)
+    monkeypatch.setattr(records.transactions, "write", write)
+    with pytest.raises(AlreadyUsedError):
+        submissions.submit(handed())
+
+
 @pytest.mark.parametrize("round_", range(3))
 def test_of_beginning_cancelling_and_failing_at_once_one_happens(
     records: Records, submissions: Submissions, round_: int

@@ -145,6 +145,9 @@ class Submissions:
         try:
             return self._transactions.write(written)
         except IntegrityError as error:
+            own = self._records.record(submission.job_id) if self._is_there(submission.job_id, sealed) else None
+            if own is not None:
+                return own
             again = self._again(submission, digest, arrived_ago)
             raise AlreadyUsedError(submission.job_id, again) from error
 
@@ -294,6 +297,14 @@ class Submissions:
             return True
 
         return self._transactions.write(ended)
+
+    def _is_there(self, job_id: str, sealed: str) -> bool:
+        """Whether this very submission is on record: a server's connection may break after the transaction was done.
+
+        No two that are sealed look alike, even of the same job.
+        """
+        asked = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.sealed == sealed)
+        return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
     def _again(self, submission: Submission, digest: str, arrived_ago: float) -> Again:
         """What a create of a used id is: see ``Again``."""
