@@ -76,6 +76,9 @@ def test_who_has_the_sandboxs_token_is_answered_and_nobody_else(camp: Camp) -> N
         assert stranger.get(JOBS).status_code == 401
         assert stranger.get(JOBS, headers={"Authorization": "Bearer x"}).status_code == 401
         assert [stranger.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+        # Whom no team of the environment has may do nothing.
+        ana = {"Authorization": f"Bearer {camp.encamp('sandbox', 'token', '--for', 'user:ana@example.com').strip()}"}
+        assert [stranger.get(path, headers=ana).status_code for path in (JOBS, f"{JOBS}/none")] == [403, 403]
         discovered = stranger.get("/$discovery/rest", params={"version": "v1"}).json()
     assert discovered["rootUrl"] == f"{api.url}/"
     assert api.client.get(JOBS).status_code == 200
@@ -92,8 +95,8 @@ def test_who_has_the_sandboxs_token_is_answered_and_nobody_else(camp: Camp) -> N
     assert token not in written
     entries = [json.loads(line)["protoPayload"] for line in written.splitlines()]
     calls = [(entry["methodName"].rpartition(".")[2], entry["status"].get("code", 0)) for entry in entries]
-    # google.rpc.Code: 16 is UNAUTHENTICATED, 5 is NOT_FOUND.
-    assert {("ListJobs", 0), ("ListJobs", 16), ("GetJob", 5)} <= set(calls)
+    # google.rpc.Code: 16 is UNAUTHENTICATED, 7 is PERMISSION_DENIED, 5 is NOT_FOUND.
+    assert {("ListJobs", 0), ("ListJobs", 7), ("ListJobs", 16), ("GetJob", 5), ("GetJob", 7)} <= set(calls)
 
 
 @pytest.mark.jobs
