@@ -4,7 +4,7 @@ import json
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -372,12 +372,21 @@ def test_the_end_is_not_kept_back_for_ever(job: FakeJob) -> None:
     assert not entries.unread(VIC, "J", GCLOUD)
 
 
+class Listing(Protocol):
+    """What a stream asks."""
+
+    def list(self, caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    def unread(self, caller: Caller, job_id: str, user_agent: str) -> bool: ...
+
+
 @dataclass
-class Gcloud:
+class Stream:
     """gcloud 528's stream, as command_lib/logs/stream.py of its sources does it, told the time by the test."""
 
-    entries: LogEntries
+    entries: Listing
     interval: int
+    job_id: str = "J"
     timestamp: str = FIRST
     insert_id: str = ""
     by_id: bool = False
@@ -389,14 +398,14 @@ class Gcloud:
         if second % self.interval == 0:
             self._poll(NOON + second)
         if second % 10 == 0 and self.empty > 1:
-            self.over = ended and not self.entries.unread(ADA, "J", GCLOUD)
+            self.over = ended and not self.entries.unread(ADA, self.job_id, GCLOUD)
 
     def _poll(self, now: int) -> None:
         low = f'timestamp>="{self.timestamp}"'
         if self.by_id:
             low = f'((timestamp="{self.timestamp}" AND insertId>"{self.insert_id}") OR timestamp>"{self.timestamp}")'
         high = f'timestamp<"{written((now - 5) * 10**6)}"'
-        wanted = f'{KIND} AND resource.labels.job_id="J" AND {low} AND {high}'
+        wanted = f'{KIND} AND resource.labels.job_id="{self.job_id}" AND {low} AND {high}'
         body = _body(wanted, orderBy="timestamp asc")
         fresh = [entry for entry in self.entries.list(ADA, body).get("entries", []) if self._is_new(entry)]
         self.empty = 0 if fresh else self.empty + 1
@@ -420,7 +429,7 @@ def test_gclouds_stream_shows_every_line_once_and_in_order(seed: int) -> None:
     end, sealed = draw.randrange(5, 300), draw.randrange(1, 12)
     times = sorted({*draw.sample(range(2, end + 1), k=min(draw.randrange(4), end - 1)), end, end + sealed})
     number = 0
-    stream = Gcloud(_entries(FakeJobs(job)), draw.choice([1, 3, 7, 10, 60]))
+    stream = Stream(_entries(FakeJobs(job)), draw.choice([1, 3, 7, 10, 60]))
     for second in range(2000):
         if second in times:
             added = {}

@@ -22,6 +22,7 @@ from encamp.api.identity import bearer_of
 from encamp.api.index import Index
 from encamp.api.jobs import Jobs
 from encamp.api.listening import listen
+from encamp.api.logs import LogEntries, RecordedJobs
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from encamp.api.caller import Authenticator
+    from encamp.api.logs import Logs
     from encamp.plan.model import JobPlan
 
 PROJECT = "sandbox-encamp"
@@ -83,7 +85,7 @@ class World:
     """A service.
 
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
-    ``authenticator``, who tells callers where it is not the tests' own tokens.
+    ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class World:
         look: Callable[[JobPlan], None] = lambda _: None,
         plan_seconds: float = 30.0,
         authenticator: Authenticator | None = None,
+        logs: Logs | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -108,6 +111,7 @@ class World:
         self.told = Told()
         access = Access(spec)
         project = Project(PROJECT, 123456789, "agent@sandbox-encamp.iam.gserviceaccount.com")
+        entries = LogEntries(PROJECT, RecordedJobs(self.records, self.index), logs, access) if logs else None
         jobs = Jobs(
             project,
             ENVIRONMENT,
@@ -118,6 +122,7 @@ class World:
             access=access,
             wake=self.told.wake,
             adopt=self.told.adopt,
+            **({"keeps_end": entries.unread} if entries else {}),
         )
         self.audit = AuditLog(folder / "audit.jsonl")
         self.parts = Parts(
@@ -127,6 +132,7 @@ class World:
             Locations(spec),
             authenticator or Tokens(),
             self.audit,
+            extras={("POST", "v2/entries:list"): entries.list} if entries else {},
             routes=routes(),
             plan_seconds=plan_seconds,
         )
