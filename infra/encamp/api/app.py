@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,13 +20,13 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match
 
-from encamp.api.answering import data_of, refusal, reply_of, told
-from encamp.api.audit import AuditedCall
+from encamp.api.answering import refusal, reply_of, told
 from encamp.api.errors import ApiError
 from encamp.api.jobs import Call
 from encamp.api.limits import ClientGoneError, json_object, read_body
 from encamp.api.methods import LOG_ENTRIES, AuditKind
 from encamp.api.parameters import asked
+from encamp.api.request import Request
 from encamp.api.routing import route
 from encamp.run.transactions import RecordError
 
@@ -102,27 +101,6 @@ class _Everything(BaseRoute):
         await self._app(scope, receive, send)
 
 
-@dataclass
-class _Request:
-    """What is known of a request so far, for its audit entry.
-
-    Attributes:
-        named: what it is about: ``job`` or ``location``.
-        written: id of the job whose create was begun.
-    """
-
-    at: datetime
-    arrived: float
-    headers: Headers
-    client: str
-    method: Method | None = None
-    named: Mapping[str, str] = field(default_factory=dict)
-    caller: Caller | None = None
-    sent: Mapping[str, Any] | None = None
-    granted: bool | None = None
-    written: str | None = None
-
-
 class _Service:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -136,7 +114,7 @@ class _Service:
         if scope["type"] != "http":
             return
         client = (scope.get("client") or ("", 0))[0]
-        request = _Request(datetime.now(UTC), time.monotonic(), Headers(scope=scope), client)
+        request = Request(datetime.now(UTC), time.monotonic(), Headers(scope=scope), client)
         try:
             reply = await self._reply(scope, receive, request)
         except ClientGoneError:
@@ -150,7 +128,7 @@ class _Service:
             if request.written is not None and (answered or not reply.is_told):
                 await asyncio.shield(self._thread(self._note_answered, request.written, answered))
 
-    async def _reply(self, scope: Scope, receive: Receive, request: _Request) -> Reply:
+    async def _reply(self, scope: Scope, receive: Receive, request: Request) -> Reply:
         try:
             wish = await asked(scope, request.headers, receive)
             work = await self._prepared(wish, receive, request)
@@ -164,7 +142,7 @@ class _Service:
         return refusal(refused) if refused is not None else reply_of(answer, wish)
 
     async def _prepared(
-        self, wish: Asked, receive: Receive, request: _Request
+        self, wish: Asked, receive: Receive, request: Request
     ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
         """The work that a request asks for, begun."""
         extra = self._parts.extras.get((wish.verb, wish.path.removeprefix("/")))
@@ -175,11 +153,10 @@ class _Service:
             request.method = _AUDITED.get((wish.verb, wish.path.removeprefix("/")))
         request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
         if found is None:
-            body = await _body(receive, request.headers)
-            request.sent = body
+            body = request.sent = await _body(receive, request.headers)
             if request.method is not None:
                 self._parts.audit.check(request.method)
-            work = partial(self._extra_work, extra, request.caller, request)
+            work = partial(self._work, _handler(extra), Call(request.caller, body=body), request)
             return asyncio.get_running_loop().run_in_executor(self._extras, work)
         self._check_project(found.values["project"])
         query = wish.parameters(found.method)
@@ -204,7 +181,7 @@ class _Service:
         """Whether all of an answer is in memory, so that a thread would take longer than the work."""
         return method.kind is AuditKind.DATA_ACCESS and not call.query.get("filter") and self._parts.jobs.is_current()
 
-    async def _judged(self, call: Call, request: _Request) -> Handler:
+    async def _judged(self, call: Call, request: Request) -> Handler:
         """What writes a create down that was judged, in a thread that may be given up."""
         judging = asyncio.get_running_loop().run_in_executor(self._planners, self._parts.jobs.checked, call)
         try:
@@ -229,7 +206,7 @@ class _Service:
 
         return create
 
-    def _work(self, handler: Handler, call: Call, request: _Request) -> tuple[Answer, ApiError | None]:
+    def _work(self, handler: Handler, call: Call, request: Request) -> tuple[Answer, ApiError | None]:
         """Do the work and put it on record; never raises."""
         answer: Answer = None
         error: ApiError | None = None
@@ -241,43 +218,11 @@ class _Service:
         self._note(request, answer, error)
         return answer, error
 
-    def _extra_work(self, extra: Extra | None, caller: Caller, request: _Request) -> tuple[Answer, ApiError | None]:
-        """The same of what is no method of ours; never raises."""
-        answer: Answer = None
-        error: ApiError | None = None
-        try:
-            answer = extra(caller, request.sent or {}) if extra is not None else {}
-            request.granted = True
-        except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
-            error = told(trouble, "a call of another service")
-        self._note(request, None, error)
-        return answer, error
-
-    def _note(self, request: _Request, answer: Answer, error: ApiError | None) -> None:
+    def _note(self, request: Request, answer: Answer, error: ApiError | None) -> None:
         """Write the audit entry of a call."""
-        method = request.method
-        if method is None:
-            return
-        shown = method.kind is AuditKind.ADMIN_ACTIVITY and error is None
-        denied = error is not None and error.status == "PERMISSION_DENIED"
-        self._parts.audit.note(
-            AuditedCall(
-                at=request.at,
-                insert_id=uuid.uuid4().hex,
-                method=method,
-                project=self._parts.project.id,
-                resource=_resource(self._parts.project, request.named),
-                caller=request.caller,
-                client_ip=request.client,
-                user_agent=request.headers.get("user-agent", ""),
-                request=request.sent,
-                response=data_of(answer) if shown else None,
-                granted=False if denied else request.granted,
-                code=error.code if error is not None else 200,
-                message=error.message if error is not None else "",
-                status=error.status if error is not None else "",
-            )
-        )
+        entry = request.audited(self._parts.project, answer, error)
+        if entry is not None:
+            self._parts.audit.note(entry)
 
     def _note_answered(self, job_id: str, answered: bool) -> None:
         try:
@@ -309,10 +254,10 @@ def _handlers(parts: Parts) -> Mapping[str, Handler]:
     }
 
 
+def _handler(extra: Extra | None) -> Handler:
+    """What does the work of a method of another service."""
+    return lambda call: extra(call.caller, call.body) if extra is not None else {}
+
+
 async def _body(receive: Receive, headers: Headers) -> dict[str, Any]:
     return json_object(await read_body(receive, headers.get("content-length")), headers.get("content-type"))
-
-
-def _resource(project: Project, named: Mapping[str, str]) -> str:
-    parts = [f"{kind}s/{named[kind][:_LONGEST]}" for kind in ("job", "location") if kind in named]
-    return "/".join([project.resource, *parts])
