@@ -493,6 +493,7 @@ def test_whose_an_access_token_is(changes: dict[str, Any], member: str) -> None:
         ({"expires_in": "-5"}, 401, "expired"),
         ({"expires_in": "soon"}, 503, "does not answer"),
         ({"expires_in": "nan"}, 503, "does not answer"),
+        ({"expires_in": 10**400}, 503, "does not answer"),
         ({"expires_in": True}, 503, "does not answer"),
         ({"expires_in": None}, 503, "does not answer"),
     ],
@@ -537,6 +538,28 @@ def test_a_token_service_that_gives_no_answer_lets_nobody_in(
     assert isinstance(found, ApiError)
     assert (found.code, len(world.asked)) == (code, times)
     assert "verysecret" not in found.message + caplog.text
+
+
+def test_a_silent_token_service_is_left_alone_for_a_moment() -> None:
+    def silent(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectTimeout("silent")
+
+    world = World(tokeninfo=silent)
+
+    async def work() -> list[tuple[int, int]]:
+        identity, seen = world.identity(), list[tuple[int, int]]()
+        for number, step in enumerate((0, 1, 2, 3)):
+            world.offset += step
+            if number == 2:
+                world.tokeninfo = info()
+            try:
+                await identity.caller(f"Bearer ya29.{number}")
+                seen.append((200, len(world.asked)))
+            except ApiError as error:
+                seen.append((error.code, len(world.asked)))
+        return seen
+
+    assert asyncio.run(work()) == [(503, 2), (503, 2), (200, 3), (200, 4)]
 
 
 def test_a_token_is_sent_in_a_header_and_nowhere_else() -> None:

@@ -35,7 +35,8 @@ _EMAIL_SCOPE: Final = "https://www.googleapis.com/auth/userinfo.email"
 _SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
 _PATH: Final = "/tokeninfo"
 _NO_TOKEN: Final = frozenset({400, 401})
-_ATTEMPTS: Final = 2
+#: After no answer at all nobody is asked again for so long: whoever waits for it would keep others from being served.
+_REST_SECONDS: Final = 2.0
 
 
 class AccessTokens:
@@ -55,6 +56,7 @@ class AccessTokens:
         self._url = service.rstrip("/") + _PATH
         self._clients = frozenset(clients)
         self._now = now
+        self._silent = float("-inf")
 
     async def caller(self, token: str) -> tuple[Caller, float]:
         """Whose a token is, and until when it is valid (seconds since the epoch).
@@ -89,22 +91,27 @@ class AccessTokens:
             raise unauthenticated("it was given to an application that is not trusted here; use gcloud's")
 
     async def _asked(self, token: str) -> dict[str, Any]:
+        if self._now() - self._silent < _REST_SECONDS:
+            raise _unavailable("it was silent a moment ago")
+        answer = await self._sent(token)
+        if isinstance(answer, str) or answer.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+            answer = await self._sent(token)
+        if isinstance(answer, str):
+            self._silent = self._now()
+            raise _unavailable(answer)
+        if answer.status_code in _NO_TOKEN:
+            raise unauthenticated("it has expired, or is none of Google's; get a new one")
+        if answer.status_code != httpx.codes.OK:
+            raise _unavailable(str(answer.status_code))
+        return _object(answer)
+
+    async def _sent(self, token: str) -> httpx.Response | str:
+        """The answer, or why there is none."""
         headers = {"authorization": f"Bearer {token}", "content-type": "application/x-www-form-urlencoded"}
-        reason = ""
-        for _ in range(_ATTEMPTS):
-            try:
-                answer = await self._client.post(self._url, headers=headers, content=b"")
-            except httpx.HTTPError as error:
-                reason = type(error).__name__
-                continue
-            if answer.status_code in _NO_TOKEN:
-                raise unauthenticated("it has expired, or is none of Google's; get a new one")
-            if answer.status_code == httpx.codes.OK:
-                return _object(answer)
-            reason = str(answer.status_code)
-            if answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
-                break
-        raise _unavailable(reason)
+        try:
+            return await self._client.post(self._url, headers=headers, content=b"")
+        except httpx.HTTPError as error:
+            return type(error).__name__
 
 
 def _object(answer: httpx.Response) -> dict[str, Any]:
@@ -121,7 +128,7 @@ def _seconds(value: Any) -> float | None:
     """A number of seconds that tokeninfo writes as a text; None where it is none."""
     try:
         found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
 
