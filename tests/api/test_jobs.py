@@ -446,6 +446,7 @@ def test_every_call_is_in_the_audit_log(http: TestClient, service: World) -> Non
     http.get(f"{JOBS}/nobody")
     TestClient(service.app).post(f"{JOBS}/audited:cancel", json={})
     http.get("/nothing")
+    http.get(f"{JOBS}/audited?fields=(")
     service.audit.close()
 
     entries = [json.loads(line)["protoPayload"] for line in (service.folder / "audit.jsonl").read_text().splitlines()]
@@ -459,6 +460,7 @@ def test_every_call_is_in_the_audit_log(http: TestClient, service: World) -> Non
         ("CreateJob", f"{here}/audited", 6),
         ("GetJob", f"{here}/nobody", 5),
         ("CancelJob", f"{here}/audited", 16),
+        ("GetJob", f"{here}/audited", 3),
     ]
     assert entries[0]["response"]["jobId"] == "audited"
     assert [one["authorizationInfo"][0]["granted"] for one in entries[:1]] == [True]

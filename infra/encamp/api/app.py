@@ -8,6 +8,7 @@ gives up, whatever becomes of the client or of the server's loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -136,6 +137,11 @@ class _Service:
             raise
         except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
             error = told(trouble, f"{scope['method']} before its work")
+            if request.method is None:
+                # Its query could not even be read; what was meant is on record all the same.
+                with contextlib.suppress(ApiError):
+                    meant = route(scope["method"], scope["path"])
+                    request.method, request.named = meant.method, meant.values
             await asyncio.shield(self._thread(self._note, request, None, error))
             return refusal(error)
         answer, refused = await work
