@@ -39,6 +39,7 @@ _RESERVE_BYTES: Final = 16 * LONGEST_LINE
 #: Entries that wait for room; with more of them calls that only read are refused too.
 _MOST_WAITING: Final = 1000
 _PRIVATE: Final = 0o600
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 #: A pipe or a terminal has nothing that a line could be kept on.
 _NO_DISK: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EROFS})
 
@@ -166,15 +167,16 @@ class AuditLog:
                 wait already.
         """
         with self._lock:
-            room = self._has_room()
-            if room or (method.kind is AuditKind.DATA_ACCESS and len(self._waiting) < _MOST_WAITING):
+            if method.kind is AuditKind.DATA_ACCESS and len(self._waiting) < _MOST_WAITING:
+                return
+            if self._has_room():
                 return
         message = "The audit log cannot be written, so nothing was changed; try again when its disk has room."
         raise ApiError("UNAVAILABLE", message)
 
     def note(self, call: AuditedCall) -> None:
         """Write the entry of a call. Raises nothing: what cannot be written now is written before the next one."""
-        data = json.dumps(entry_of(call), separators=(",", ":")).encode() + b"\n"
+        data = _ENCODER.encode(entry_of(call)).encode() + b"\n"
         changed = call.method.kind is AuditKind.ADMIN_ACTIVITY and call.code < HTTPStatus.MULTIPLE_CHOICES
         line = _Line(data, lasting=changed)
         with self._lock:

@@ -174,4 +174,4 @@ def _without_type(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -44,6 +44,8 @@ _OPTION: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]{0,60}")
 
 def bounded(data: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of JSON data within every bound: its beginning, where it is too long, and what was left out."""
+    if not data:
+        return {}
     found = _Copy().object(data, _DEEPEST)
     length = len(json.dumps(found))
     return found if length <= _LONGEST else {LEFT_OUT: f"{length} characters"}
