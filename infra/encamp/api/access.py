@@ -45,7 +45,6 @@ class Access:
     """May a caller do something? By the teams of one environment."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
-        self._project = spec.project
         teams = (spec.access.teams or ()) if spec.access is not None else ()
         held: dict[str, frozenset[str]] = {}
         for team in teams:
