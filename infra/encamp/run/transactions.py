@@ -5,6 +5,8 @@ Nothing of a database URL gets into a message but its form with the password hid
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,6 +47,9 @@ class Transactions:
         self._database = database
         self._clock = clock
         self._served = database.dialect.name == "postgresql" and clock is time.time
+        # A file has one writer at a time, and SQLite lets the others look again and again, longer each time: of many
+        # threads some would wait for seconds. Here they wait for each other before that.
+        self._turn = threading.Lock() if database.dialect.name == "sqlite" else contextlib.nullcontext()
 
     @property
     def database(self) -> Engine:
@@ -83,7 +88,7 @@ class Transactions:
             return work(connection)
 
     def _write(self, work: Callable[[Connection], _T]) -> _T:
-        with self._database.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+        with self._turn, self._database.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
             return work(connection)
 
     def _tried(self, work: Callable[[], _T]) -> _T:
