@@ -177,6 +177,8 @@ def _service(plan: ApiPlan) -> dict[str, Any]:
         "spec": {
             "type": "ClusterIP",
             "selector": dict(_LABEL),
+            # Who streams a job's logs goes on where they began.
+            "sessionAffinity": "ClientIP",
             "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
         }
     }
