@@ -9,6 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SEEDS ?= 0-19
 JOBS ?= 4
+DRAWN ?= 200
 
 .PHONY: help setup tools demo demo-tuning test test-jobs test-system check bench soak lock clean
 
@@ -47,8 +48,9 @@ bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
-soak: tools ## kill what runs are made of, SEEDS=0-99, JOBS=4 at once, and count what is left
+soak: tools ## kill what runs are made of, SEEDS=0-99, JOBS=4 at once, and count what is left; draw DRAWN requests
 	@$(BIN)/python tools/soak.py --seeds $(SEEDS) --jobs $(JOBS)
+	@ENCAMP_DRAWN=$(DRAWN) $(BIN)/python -m pytest -q -n 0 tests/api/test_drawn_requests.py
 
 lock: ## write requirements.lock anew from pyproject.toml; needs uv
 	$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
