@@ -214,6 +214,8 @@ class Dispatcher:
             self._wake.clear()
             try:
                 self.step()
+            except EncampError as error:
+                _LOG.error("the jobs that wait could not be looked at: %s", visible(error.what))
             except Exception:  # noqa: BLE001 - whatever it was, jobs go on waiting, and are looked at again
                 _LOG.exception("the jobs that wait could not be looked at")
             self._wake.wait(_LOOK_SECONDS)
