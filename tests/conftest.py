@@ -58,16 +58,21 @@ _ORDER = (
     "sandbox/test_lifecycle.py",
     "sandbox",
 )
-#: Rooms whose files share a control plane or a process of programs; elsewhere a worker takes a file.
-_WHOLE_ROOMS = ("components", "sandbox/kubelet", "sandbox/kubernetes")
-#: Files that one worker takes together in `make test`, so that one sandbox with its environment up serves them all.
-_ONE_CAMP = (
-    "faults/test_faults.py",
-    "main_job/test_example.py",
-    "property/test_api_server.py",
-    "property/test_access_rules.py",
-    "api/test_serve.py",
-)
+#: What one worker takes together, rooms or files, because it shares a control plane, a process of programs, or the
+#: sandbox of the whole jobs with its environment up (in `make test`; the many files of `make test-jobs` are spread).
+#: Elsewhere a worker takes a file.
+_TOGETHER = {
+    "camp": (
+        "faults/test_faults.py",
+        "main_job/test_example.py",
+        "property/test_api_server.py",
+        "property/test_access_rules.py",
+        "api/test_serve.py",
+    ),
+    "components": ("components/",),
+    "kubelet": tuple(f"sandbox/kubelet/test_{name}.py" for name in ("jobsets", "nodes", "pods")),
+    "kubernetes": ("sandbox/kubernetes/",),
+}
 _COLLECTED = pytest.StashKey[frozenset[str]]()
 
 
@@ -88,9 +93,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class LoadRoomScheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            if any(_is_in(nodeid, name) for name in _ONE_CAMP):
-                return "one camp"
-            return next((room for room in _WHOLE_ROOMS if _is_in(nodeid, room)), file)
+            shared = (name for name, parts in _TOGETHER.items() if any(_is_in(nodeid, part) for part in parts))
+            return next(shared, file)
 
     return LoadRoomScheduling(config, log)
 

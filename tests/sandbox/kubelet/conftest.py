@@ -325,7 +325,7 @@ def _declare(layout: Layout) -> None:
     cloud.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     layout = _layout(tmp_path_factory.mktemp("camp") / "sb")
     _declare(layout)
