@@ -74,8 +74,12 @@ def wrong_fields(problems: Sequence[Problem]) -> ApiError:
 
 
 def field_name(path: str) -> str:
-    """A field's path as the service named it: ``trainingInput.workerCount`` is ``training_input.worker_count``."""
-    return _CAPITAL.sub("_", path).lower()
+    """A field's path as the service named it: ``trainingInput.workerCount`` is ``training_input.worker_count``.
+
+    Keys of labels are the caller's own words, and stay as they are.
+    """
+    field, labels, key = path.partition("labels.")
+    return _CAPITAL.sub("_", field).lower() + labels + key
 
 
 def _sentence(problem: Problem) -> str:
