@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -140,6 +141,28 @@ def test_probes_ask_the_record_once_a_second_at_most() -> None:
         answers = await asyncio.gather(*(ask(gate, "/readyz", host="10.20.0.7:8484") for _ in range(20)))
         assert {one.status for one in answers} == {200}
         assert len(asked) == 1
+
+    asyncio.run(look())
+
+
+def test_a_record_that_hangs_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("encamp.api.gate._ASKED_SECONDS", 0.05)
+    monkeypatch.setattr("encamp.api.gate._KNOWN_SECONDS", 0.0)
+    answers = threading.Event()
+
+    async def look() -> None:
+        asked: list[int] = []
+
+        def hanging() -> None:
+            asked.append(1)
+            answers.wait(60)
+
+        gate = gate_of(App(), ready=hanging)
+        assert [(await ask(gate, "/readyz")).status for _ in range(3)] == [503] * 3
+        assert len(asked) == 1
+        answers.set()
+        monkeypatch.setattr("encamp.api.gate._ASKED_SECONDS", 60)
+        assert (await ask(gate, "/readyz")).status == 200
 
     asyncio.run(look())
 

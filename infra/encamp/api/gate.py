@@ -45,6 +45,7 @@ class Gate:
         self._at_work = 0
         self._known: tuple[float, bool] = (0.0, False)
         self._asking = asyncio.Lock()
+        self._look: asyncio.Future[object] | None = None
         #: Set when the server is told to end: nobody should be sent here any more.
         self.ending = False
 
@@ -100,11 +101,11 @@ class Gate:
             at, known = self._known
             if time.monotonic() - at < _KNOWN_SECONDS:
                 return known
-            try:
-                await asyncio.wait_for(asyncio.to_thread(self._ready), _ASKED_SECONDS)
-                known = True
-            except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not ready
-                known = False
+            # A look that hangs is waited for anew, not followed by others, each of which would take a thread.
+            if self._look is None or self._look.done():
+                self._look = asyncio.ensure_future(asyncio.to_thread(self._ready))
+            done, _ = await asyncio.wait({self._look}, timeout=_ASKED_SECONDS)
+            known = bool(done) and self._look.exception() is None
             self._known = time.monotonic(), known
             return known
 
