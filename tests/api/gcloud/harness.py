@@ -32,7 +32,7 @@ _VARYING = (
     (re.compile(r"[0-9a-f]{64}"), "SHA256"),
     (re.compile(r"={15}\d+=="), "BOUNDARY"),
     (re.compile(r"upload_id=[0-9a-f]+"), "upload_id=SESSION"),
-    (re.compile(r'timestamp<\\?"[^"]+"'), 'timestamp<"NOW"'),
+    (re.compile(r'(timestamp[<>=]+|insertId>)\\?"[^"]+"'), r'\1"PLACE"'),
     (re.compile(r'\{"size": "\d+"\}'), '{"size": "SIZE"}'),
 )
 _BOUND = re.compile(r'timestamp<"[^"]+"')
@@ -151,7 +151,7 @@ def told(kept: Sequence[Mapping[str, Any]]) -> list[str]:
             text = varying.sub(name, text)
         found.append(text)
     # It polls until nothing comes any more: how often depends on the machine.
-    return [text for at, text in enumerate(found) if at == 0 or text != found[at - 1]]
+    return list(dict.fromkeys(found))
 
 
 class Front:
