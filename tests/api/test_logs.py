@@ -198,8 +198,8 @@ def test_what_a_submitter_should_know_is_told_by_the_log() -> None:
     job.entries[:0] = [Entry(job.entries[0].at, "submitted", {"environment": "sandbox", "warnings": [warning]})]
     found = _entries(FakeJobs(job)).list(ADA, _body())["entries"]
     assert [(one["severity"], one["textPayload"]) for one in found] == [
-        ("WARNING", warning),
         ("INFO", "The job was accepted and is queued."),
+        ("WARNING", warning),
     ]
 
 

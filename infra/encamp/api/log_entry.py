@@ -79,22 +79,26 @@ def key_of(entry: dict[str, Any]) -> tuple[str, str, str]:
 
 def _said(record: RunRecord, entry: Entry) -> Iterator[tuple[bool, str, str]]:
     """Whether it is the end, the severity and the text of what people are told of an entry of the journal."""
-    if entry.kind == SUBMITTED:
-        for warning in entry.data.get("warnings") or ():
-            yield False, "WARNING", str(warning)
-        return
     if entry.kind != "state" or entry.data.get("state") not in set(State):
         return
     state = State(entry.data["state"])
     message = record.outcome.message if record.outcome is not None else ""
     if not state.ended:
         yield False, "INFO", _SAID[state]
+        for warning in _warnings(record) if state is State.QUEUED else ():
+            yield False, "WARNING", warning
     elif state is State.SUCCEEDED:
         yield True, "INFO", "The job has completed successfully."
     elif state is State.CANCELLED:
         yield True, "WARNING", _sentence("The job was cancelled", message)
     else:
         yield True, "ERROR", _sentence("The job has failed", message)
+
+
+def _warnings(record: RunRecord) -> list[str]:
+    """What whoever submitted the job should know."""
+    told = [entry.data.get("warnings") for entry in record.entries if entry.kind == SUBMITTED]
+    return [str(warning) for warnings in told if isinstance(warnings, list) for warning in warnings]
 
 
 def _sentence(what: str, why: str) -> str:
