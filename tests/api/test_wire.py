@@ -248,6 +248,23 @@ def test_half_a_body_makes_no_job(address: tuple[str, int], left_out: int) -> No
         wire.rest()
 
 
+def test_slow_clients_make_no_job_and_keep_nobody_waiting(service: tuple[World, tuple[str, int]]) -> None:
+    found, _ = service
+    sent = request("POST", JOBS, job("slow"))
+    with served(found.app, head_seconds=0.5, body_seconds=0.5) as url:
+        host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
+        slow = [Wire((host, int(port))) for _ in range(20)]
+        for number, wire in enumerate(slow):
+            wire.send(sent[: 20 if number % 2 else -20])
+        assert ask((host, int(port)), request("GET", f"{JOBS}/{KNOWN}")).code == 200
+        for wire in slow:
+            with wire:
+                refused = wire.reply()
+                assert (refused.code, refused.status) == (408, "DEADLINE_EXCEEDED")
+                assert wire.rest() == b""
+        assert ask((host, int(port)), request("GET", f"{JOBS}/slow")).code == 404
+
+
 def test_requests_at_once_are_answered_in_their_order(address: tuple[str, int]) -> None:
     paths = [f"{JOBS}/{KNOWN}", f"{JOBS}/nobody", f"/v1/projects/{PROJECT}:getConfig", "/nowhere", f"{JOBS}/{KNOWN}"]
     with Wire(address) as wire:
