@@ -403,6 +403,8 @@ def test_a_host_that_is_none_is_in_no_document(address: tuple[str, int]) -> None
     assert (refused.code, refused.status) == (400, "INVALID_ARGUMENT")
     found = ask(address, request("GET", "/$discovery/rest?version=v1", host="jobs.example.com:8080"))
     assert found.data["rootUrl"] == "http://jobs.example.com:8080/"
+    behind = request("GET", "/$discovery/rest?version=v1", host="jobs.example.com", x_forwarded_proto="https")
+    assert ask(address, behind).data["rootUrl"] == "https://jobs.example.com/"
 
 
 def test_documents_ask_for_no_credential(address: tuple[str, int]) -> None:

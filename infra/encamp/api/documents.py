@@ -55,7 +55,9 @@ def routes() -> Sequence[Route]:
 
 async def _answer(path: str, request: Request) -> Response:
     try:
-        root = root_of(request.scope["scheme"], request.headers.get("host"))
+        # Only who asked reads it, so whoever ends TLS before us may be believed.
+        secure = request.headers.get("x-forwarded-proto", "").strip().lower() == "https"
+        root = root_of("https" if secure else request.scope["scheme"], request.headers.get("host"))
         found = document(path, version=request.query_params.get("version"), root=root)
     except ApiError as refused:
         return Response(_json(refused.body()), refused.code, media_type=_JSON)
@@ -99,7 +101,7 @@ def root_of(scheme: str, host: str | None) -> str:
 
 @lru_cache(maxsize=_HOSTS)
 def _discovery(root: str) -> Document:
-    return _made(_JSON, _json(discovery_document(root)), {"Vary": "Host"})
+    return _made(_JSON, _json(discovery_document(root)), {"Vary": "Host, X-Forwarded-Proto"})
 
 
 @cache
