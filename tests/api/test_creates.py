@@ -13,7 +13,7 @@ from tests.api.world import ADMIN, DEVELOPER, PROJECT, World, job, world
 from encamp.cloud.rest import RestError
 from encamp.errors import EngineError, PlanError, Problem, UsageError
 from encamp.preflight import DataError
-from encamp.run import submissions
+from encamp.run import again
 from encamp.run.driver import JobEndedError
 from encamp.run.transactions import RecordError
 
@@ -86,7 +86,7 @@ def test_who_asks_again_later_gets_their_own_job(service: World, monkeypatch: py
     first = create(service, job("again"))
     assert status(create(service, job("again"))) == (409, "ALREADY_EXISTS")
 
-    monkeypatch.setattr(submissions, "RACE_SECONDS", -1.0)
+    monkeypatch.setattr(again, "RACE_SECONDS", -1.0)
     second = create(service, job("again"))
 
     assert second.status_code == 200

@@ -352,6 +352,22 @@ def test_another_key_and_a_changed_text_open_nothing(
         submissions.opened("rnn")
 
 
+def test_what_lost_its_row_has_failed_and_what_has_one_waits(
+    records: Records, submissions: Submissions, database: Engine
+) -> None:
+    for name in ("lost", "there", "run"):
+        submissions.submit(handed(name))
+    submissions.submit(handed("far", environment="other"))
+    records.begin("run", "run-1234", {"environment": "e"}, submitted=True)
+    with database.begin() as connection:
+        connection.execute(text("delete from submissions where job_id <> 'there'"))
+    assert (submissions.fail_lost("e"), submissions.fail_lost("e")) == (["lost"], [])
+    outcome = known(records, "lost").outcome
+    assert outcome is not None
+    assert (outcome.state, outcome.message.startswith("the job as it was sent is lost")) == (State.FAILED, True)
+    assert [known(records, name).waiting for name in ("there", "far", "run")] == [True, True, False]
+
+
 def test_a_record_of_before_takes_submissions(tmp_path: Path, database: Engine) -> None:
     SUBMISSIONS.drop(database)
     url = None if database.dialect.name == "sqlite" else database.url.render_as_string(hide_password=False)

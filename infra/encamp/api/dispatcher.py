@@ -104,6 +104,7 @@ class Dispatcher:
         self._adoptions: dict[str, _Adoption] = {}
         self._wake = threading.Event()
         self._closed = False
+        self._looked = False
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
     def start(self) -> None:
@@ -127,6 +128,10 @@ class Dispatcher:
         Raises:
             EncampError: the record cannot be used.
         """
+        if not self._looked:
+            for job_id in self._submissions.fail_lost(self._environment):
+                _LOG.warning("%s is lost: it waits, and what was sent is not on record", job_id)
+            self._looked = True
         for job_id in self._submissions.expire(self._environment):
             _LOG.info("%s waited for longer than its maxWaitTime and is cancelled", job_id)
         # Who is gone now has written all that it ever will.

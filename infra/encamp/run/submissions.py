@@ -9,7 +9,7 @@ with the job's end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -18,43 +18,21 @@ from sqlalchemy.exc import IntegrityError
 from encamp.errors import UsageError
 from encamp.redaction import redacted, redacted_data
 from encamp.run import holder
+from encamp.run.again import Again, AlreadyUsedError, judged
 from encamp.run.journal import CANCEL, SUBMITTED, Entry, fold, time_of
-from encamp.run.journal_rows import GONE, add, drop
+from encamp.run.journal_rows import GONE, add, drop, entries, lock_job
 from encamp.run.states import Outcome, State
 from encamp.run.tables import JOBS, SUBMISSIONS
+from encamp.run.waiting import Waiting, waiting_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlalchemy import Row
 
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
     from encamp.run.vault import Vault
 
-#: How long the same create may come again, and what of it is a race between two clients: the answer to the first was
-#: sent so shortly before that nobody can have waited for it in vain.
-AGAIN_SECONDS = 60.0
-RACE_SECONDS = 0.25
-#: How long another machine's server is trusted to be at work on a create that it has not answered.
-ELSEWHERE_SECONDS = 5.0
-
-
-class Again(Enum):
-    """What a create of an id is that is there already."""
-
-    SAME = "the same create again, whose answer was lost: answer with the job as it is"
-    PENDING = "the same create, which another server is about to answer: it may be asked for again"
-    OTHER = "another one's, or another job, or a race: the id is taken"
-
-
-class AlreadyUsedError(UsageError):
-    """The id of a submission was used before; ``again`` says what that means for who asks."""
-
-    def __init__(self, job_id: str, again: Again) -> None:
-        super().__init__("this job id was used before; ids are unique for ever", where=job_id, hint="choose another id")
-        self.job_id = job_id
-        self.again = again
+__all__ = ["Again", "AlreadyUsedError", "Submission", "Submissions", "Waiting"]
 
 
 @dataclass(frozen=True)
@@ -79,39 +57,6 @@ class Submission:
     priority: int = 0
     wait_seconds: float | None = None
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A submission that is not over; times are seconds since the epoch.
-
-    Attributes:
-        wait_until: when it is cancelled if it has not begun.
-        claimed: since when somebody is about to begin it, None where nobody is.
-        claimed_ago: since how many seconds; 0 where nobody is.
-        claimed_by: who that is, see ``holder``.
-        driver: the driver once it has said who it is, see ``holder``.
-        tries: how many came to nothing before.
-        trouble: what the last of these said.
-        begun: when its driver began, None before; it is over once nothing of it is left.
-    """
-
-    job_id: str
-    name: str
-    environment: str
-    by: str
-    priority: int
-    sequence: int
-    at: float
-    wait_until: float | None
-    claimed: float | None
-    claimed_ago: float
-    claimed_by: str | None
-    driver: str | None
-    tries: int
-    trouble: str | None
-    not_before: float | None
-    begun: float | None
 
 
 class Submissions:
@@ -184,7 +129,7 @@ class Submissions:
 
         def found(connection: Connection) -> list[Waiting]:
             now = self._transactions.now(connection)
-            return [_waiting(row, now) for row in connection.execute(asked)]
+            return [waiting_of(row, now) for row in connection.execute(asked)]
 
         return self._transactions.read(found)
 
@@ -273,6 +218,24 @@ class Submissions:
         """End a job that waits because it cannot be begun; False where it has been begun, is over or not handed in."""
         return self._end(job_id, Outcome(State.FAILED, redacted(message)), {})
 
+    def fail_lost(self, environment: str) -> list[str]:
+        """End what waits by its journal and has lost its row, such as with the end of a file that was cut off; ids."""
+        waiting = [one for one in self._records.records() if one.waiting and one.environment == environment]
+        outcome = Outcome(State.FAILED, "the job as it was sent is lost: the record was damaged")
+
+        def ended(connection: Connection, job_id: str) -> bool:
+            at = self._transactions.now(connection)
+            row = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id)
+            there = not lock_job(connection, job_id) or connection.execute(row).first() is not None
+            # Another server may have done it since.
+            if there or any(entries(connection, job_id, GONE)):
+                return False
+            _add_end(connection, at, job_id, outcome)
+            return True
+
+        lost = [one.job_id for one in waiting]
+        return [job_id for job_id in lost if self._transactions.write(partial(ended, job_id=job_id))]
+
     def expire(self, environment: str) -> list[str]:
         """Cancel what has waited for longer than it may; ids."""
         now = self._transactions.read(self._transactions.now)
@@ -289,11 +252,7 @@ class Submissions:
                 return False
             if request:
                 add(connection, at, job_id, CANCEL, request)
-            if outcome.state is State.CANCELLED:
-                add(connection, at, job_id, "state", {"state": str(State.CANCELLING)})
-            add(connection, at, job_id, "outcome", outcome.to_json())
-            add(connection, at, job_id, "state", {"state": str(outcome.state)})
-            add(connection, at, job_id, GONE, {})
+            _add_end(connection, at, job_id, outcome)
             return True
 
         return self._transactions.write(ended)
@@ -310,21 +269,12 @@ class Submissions:
         """What a create of a used id is: see ``Again``."""
         asked = select(SUBMISSIONS).where(SUBMISSIONS.c.job_id == submission.job_id)
 
-        def judged(connection: Connection) -> Again:
-            row = connection.execute(asked).first()
+        def looked(connection: Connection) -> Again:
             now = self._transactions.now(connection)
-            if row is None or (row.digest, row.creator) != (digest, submission.by) or now - row.at > AGAIN_SECONDS:
-                return Again.OTHER
-            if row.answered is not None:
-                late = row.answered == 0.0 or now - arrived_ago - row.answered > RACE_SECONDS
-                return Again.SAME if late else Again.OTHER
-            if not holder.alive(row.taken_by, row.at + AGAIN_SECONDS, now):
-                return Again.SAME
-            if holder.is_here(row.taken_by):
-                return Again.OTHER
-            return Again.PENDING if now - row.at < ELSEWHERE_SECONDS else Again.SAME
+            row = connection.execute(asked).first()
+            return judged(row, digest=digest, by=submission.by, arrived=now - arrived_ago, now=now)
 
-        return self._transactions.read(judged)
+        return self._transactions.read(looked)
 
     def _sealing(self) -> Vault:
         if self._vault is None:
@@ -364,33 +314,21 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
     return fold(submission.job_id, submission.name, time_of(at), entries)
 
 
+def _add_end(connection: Connection, at: float, job_id: str, outcome: Outcome) -> None:
+    """The end of a job of which nothing was ever made."""
+    if outcome.state is State.CANCELLED:
+        add(connection, at, job_id, "state", {"state": str(State.CANCELLING)})
+    add(connection, at, job_id, "outcome", outcome.to_json())
+    add(connection, at, job_id, "state", {"state": str(outcome.state)})
+    add(connection, at, job_id, GONE, {})
+
+
 def _undecided() -> tuple[Any, ...]:
     return SUBMISSIONS.c.begun.is_(None), SUBMISSIONS.c.ended.is_(None)
 
 
 def _unclaimed() -> tuple[Any, ...]:
     return SUBMISSIONS.c.claimed.is_(None), *_undecided()
-
-
-def _waiting(row: Row[Any], now: float) -> Waiting:
-    return Waiting(
-        job_id=row.job_id,
-        name=row.name,
-        environment=row.environment,
-        by=row.creator,
-        priority=row.priority,
-        sequence=row.sequence,
-        at=row.at,
-        wait_until=row.wait_until,
-        claimed=row.claimed,
-        claimed_ago=max(0.0, now - row.claimed) if row.claimed is not None else 0.0,
-        claimed_by=row.claimed_by,
-        driver=row.driver,
-        tries=row.tries,
-        trouble=row.trouble,
-        not_before=row.not_before,
-        begun=row.begun,
-    )
 
 
 #: What each create does, made once: a statement that is made with its values costs five times as much.
