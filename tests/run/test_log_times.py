@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
+from encamp.run import log_times
 from encamp.run.log_times import STEP, TIMES, Frames, LogTimes, frame_of, written
 from encamp.run.replicas import read_replica
 from encamp.run.seal import Stored, seal_logs
@@ -12,6 +14,8 @@ from encamp.run.stream import LogStreams
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
@@ -77,6 +81,29 @@ def test_what_was_read_again_after_a_death_is_not_told_twice(tmp_path: Path) -> 
         times.grown(A, end)
         times.flush()
     assert [ends for _, ends in _frames(tmp_path)] == [{A: 10}, {A: 12}]
+
+
+def test_the_longer_it_writes_the_longer_are_the_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_times, "_PACES", ((2000, 0.5), (4000, 2.0)))
+    moment = NOON
+    times = LogTimes(tmp_path, lambda: moment)
+    for end in range(400):
+        times.grown(A, end + 1)
+        times.flush(paced=True)
+        moment += 0.25
+    found = _frames(tmp_path)
+    pauses = [(after - before) / 1e6 for (before, _), (after, _) in itertools.pairwise(found)]
+    assert pauses == sorted(pauses)
+    assert set(pauses) == {0.5, 2.0, 10.0}
+    times.flush()
+    assert _frames(tmp_path)[-1][1] == {A: 400}
+    # Whoever goes on keeps the pace.
+    second = LogTimes(tmp_path, lambda: moment)
+    for end in range(50):
+        second.grown(A, 500 + end)
+        second.flush(paced=True)
+        moment += 0.25
+    assert len(_frames(tmp_path)) - len(found) < 12
 
 
 def test_the_times_between_two_are_found() -> None:

@@ -25,6 +25,9 @@ GATHER_SECONDS = 0.5
 #: Least distance of two lines, so that what lies between them can be told apart by its own times.
 STEP = 1_000
 _TAIL_BYTES = 64 * 1024
+#: How long the pause between two lines is until there are so many bytes of them, and then: a week is some megabytes.
+_PACES = ((256 * 1024, GATHER_SECONDS), (1024 * 1024, 2.0), (4 * 1024 * 1024, 5.0))
+_LAST_PACE = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = 253_402_300_799_999_999
 
@@ -59,6 +62,7 @@ class LogTimes:
         self._lock = threading.Lock()
         self._ends: dict[str, int] = {}
         self._last: int | None = None
+        self._size = 0
         self._broken = False
 
     def grown(self, replica: str, end: int) -> None:
@@ -66,15 +70,22 @@ class LogTimes:
         with self._lock:
             self._ends[replica] = end
 
-    def flush(self) -> None:
-        """Write down what came since; where the disk is full it is tried again with what comes next."""
+    def flush(self, *, paced: bool = False) -> None:
+        """Write down what came since; where the disk is full it is tried again with what comes next.
+
+        ``paced``: not before its time, which comes the later the longer the file is.
+        """
         with self._lock:
-            if not self._ends:
+            if not self._ends or (paced and self._early()):
                 return
             try:
                 self._write()
             except OSError:
                 self._broken = True
+
+    def _early(self) -> bool:
+        pace = next((seconds for size, seconds in _PACES if self._size < size), _LAST_PACE)
+        return self._last is not None and 0 <= self._clock() - self._last / 1e6 < pace
 
     def _write(self) -> None:
         if self._last is None:
@@ -85,6 +96,7 @@ class LogTimes:
         try:
             text = (b"\n" if self._broken else b"") + line.encode() + b"\n"
             self._broken = os.write(descriptor, text) < len(text)
+            self._size += len(text)
         finally:
             os.close(descriptor)
         self._last = at
@@ -95,7 +107,8 @@ class LogTimes:
         """The latest time that is written down, 0 where there is none."""
         try:
             with self._path.open("rb") as stream:
-                stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                self._size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, self._size - _TAIL_BYTES))
                 tail = stream.read()
         except FileNotFoundError:
             return 0

@@ -157,7 +157,7 @@ class LogStreams:
 
     def _note(self, loop: asyncio.AbstractEventLoop) -> None:
         """Write down when what came did, again and again."""
-        self._times.flush()
+        self._times.flush(paced=True)
         loop.call_later(GATHER_SECONDS, self._note, loop)
 
     def _start(self, stream: _Stream) -> None:
