@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from encamp.run.log_lines import Texts
     from encamp.run.records import Records
 
-_JOBS_KEPT, _PIECES_KEPT, _FOLLOWED = 64, 64, 16
+_JOBS_KEPT, _PIECES_KEPT, _FOLLOWED = 32, 64, 16
 _NOT_FOUND = 404
 #: How long a job is followed in the cluster after somebody has asked for its logs, and how often its pods are listed.
 _IDLE_SECONDS, _LOOK_SECONDS = 300.0, 1.0
