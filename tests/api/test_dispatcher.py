@@ -333,6 +333,27 @@ def test_after_three_tries_a_job_has_failed_and_says_of_what(machine: Machine) -
     assert (outcome.state, outcome.message) == (State.FAILED, "the job could not be begun in 3 tries: no cloud")
 
 
+def test_what_can_never_be_begun_fails_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_in(machine, "a", "b")
+    server = Server(machine, drivers=1)
+
+    def start(job: Waiting) -> Process:
+        if job.job_id == "a":
+            raise UsageError("sealed by another key", where="a")
+        return machine.drive(job.job_id)
+
+    monkeypatch.setattr(server.launcher, "start", start)
+    server.step()
+    outcome = machine.know("a").outcome
+    assert outcome is not None
+    assert (outcome.state, outcome.message) == (
+        State.FAILED,
+        "the job could not be begun: a: sealed by another key",
+    )
+    server.finish()
+    assert machine.ran == ["b"]
+
+
 def test_what_cannot_be_started_is_tried_again(machine: Machine) -> None:
     hand_in(machine, "a")
     server = Server(machine, launcher=Launcher(machine, refuse=2))

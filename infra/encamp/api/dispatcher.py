@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from encamp.errors import EncampError
+from encamp.errors import EncampError, ExitCode
 from encamp.run import holder
 from encamp.text import visible
 
@@ -209,7 +209,11 @@ class Dispatcher:
         try:
             self._handles[one.job_id] = self._launcher.start(one)
         except (EncampError, OSError) as error:
-            self._came_to_nothing(one, f"no driver can be started: {error}")
+            if isinstance(error, EncampError) and error.exit_code == ExitCode.BAD_INPUT:
+                # It cannot become better, such as a job that no key opens.
+                self._submissions.fail(one.job_id, f"the job could not be begun: {error}")
+            else:
+                self._came_to_nothing(one, f"no driver can be started: {error}")
         else:
             _LOG.info("%s: its driver is started", one.job_id)
         return True

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from encamp.errors import EncampError
+from encamp.errors import EncampError, UsageError
 from encamp.plan.job import plan_job
 from encamp.run import holder
 from encamp.run.detached import DRIVER_LOG, start_adopter, start_submitted
@@ -110,7 +110,7 @@ class ClusterLauncher:
         self._cluster: Cluster | None = None
 
     def start(self, job: Waiting) -> _Pod:
-        """Hand a job over; a driver of before that has ended gives way to it."""
+        """Hand a job over; a driver of before that has ended gives way to it, and one that has not goes on."""
         record, data = sent_job(self._records, self._vault, job.job_id)
         plan = plan_job(parse_job(data, source=job.job_id).job, self._spec)
         cluster = self._reached()
@@ -118,7 +118,11 @@ class ClusterLauncher:
         if before is not None and _is_over(before):
             cluster.delete("jobs", self._driver.name, job.name)
         who = handed_in_by(record).to_json()
-        hand_over(cluster, self._driver, plan, data, environment=self._environment, started_by=who)
+        try:
+            hand_over(cluster, self._driver, plan, data, environment=self._environment, started_by=who)
+        except UsageError:
+            if before is None or _is_over(before):
+                raise
         return _Pod(self, job)
 
     def find(self, job: Waiting) -> _Pod | None:
