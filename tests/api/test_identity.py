@@ -170,10 +170,10 @@ def codes(found: list[Caller | ApiError]) -> list[int]:
         ({"aud": [OURS, "https://other.example.com"]}, "user:ana@example.com"),
         ({"iss": IDP.url}, "user:ana@example.com"),
         ({"iss": PEOPLE.url, "oid": "Eve-7", "email": None}, f"{POOL}/Eve-7"),
-        ({"nbf": int(time.time()) - 5}, "user:ana@example.com"),
+        pytest.param({"nbf": int(time.time()) - 5}, "user:ana@example.com", id="begun"),
         # Clocks differ by half a minute.
-        ({"exp": int(time.time()) - 5}, "user:ana@example.com"),
-        ({"iat": int(time.time()) + 15}, "user:ana@example.com"),
+        pytest.param({"exp": int(time.time()) - 5}, "user:ana@example.com", id="just-over"),
+        pytest.param({"iat": int(time.time()) + 15}, "user:ana@example.com", id="of-a-fast-clock"),
     ],
     ids=str,
 )
