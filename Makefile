@@ -42,7 +42,7 @@ check: setup ## style, types, import contracts, and the quick tests that need no
 	$(BIN)/ruff format --check
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(SPREAD) -m "not sandbox and not slow and not system"
+	$(BIN)/python -m pytest $(SPREAD) -m "not sandbox and not slow and not jobs and not system"
 
 bench: tools ## each benchmark against its floor or a peer
 	@$(BIN)/encamp sandbox up && $(BIN)/encamp environment up
