@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from encamp.run.records import Lease
     from encamp.run.submissions import Waiting
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 400
 
 

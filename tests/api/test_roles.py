@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from encamp.api.caller import Caller
 
+pytestmark = pytest.mark.slow
+
 HERE = f"/v1/projects/{PROJECT}"
 PEOPLE = ("dev@example.com", "vic@example.com", "guest@example.com", "stranger@example.com")
 GUESTS = {"bindings": [{"role": "roles/ml.viewer", "members": ["user:guest@example.com"]}]}

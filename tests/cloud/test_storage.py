@@ -10,6 +10,8 @@ from encamp.cloud.rest import GoogleClient, RestError
 from encamp.cloud.storage import CHUNK_BYTES, Storage
 from encamp.errors import EngineError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def storage(google: Any, client: GoogleClient) -> Storage:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
 
+pytestmark = pytest.mark.slow
+
 DRIVER = DriverPlan(
     "encamp-driver-1",
     "encamp-driver-1@p.iam.gserviceaccount.com",

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
 
+pytestmark = pytest.mark.slow
+
 NAME = short_name("p", "e", "job_1")
 BEGINNING = b"2026-01-01T00:00:01Z one\n2026-01-01T00:00:01Z \x1b[31mtwo\n2026-01-01T00:00:02Z \n"
 END = b"2026-01-01T00:00:03Z last without an end"

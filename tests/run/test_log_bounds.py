@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from encamp.cloud.rest import GoogleClient
     from encamp.run.replicas import Replica
 
+pytestmark = pytest.mark.slow
+
 NAME = "worker-replica-0"
 MIB = 1024 * 1024
 LINES = b"".join(b"2026-01-01T00:00:01.%09dZ loss 0.%060d\n" % (index, index) for index in range(600))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
 
+pytestmark = pytest.mark.slow
+
 NAME = "worker-replica-0"
 
 

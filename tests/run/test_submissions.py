@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from encamp.run.journal import RunRecord
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary-4f1c9a7e"
 JOB = {
     "jobId": "rnn",

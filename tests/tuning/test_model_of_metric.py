@@ -20,6 +20,8 @@ from encamp.tuning.surrogate import Surrogate, _log_prior
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.slow
+
 RATE = ParameterPlan("rate", ParameterType.DOUBLE, 0.0, 1.0)
 STEPS = ParameterPlan("steps", ParameterType.INTEGER, 1, 50, scale=ParameterScale.UNIT_LOG_SCALE)
 BATCH = ParameterPlan("batch", ParameterType.DISCRETE, values=(16.0, 32.0, 64.0))

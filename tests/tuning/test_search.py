@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from encamp.tuning.model import Value
     from encamp.tuning.search import Suggestion
 
+pytestmark = pytest.mark.slow
+
 RATE = ParameterPlan("rate", ParameterType.DOUBLE, 1e-5, 1.0, scale=ParameterScale.UNIT_LOG_SCALE)
 DECAY = ParameterPlan("decay", ParameterType.DOUBLE, 0.5, 0.999, scale=ParameterScale.UNIT_REVERSE_LOG_SCALE)
 LAYERS = ParameterPlan("layers", ParameterType.INTEGER, 1, 8)

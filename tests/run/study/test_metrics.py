@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from encamp.cloud.rest import GoogleClient
 
+pytestmark = pytest.mark.slow
+
 #: What TensorFlow writes: summaries as TensorFlow 2 makes them, of several types, and one as TensorFlow 1 did.
 TENSORFLOW = """
 import sys

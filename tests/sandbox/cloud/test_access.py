@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.gcp.session import GcpSession
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "projects/sandbox-encamp"
 SERVICE = "gcp:projects/service:Service"
 BUCKET = "gcp:storage/bucket:Bucket"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from click.testing import Result
     from tests.sandbox.cloud.conftest import Processes
 
+pytestmark = pytest.mark.slow
+
 
 PROJECT = "projects/sandbox-encamp"
 CONDITION = (

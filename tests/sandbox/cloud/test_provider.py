@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.gcp.session import GcpSession
     from encamp.sandbox.layout import Layout
 
+pytestmark = pytest.mark.slow
+
 NETWORK = "gcp:compute/network:Network"
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"

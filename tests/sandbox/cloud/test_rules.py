@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.gcp.session import GcpSession
     from encamp.sandbox.provider import Properties
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_text())
 of_every_type = pytest.mark.parametrize("type_", TYPES.values(), ids=list(TYPES))
 _SHOWN = [type_ for token, type_ in TYPES.items() if token in EXAMPLES]

@@ -23,6 +23,8 @@ from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
 if TYPE_CHECKING:
     from encamp.sandbox.layout import Layout
 
+pytestmark = pytest.mark.slow
+
 POLICY = "projects/_/buckets/b"
 WRITER = """
 import sys

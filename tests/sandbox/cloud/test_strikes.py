@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import httpx
     from tests.sandbox.cloud.conftest import Processes
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "kubernetes:core/v1:ConfigMap"  # noqa: S105 - a type's token
 ASKED = Asked(TOKEN, "create", "ns/c")
 INPUTS: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "ns"}}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def shown(path: Path, **query: str) -> bytes:
     async def collect() -> bytes:
