@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import create_engine
 
 from encamp.run.tables import METADATA, open_database
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     spec = importlib.util.spec_from_file_location("encamp_tests_postgres", Path(__file__).with_name("postgres.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -25,12 +26,19 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A server without a record; the one that a test makes goes with it."""
+    yield postgres_server
+    engine = create_engine(postgres_server)
+    METADATA.drop_all(engine)
+    engine.dispose()
+
+
 @pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     """The record of one machine, and that of a team."""
     url = None if request.param == "file" else request.getfixturevalue("postgres_url")
     engine = open_database(url, tmp_path)
     yield engine
-    if url is not None:
-        METADATA.drop_all(engine)
     engine.dispose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,8 +67,12 @@ def served(name: str) -> list[psutil.Process]:
 
 def held(camp: Any) -> list[str]:
     """The mount namespaces and FUSE devices that the kubelet keeps open."""
-    files = Path(f"/proc/{camp.cluster.kubelet_pid()}/fd").iterdir()
-    return [target for file in files if (target := str(file.readlink())).startswith(("mnt:", "/dev/fuse"))]
+    found: list[str] = []
+    for file in Path(f"/proc/{camp.cluster.kubelet_pid()}/fd").iterdir():
+        # What it closes meanwhile it does not keep.
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(file.readlink()))
+    return [target for target in found if target.startswith(("mnt:", "/dev/fuse"))]
 
 
 def test_what_a_pod_writes_is_an_object(camp: Any, buckets: Any) -> None:
