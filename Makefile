@@ -28,10 +28,10 @@ demo: setup ## the first five minutes: an example job through the sandbox
 demo-tuning: setup ## trials of an example, more of them, and the best one's model
 	@$(BIN)/encamp demo --tuning
 
-test: tools ## every room, the main job, and jobs killed and refused at seeded steps
+test: tools ## every room, and the main job from its file to nothing left
 	$(BIN)/python -m pytest $(SPREAD) -m "not jobs and not system"
 
-test-jobs: tools ## every example, and every end that a job can come to, as whole jobs in the sandbox
+test-jobs: tools ## every example, every end that a job can come to, and jobs killed at seeded steps, in the sandbox
 	$(BIN)/python -m pytest $(SPREAD) -m jobs
 
 test-system: tools ## the tests that need root or Debian's packages

@@ -63,7 +63,6 @@ _ORDER = (
 #: Elsewhere a worker takes a file.
 _TOGETHER = {
     "camp": (
-        "faults/test_faults.py",
         "main_job/test_example.py",
         "property/test_api_server.py",
         "property/test_access_rules.py",

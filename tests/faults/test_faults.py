@@ -24,6 +24,7 @@ SEED = 6
 AT_ONCE = 4
 
 
+@pytest.mark.jobs
 @pytest.mark.sandbox
 def test_nothing_is_left_behind(camp: Camp, load_module: Callable[[str, str], Any], tmp_path: Path) -> None:
     ground = Ground(camp, load_module("encamp_test_camp", "camp.py").write_job, tmp_path, apart=True)
