@@ -110,8 +110,10 @@ def test_the_token_of_the_cluster_is_with_its_owner_alone(camp: Camp) -> None:
         ["gke-gcloud-auth-plugin"], env=camp.environment, capture_output=True, text=True, timeout=60, check=True
     )
     token = json.loads(plugin.stdout)["status"]["token"]
-    own = {"sandbox.json", "pki/tokens.csv", "bin/gke-gcloud-auth-plugin"}
+    own = {"sandbox.json", "pki/tokens.csv", "bin/gke-gcloud-auth-plugin", "access-token"}
     assert set(found(token, camp.layout.root, camp.outputs)) <= own
+    # gcloud reads it there.
+    assert (camp.layout.root / "access-token").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("variable", ["ENCAMP_RECORD_URL", "PULUMI_BACKEND_URL"])
