@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from sqlalchemy import inspect, text
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder
 from encamp.run.records import Records
+from encamp.run.states import State
 from encamp.run.tables import METADATA, open_database
 
 if TYPE_CHECKING:
@@ -118,3 +121,33 @@ def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(6) as pool:
             found = [future.result() for future in [pool.submit(opened) for _ in range(6)]]
         assert found == [["jobs", "journal", "leases", "submissions"]] * 6
+
+
+_OTHER = "import sys; from pathlib import Path; from encamp.run.records import Records\n"
+
+
+@pytest.mark.slow
+def test_a_file_that_is_opened_twice_keeps_what_is_written_while_others_come_and_go(tmp_path: Path) -> None:
+    """As in a driver, which opens the record anew for a job of a record that it has open."""
+    first = Records.open(None, tmp_path)
+    lease = first.begin("a", "name-a", {})
+    second = Records.open(None, tmp_path)
+    second.record("a")
+    folder = str(tmp_path)
+    look = f"{_OTHER}records = Records.open(None, Path(sys.argv[1])); print(records.record('a').state); records.close()"
+    path = ":".join(sys.path)
+
+    def told() -> str:
+        run = subprocess.run(
+            [sys.executable, "-c", look, folder], capture_output=True, text=True, check=True, env={"PYTHONPATH": path}
+        )
+        return run.stdout.strip()
+
+    assert told() == "QUEUED"
+    first.move(lease, State.PREPARING)
+    assert told() == "PREPARING"
+    second.close()
+    assert told() == "PREPARING"
+    first.move(lease, State.RUNNING)
+    first.close()
+    assert told() == "RUNNING"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -103,6 +105,11 @@ SUBMISSIONS = Table(
 WRITES = "encamp_writes"
 
 
+#: How many engines of this process have a file open; changed by one thread at a time.
+_IN_USE: Counter[Path] = Counter()
+_OPENING = threading.Lock()
+
+
 def open_database(url: str | None, folder: Path) -> Engine:
     """The record's database, its tables made where they are missing.
 
@@ -113,7 +120,7 @@ def open_database(url: str | None, folder: Path) -> Engine:
         UsageError: the URL is none, or its driver is not installed.
         EngineError: the database cannot be opened.
     """
-    engine = _engine(url) if url is not None else create_engine(f"sqlite:///{_own_file(folder)}")
+    engine = _engine(url) if url is not None else _file_engine(folder)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begun)
@@ -126,6 +133,15 @@ def open_database(url: str | None, folder: Path) -> Engine:
             where=shown(engine),
             hint="check the path or the server that ENCAMP_RECORD_URL names",
         ) from error
+    return engine
+
+
+def _file_engine(folder: Path) -> Engine:
+    with _OPENING:
+        path = _own_file(folder)
+        _IN_USE[path.absolute()] += 1
+    engine = create_engine(f"sqlite:///{path}")
+    event.listen(engine, "engine_disposed", lambda _: _IN_USE.subtract([path.absolute()]), once=True)
     return engine
 
 
@@ -152,7 +168,15 @@ def _engine(url: str) -> Engine:
 
 
 def _own_file(folder: Path) -> Path:
+    """The record's file, made where it is missing and mended where it was cut off.
+
+    A file that this process has open is not looked at: closing it again would take the locks of the connections that
+    are open from them (POSIX locks are a process's, not a descriptor's), and the next process to end would take its
+    write-ahead log away. Source: sqlite.org/howtocorrupt.html, "Posix advisory locks".
+    """
     path = folder / "records.sqlite3"
+    if _IN_USE[path.absolute()]:
+        return path
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
