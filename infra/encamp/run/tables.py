@@ -141,7 +141,12 @@ def _file_engine(folder: Path) -> Engine:
         path = _own_file(folder)
         _IN_USE[path.absolute()] += 1
     engine = create_engine(f"sqlite:///{path}")
-    event.listen(engine, "engine_disposed", lambda _: _IN_USE.subtract([path.absolute()]), once=True)
+
+    def disposed(_: Engine) -> None:
+        with _OPENING:
+            _IN_USE[path.absolute()] -= 1
+
+    event.listen(engine, "engine_disposed", disposed, once=True)
     return engine
 
 
