@@ -11,6 +11,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.kubernetes_object import KubernetesObject
+from encamp.components.pod_account import acted_as_by_pods
 from encamp.plan.environment.api import api_objects
 
 if TYPE_CHECKING:
@@ -52,14 +53,7 @@ class Api(pulumi.ComponentResource):
             project=environment.project,
             opts=child,
         )
-        gcp.serviceaccount.IAMMember(
-            "api-pod",
-            service_account_id=self.account.name,
-            role="roles/iam.workloadIdentityUser",
-            member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
-            # The identity pool that it is a member of comes with the first cluster.
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
-        )
+        acted_as_by_pods("api-pod", self.account, plan.name, environment.project, provider=provider, opts=child)
         before: list[pulumi.Resource] = list(after)
         for manifest in api_objects(plan, pulumi.get_stack()):
             inside = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=list(before))

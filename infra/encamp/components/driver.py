@@ -11,6 +11,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.pod_account import acted_as_by_pods
 from encamp.plan.environment.driver import admissions
 
 if TYPE_CHECKING:
@@ -52,14 +53,7 @@ class Driver(pulumi.ComponentResource):
             project=environment.project,
             opts=child,
         )
-        gcp.serviceaccount.IAMMember(
-            "driver-pod",
-            service_account_id=self.account.name,
-            role="roles/iam.workloadIdentityUser",
-            member=f"serviceAccount:{environment.project}.svc.id.goog[{plan.name}/{plan.name}]",
-            # The identity pool that it is a member of comes with the first cluster.
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
-        )
+        acted_as_by_pods("driver-pod", self.account, plan.name, environment.project, provider=provider, opts=child)
         namespace = k8s.core.v1.Namespace(
             "driver", metadata={"name": plan.name, "labels": {**plan.labels, **_RESTRICTED}}, opts=self._inside
         )

@@ -8,6 +8,8 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.pod_account import acted_as_by_pods
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -109,14 +111,7 @@ class Reaper(pulumi.ComponentResource):
             condition={"title": plan.grants.title, "expression": plan.grants.expression},
             opts=child,
         )
-        gcp.serviceaccount.IAMMember(
-            "reaper-pod",
-            service_account_id=account.name,
-            role="roles/iam.workloadIdentityUser",
-            member=f"serviceAccount:{self._project}.svc.id.goog[{plan.name}/{plan.name}]",
-            # The identity pool that it is a member of comes with the first cluster.
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[provider])),
-        )
+        acted_as_by_pods("reaper-pod", account, plan.name, self._project, provider=provider, opts=child)
         return account
 
     def _role(self, name: str, role_id: str, title: str, permissions: Sequence[str]) -> gcp.projects.IAMCustomRole:
