@@ -16,7 +16,8 @@ from encamp.api.logs import LogEntries
 from encamp.cloud.rest import RestError
 from encamp.run.journal import Entry, RunRecord, fold
 from encamp.run.log_source import FoundTexts, LogsMovedError
-from encamp.run.log_times import Frames, micros, written
+from encamp.run.log_times import Frames
+from encamp.run.times import micros, written
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from encamp.run import log_lines
 from encamp.run.log_lines import last_time, lines
-from encamp.run.log_times import STEP, Frames, written
+from encamp.run.log_times import STEP, Frames
+from encamp.run.times import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
 from encamp.run import log_times
-from encamp.run.log_times import STEP, TIMES, Frames, LogTimes, frame_of, written
+from encamp.run.log_times import STEP, TIMES, Frames, LogTimes, frame_of
 from encamp.run.replicas import read_replica
 from encamp.run.seal import Stored, seal_logs
 from encamp.run.spool import ReplicaLog
 from encamp.run.stream import LogStreams
+from encamp.run.times import written
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,6 +14,7 @@ from encamp.api.access import SERVICE
 from encamp.api.bounded import bounded, bounded_name, bounded_text
 from encamp.api.errors import CODES
 from encamp.api.methods import AuditKind
+from encamp.run.times import micros, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,10 +98,10 @@ def entry_of(call: AuditedCall, now: datetime | None = None) -> dict[str, Any]:
             "type": "audited_resource",
             "labels": {"project_id": project, "service": _service(call.method), "method": call.method.audit},
         },
-        "timestamp": _written(call.at),
+        "timestamp": written(micros(call.at)),
         "severity": severity,
         "logName": f"projects/{project}/logs/cloudaudit.googleapis.com%2F{kind.value}",
-        "receiveTimestamp": _written(now or datetime.now(UTC)),
+        "receiveTimestamp": written(micros(now or datetime.now(UTC))),
     }
 
 
@@ -113,7 +114,7 @@ def _payload(call: AuditedCall, *, refused: bool) -> dict[str, Any]:
         "requestMetadata": {
             "callerIp": bounded_name(call.client_ip),
             "callerSuppliedUserAgent": bounded_name(call.user_agent),
-            "requestAttributes": {"time": _written(call.at), "auth": {}},
+            "requestAttributes": {"time": written(micros(call.at)), "auth": {}},
             "destinationAttributes": {},
         },
         "serviceName": _service(call.method),
@@ -171,7 +172,3 @@ def _answer_type(method: Method) -> str:
 
 def _without_type(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key != "@type"}
-
-
-def _written(at: datetime) -> str:
-    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

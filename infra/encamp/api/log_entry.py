@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.run.journal import SUBMITTED
-from encamp.run.log_times import micros, written
 from encamp.run.states import State
+from encamp.run.times import micros, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.errors import ApiError
 from encamp.cloud.log_filter import FilterError, parsed
-from encamp.run.log_times import micros
+from encamp.run.times import micros
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from encamp.api.log_request import LogRequest, page_token
 from encamp.errors import EncampError
 from encamp.run.log_lines import last_time, lines
 from encamp.run.log_source import LogsMovedError
-from encamp.run.log_times import micros, read_micros
+from encamp.run.times import micros, read_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -12,8 +12,9 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from encamp.run.times import read_micros, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +29,6 @@ _TAIL_BYTES = 64 * 1024
 #: How long the pause between two lines is until there are so many bytes of them, and then: a week is some megabytes.
 _PACES = ((256 * 1024, GATHER_SECONDS), (1024 * 1024, 2.0), (4 * 1024 * 1024, 5.0))
 _LAST_PACE = 10.0
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST = 253_402_300_799_999_999
 
 
 @dataclass(frozen=True)
@@ -171,22 +170,3 @@ def frame_of(line: bytes) -> Frame | None:
         return Frame(read_micros(data["at"]), {str(name): int(end) for name, end in data["ends"].items()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def micros(at: datetime) -> int:
-    """Microseconds since the epoch."""
-    return (at - _EPOCH) // timedelta(microseconds=1)
-
-
-def read_micros(text: str) -> int:
-    """Microseconds since the epoch of an RFC 3339 time.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return micros(datetime.fromisoformat(text))
-
-
-def written(at: int) -> str:
-    """Microseconds since the epoch as RFC 3339 in UTC, of one width."""
-    return f"{_EPOCH + timedelta(microseconds=min(max(at, 0), _LAST)):%Y-%m-%dT%H:%M:%S.%f}Z"

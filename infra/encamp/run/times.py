@@ -1,8 +1,11 @@
-"""Times as AI Platform's resources have them."""
+"""Times as text: as AI Platform's resources have them, and in microseconds, as logs do."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799_999_999
 
 
 def rfc3339(at: datetime | float | None) -> str | None:
@@ -11,3 +14,22 @@ def rfc3339(at: datetime | float | None) -> str | None:
         return None
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def micros(at: datetime) -> int:
+    """Microseconds since the epoch."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def read_micros(text: str) -> int:
+    """Microseconds since the epoch of an RFC 3339 time.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return micros(datetime.fromisoformat(text))
+
+
+def written(at: int) -> str:
+    """Microseconds since the epoch as RFC 3339 in UTC, of one width."""
+    return f"{_EPOCH + timedelta(microseconds=min(max(at, 0), _LAST)):%Y-%m-%dT%H:%M:%S.%f}Z"
