@@ -57,8 +57,7 @@ def http(service: World) -> Iterator[TestClient]:
     identity = GoogleIdentity(
         IdTokens(client, (), ()), AccessTokens(client, "https://oauth2.googleapis.com", USUAL_CLIENTS)
     )
-    extras = {(LOG_ENTRIES.verb, LOG_ENTRIES.path): lines}
-    with TestClient(make_app(replace(service.parts, authenticator=identity, extras=extras))) as made:
+    with TestClient(make_app(replace(service.parts, authenticator=identity, extras={LOG_ENTRIES: lines}))) as made:
         yield made
 
 

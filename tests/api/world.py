@@ -23,6 +23,7 @@ from encamp.api.index import Index
 from encamp.api.jobs import Jobs
 from encamp.api.listening import listen
 from encamp.api.logs import LogEntries, RecordedJobs
+from encamp.api.methods import LOG_ENTRIES
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
@@ -132,7 +133,7 @@ class World:
             Locations(spec),
             authenticator or Tokens(),
             self.audit,
-            extras={("POST", "v2/entries:list"): entries.list} if entries else {},
+            extras={LOG_ENTRIES: entries.list} if entries else {},
             routes=routes(),
             plan_seconds=plan_seconds,
         )

@@ -25,7 +25,7 @@ from encamp.api.answering import refusal, reply_of, told
 from encamp.api.errors import ApiError
 from encamp.api.jobs import Call
 from encamp.api.limits import ClientGoneError, json_object, read_body
-from encamp.api.methods import LOG_ENTRIES, AuditKind
+from encamp.api.methods import AuditKind
 from encamp.api.parameters import asked
 from encamp.api.request import Request
 from encamp.api.routing import route
@@ -55,7 +55,6 @@ PLAN_SECONDS: Final = 45.0
 #: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
 _PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
 _CREATE: Final = "projects.jobs.create"
-_AUDITED: Final = {(LOG_ENTRIES.verb, LOG_ENTRIES.path): LOG_ENTRIES}
 _LONGEST: Final = 200
 
 
@@ -64,8 +63,7 @@ class Parts:
     """What the service is made of.
 
     Attributes:
-        extras: other methods by verb and path, such as ``("POST", "v2/entries:list")``; each gets caller and body, and
-            answers with JSON data. Called in a thread.
+        extras: methods of other services; each gets caller and body, and answers with JSON data. Called in a thread.
         routes: what needs no credential.
         plan_seconds: how long a create may take to be judged.
     """
@@ -76,7 +74,7 @@ class Parts:
     locations: Locations
     authenticator: Authenticator
     audit: AuditLog
-    extras: Mapping[tuple[str, str], Extra] = field(default_factory=dict)
+    extras: Mapping[Method, Extra] = field(default_factory=dict)
     routes: Sequence[BaseRoute] = ()
     plan_seconds: float = PLAN_SECONDS
 
@@ -110,6 +108,7 @@ class _Service:
         self._extras = ThreadPoolExecutor(_EXTRAS, thread_name_prefix="extra")
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="call")
         self._handlers = _handlers(parts)
+        self._others = {(method.verb, method.path): (method, extra) for method, extra in parts.extras.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -151,19 +150,12 @@ class _Service:
         self, wish: Asked, receive: Receive, request: Request
     ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
         """The work that a request asks for, begun."""
-        extra = self._parts.extras.get((wish.verb, wish.path.removeprefix("/")))
-        found = route(wish.verb, wish.path) if extra is None else None
-        if found is not None:
-            request.method, request.named = found.method, found.values
-        if extra is not None:
-            request.method = _AUDITED.get((wish.verb, wish.path.removeprefix("/")))
+        other = self._others.get((wish.verb, wish.path.removeprefix("/")))
+        if other is not None:
+            return await self._prepared_other(*other, receive, request)
+        found = route(wish.verb, wish.path)
+        request.method, request.named = found.method, found.values
         request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
-        if found is None:
-            body = request.sent = await _body(receive, request.headers)
-            if request.method is not None:
-                self._parts.audit.check(request.method)
-            work = partial(self._work, _handler(extra), Call(request.caller, body=body), request)
-            return asyncio.get_running_loop().run_in_executor(self._extras, work)
         self._check_project(found.values["project"])
         query = wish.parameters(found.method)
         body = await _body(receive, request.headers) if found.method.request is not None else {}
@@ -176,6 +168,17 @@ class _Service:
             done.set_result(self._work(handler, replace(call, fresh=True), request))
             return done
         return asyncio.shield(self._thread(self._work, handler, call, request))
+
+    async def _prepared_other(
+        self, method: Method, extra: Extra, receive: Receive, request: Request
+    ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
+        """The work of a method of another service, begun."""
+        request.method = method
+        caller = request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
+        body = request.sent = await _body(receive, request.headers)
+        self._parts.audit.check(method)
+        work = partial(self._work, lambda call: extra(call.caller, call.body), Call(caller, body=body), request)
+        return asyncio.get_running_loop().run_in_executor(self._extras, work)
 
     def _check_project(self, name: str) -> None:
         """Source: what Google answers of a project that is another's, or that there is not."""
@@ -258,11 +261,6 @@ def _handlers(parts: Parts) -> Mapping[str, Handler]:
             jobs.allowed(call, "ml.locations.get") or locations.location(call.values["location"])
         ),
     }
-
-
-def _handler(extra: Extra | None) -> Handler:
-    """What does the work of a method of another service."""
-    return lambda call: extra(call.caller, call.body) if extra is not None else {}
 
 
 async def _body(receive: Receive, headers: Headers) -> dict[str, Any]:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
 
 _LOG = logging.getLogger(__name__)
-_ENTRIES = (LOG_ENTRIES.verb, LOG_ENTRIES.path)
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             Locations(spec),
             authenticator,
             audit,
-            extras={_ENTRIES: entries.list},
+            extras={LOG_ENTRIES: entries.list},
             routes=routes(),
         )
         # What is wrong with the record is said here, not to the first caller.
