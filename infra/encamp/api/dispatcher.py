@@ -18,7 +18,7 @@ from encamp.run import holder
 from encamp.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from encamp.run.records import Records
     from encamp.run.submissions import Submissions, Waiting
@@ -137,19 +137,20 @@ class Dispatcher:
         # Who is gone now has written all that it ever will.
         living = {job_id for job_id, handle in self._handles.items() if handle.alive()}
         found = self._submissions.open(self._environment)
-        driven = living | {one.job_id for one in found if self._is_driven(one, living)}
+        held = self._records.holders() if any(one.begun is not None for one in found) else {}
+        driven = living | {one.job_id for one in found if self._is_driven(one, living, held)}
         self._handles = {job_id: handle for job_id, handle in self._handles.items() if job_id in living}
         self._adoptions = {one.job_id: self._adoptions[one.job_id] for one in found if one.job_id in self._adoptions}
         for _ in range(self._drivers - len(driven)):
             if self._closed or not self._begin_next():
                 return
 
-    def _is_driven(self, one: Waiting, living: set[str]) -> bool:
-        """Whether somebody is at work on a job, or is now, or may be."""
+    def _is_driven(self, one: Waiting, living: Collection[str], held: Collection[str]) -> bool:
+        """Whether somebody is at work on a job, or is now, or may be; ``held`` are ids that a lease is held of."""
         if one.job_id in living:
             return True
         if one.begun is not None:
-            return self._records.holder_of(one.job_id) is not None or self._adopted(one)
+            return one.job_id in held or self._adopted(one)
         return one.claimed is not None and not self._taken_back(one)
 
     def _taken_back(self, one: Waiting) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.errors import Problem
 from encamp.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from encamp.errors import Problem
 
 #: HTTP code of each status name that the service answers with.
 CODES: Final = {
@@ -71,6 +70,11 @@ def wrong_fields(problems: Sequence[Problem]) -> ApiError:
     violations = [{"field": field_name(one.path), "description": redacted(_sentence(one))} for one in problems]
     details = [{"@type": _BAD_REQUEST, "fieldViolations": violations}]
     return ApiError("INVALID_ARGUMENT", message, details=details)
+
+
+def wrong_field(path: str, what: str) -> ApiError:
+    """One thing that is wrong with a request."""
+    return wrong_fields([Problem(path, None, None, what)])
 
 
 def field_name(path: str) -> str:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from encamp.api.comparing import Comparison, comparison
-from encamp.api.errors import ApiError
+from encamp.api.errors import wrong_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from encamp.api.errors import ApiError
 
 _LONGEST: Final = 2000
 _DEEPEST: Final = 20
@@ -163,6 +165,4 @@ class _Parser:
 
 def _wrong(at: int, what: str) -> ApiError:
     message = f"the filter cannot be read at character {at}: {what}; such as: jobId:rnn* AND state:FAILED"
-    violation = {"field": "filter", "description": message}
-    details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
-    return ApiError("INVALID_ARGUMENT", f"Field: filter Error: {message}", details=details)
+    return wrong_field("filter", message)

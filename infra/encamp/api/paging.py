@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from encamp.api.errors import ApiError
+from encamp.api.errors import wrong_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,9 +54,9 @@ def _size(text: str) -> int:
     if not text:
         return DEFAULT_SIZE
     if not _WHOLE.fullmatch(text) or not -_INT32 <= int(text) < _INT32:
-        raise _wrong("page_size", f"{text[:40]!r} is no whole number of 32 bits")
+        raise wrong_field("page_size", f"{text[:40]!r} is no whole number of 32 bits")
     if int(text) < 0:
-        raise _wrong("page_size", f"{text} is negative; write 1 to {LARGEST_SIZE}")
+        raise wrong_field("page_size", f"{text} is negative; write 1 to {LARGEST_SIZE}")
     return min(int(text), LARGEST_SIZE) or DEFAULT_SIZE
 
 
@@ -68,9 +68,9 @@ def _place(text: str, filtered: str) -> tuple[float, str]:
     except (ValueError, TypeError):
         created = job_id = mark = None
     if not (isinstance(created, float) and math.isfinite(created) and isinstance(job_id, str)):
-        raise _wrong("page_token", "it is no nextPageToken of this service")
+        raise wrong_field("page_token", "it is no nextPageToken of this service")
     if mark != _mark(filtered):
-        raise _wrong("page_token", "it belongs to another filter: a list is read with one filter to its end")
+        raise wrong_field("page_token", "it belongs to another filter: a list is read with one filter to its end")
     return created, job_id
 
 
@@ -83,9 +83,3 @@ def _sum(data: bytes) -> bytes:
 
 def _mark(filtered: str) -> str:
     return hashlib.sha256(filtered.encode(errors="surrogatepass")).hexdigest()[:12]
-
-
-def _wrong(name: str, what: str) -> ApiError:
-    violations = [{"field": name, "description": what}]
-    details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
-    return ApiError("INVALID_ARGUMENT", f"Field: {name} Error: {what}", details=details)
