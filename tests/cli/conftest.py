@@ -20,8 +20,8 @@ BUCKET = "sandbox-encamp-artifacts"
 
 
 @pytest.fixture
-def encamp(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
-    """The command line in this process, in the committed environment of the sandbox without the sandbox."""
+def committed(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The committed environment of the sandbox without the sandbox, for commands in this process."""
     google.add_bucket(BUCKET)
     for key, value in google.environ().items():
         monkeypatch.setenv(key, value)
@@ -29,6 +29,11 @@ def encamp(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call
     for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
         monkeypatch.delenv(key, raising=False)
     monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
+
+
+@pytest.fixture
+def encamp(committed: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:  # noqa: ARG001 - what it sets
+    """The command line in this process, in the committed environment."""
     session = requests.Session()
     monkeypatch.setattr(rest, "_default_session", lambda: session)
 

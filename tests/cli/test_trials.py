@@ -10,7 +10,7 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from encamp.cli import target, trials
+from encamp.cli import trials
 from encamp.cli.lines import Lines
 from encamp.cli.main import cli
 from encamp.cloud import rest
@@ -132,14 +132,7 @@ INTENT: dict[str, Any] = {
 
 
 @pytest.fixture
-def world(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    google.add_bucket(BUCKET)
-    for key, value in google.environ().items():
-        monkeypatch.setenv(key, value)
-    monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path))
-    for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
-        monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
+def world(committed: None, google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:  # noqa: ARG001
     made = World(google, tmp_path)
     monkeypatch.setattr(rest, "_default_session", lambda: made.session)
     yield made

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import create_engine
+from tests.run.clock import Clock
 
+from encamp.run.records import Records
 from encamp.run.tables import METADATA, open_database
 
 if TYPE_CHECKING:
@@ -42,3 +44,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]
     engine = open_database(url, tmp_path)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def records(database: Engine, clock: Clock) -> Records:
+    """A record of either kind, by a clock that stands until it is turned."""
+    return Records(database, clock)

@@ -23,24 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Engine
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def records(database: Engine, clock: Clock) -> Records:
-    return Records(database, clock)
+    from tests.run.clock import Clock
 
 
 def _elsewhere() -> str:

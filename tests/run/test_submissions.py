@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Engine
+    from tests.run.clock import Clock
 
     from encamp.run.journal import RunRecord
 
@@ -40,24 +41,6 @@ JOB = {
         "packageUris": [f"https://storage.googleapis.com/b/p.whl?X-Goog-Signature={CANARY}"],
     },
 }
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def records(database: Engine, clock: Clock) -> Records:
-    return Records(database, clock)
 
 
 @pytest.fixture

@@ -127,6 +127,7 @@ def open_database(url: str | None, folder: Path) -> Engine:
     try:
         _make_tables(engine)
     except SQLAlchemyError as error:
+        engine.dispose()
         cause = type(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error).__name__
         raise EngineError(
             f"the job records cannot be opened: {cause}",
