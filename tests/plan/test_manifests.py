@@ -139,8 +139,8 @@ def test_accelerators_are_selected_and_tolerated(plan_input: Plan) -> None:
     pod = gpu["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert pod["nodeSelector"]["cloud.google.com/gke-accelerator"] == "nvidia-tesla-t4"
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
-    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    assert pod["containers"][0]["resources"]["limits"] == {"memory": "24696Mi", "nvidia.com/gpu": "1"}
     tpu = render_manifests(plan_input(scaleTier="BASIC_TPU")).job_set
     pod = tpu["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == "2x2"
-    assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": "4"}
+    assert pod["containers"][0]["resources"]["limits"]["google.com/tpu"] == "4"

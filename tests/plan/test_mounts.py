@@ -60,7 +60,7 @@ def test_a_bucket_is_for_reading_until_the_job_says_otherwise(environment: Envir
     granted = {(grant.bucket, grant.role.rpartition("/")[2]) for grant in plan.identity.grants if grant.use == "mount"}
     assert granted == {("data", "storage.objectViewer"), ("more", "storage.objectUser")}
     container = pod(plan)["spec"]["containers"][0]
-    assert [(each["mountPath"], each["readOnly"]) for each in container["volumeMounts"][2:]] == [
+    assert [(each["mountPath"], each["readOnly"]) for each in container["volumeMounts"][3:]] == [
         ("/gcs/data", True),
         ("/gcs/more/a", False),
     ]
@@ -92,14 +92,14 @@ def test_the_pod_asks_for_the_sidecar_and_leaves_room_for_it(environment: Enviro
     assert before.resources.cpu_millis - after.resources.cpu_millis == 250
     assert before.resources.memory_mib - after.resources.memory_mib == 256
     assert (asked["gke-gcsfuse/cpu-request"], asked["gke-gcsfuse/memory-request"]) == ("250m", "256Mi")
-    volume = pod(with_mount)["spec"]["volumes"][2]["csi"]
+    volume = pod(with_mount)["spec"]["volumes"][3]["csi"]
     assert volume["driver"] == "gcsfuse.csi.storage.gke.io"
     assert "skipCSIBucketAccessCheck" not in volume["volumeAttributes"]
 
 
 def test_the_driver_does_not_ask_for_a_list_that_the_job_may_not_have(environment: EnvironmentSpec) -> None:
     plan = planned(environment, {"jobDir": True}, job_dir="gs://sandbox-encamp-artifacts/jobs/job/out")
-    attributes = pod(plan)["spec"]["volumes"][2]["csi"]["volumeAttributes"]
+    attributes = pod(plan)["spec"]["volumes"][3]["csi"]["volumeAttributes"]
     assert attributes["skipCSIBucketAccessCheck"] == "true"
     assert "only-dir=jobs/job/out" in attributes["mountOptions"].split(",")
 
@@ -108,7 +108,7 @@ def test_files_belong_to_who_runs_the_trainer(environment: EnvironmentSpec) -> N
     def options(**block: Any) -> list[str]:
         data = {"jobId": "job", "trainingInput": RUNTIME, "encamp": block}
         plan = plan_job(parse_job(data, source="test").job, environment)
-        found: str = pod(plan)["spec"]["volumes"][2]["csi"]["volumeAttributes"]["mountOptions"]
+        found: str = pod(plan)["spec"]["volumes"][3]["csi"]["volumeAttributes"]["mountOptions"]
         return found.split(",")
 
     assert options(mounts=[{"bucket": "data"}])[-2:] == ["uid=65532", "gid=65532"]

@@ -102,6 +102,10 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
         {"machines": {"worker": tpu("v5e", "4x4")}}, "trainingInput.hyperparameters.maxParallelTrials",
         "2 trials at a time need 2 slices 4x4", "set maxParallelTrials to 1",
     ),
+    "G13": (
+        environment(), {"masterType": "n2-highcpu-2"}, {}, "trainingInput.masterType",
+        "n2-highcpu-2 is too small for a replica: GKE leaves 1338 MiB of memory to pods", "such as n2-standard-2",
+    ),
 }  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.environment.cluster import cluster
+from encamp.plan.environment.gke import node_features
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.images import python_warning
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
-from encamp.plan.machines.allocatable import SIDECAR, replica_request
 from encamp.plan.machines.pools import node_pools
+from encamp.plan.machines.room import SIDECAR, replica_room
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.cost.lasting import Lasting
     from encamp.plan.cost.model import CostPlan
+    from encamp.plan.machines.system_pods import NodeFeature
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -92,7 +94,15 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     variables = {**environment_variables(job, environment.project, compact_json(data)), **study_variables(searched)}
     zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
-    groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
+    groups = _groups(
+        job,
+        requests=requests,
+        containers=containers,
+        pools=hosts,
+        env=env,
+        uris=uris,
+        features=node_features(environment),
+    )
     check_quotas(queue, groups, pools, environment)
     plan = JobPlan(
         job_id=job_id,
@@ -191,8 +201,14 @@ def _groups(
     pools: Sequence[str],
     env: Sequence[Mapping[str, str]],
     uris: tuple[str, ...],
+    features: frozenset[NodeFeature],
 ) -> tuple[ReplicaGroupPlan, ...]:
     master = master_task_type(job.training_input)
+    beside = SIDECAR if job.encamp.mounts else None
+    rooms = [
+        replica_room(request.shape.machine_type, request.shape.accelerator, features, beside=beside)
+        for request in requests
+    ]
     return tuple(
         ReplicaGroupPlan(
             role=request.role,
@@ -207,9 +223,8 @@ def _groups(
             task_type=task_type(request.role, master),
             package_uris=uris if chosen.interpreter is not None else (),
             node_pool=pool,
-            resources=replica_request(
-                request.shape.machine_type, request.shape.accelerator, beside=SIDECAR if job.encamp.mounts else None
-            ),
+            resources=room.request,
+            shared_memory_mib=room.shared_memory_mib,
             values_at=chosen.values_at,
             custom_container=chosen.custom,
             interpreter=chosen.interpreter,
@@ -217,7 +232,7 @@ def _groups(
                 job.encamp.run_as, custom_container=chosen.custom, has_tpu=request.shape.tpu_version is not None
             ),
         )
-        for request, chosen, pool, variables in zip(requests, containers, pools, env, strict=True)
+        for request, chosen, pool, variables, room in zip(requests, containers, pools, env, rooms, strict=True)
     )
 
 

@@ -77,6 +77,8 @@ class ReplicaGroupPlan:
         custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
         interpreter: Python that runs the module after the set-up, None where the container runs as it is.
         non_root: whether it runs as a user without rights instead of the image's own.
+        resources: what it asks for; of memory also the most that it may use.
+        shared_memory_mib: size of ``/dev/shm``, which counts as its memory.
     """
 
     role: Role
@@ -96,6 +98,7 @@ class ReplicaGroupPlan:
     interpreter: str | None = None
     non_root: bool = False
     values_at: int = 0
+    shared_memory_mib: int = 0
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         *([_titled("Study", _study(plan.study))] if plan.study is not None else []),
         _titled(
             "Replicas" if plan.study is None else "Replicas of a trial",
-            _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR"), _replicas(plan)),
+            _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR", "MEMORY", "/DEV/SHM"), _replicas(plan)),
         ),
         *(_titled(f"Container of {_whose(shown, group)}", _container(shown, group)) for group in _distinct(shown)),
         _titled(
@@ -82,9 +82,15 @@ def _replicas(plan: JobPlan) -> list[tuple[str, ...]]:
             f"{group.requested.machine_type}{_with(group.requested.accelerator)}",
             group.machine_type,
             _amount(group.accelerator),
+            _gib(group.resources.memory_mib),
+            _gib(group.shared_memory_mib),
         )
         for group in plan.groups
     ]
+
+
+def _gib(mebibytes: int) -> str:
+    return f"{mebibytes / 1024:.1f} GiB"
 
 
 def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:

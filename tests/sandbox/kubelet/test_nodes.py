@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.sandbox.kubelet.system_pods import STAND_IN
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.sandbox
 
-WHOLE_NODE = {"resources": {"requests": {"cpu": "1500m"}}}
+WHOLE_NODE = {"resources": {"requests": {"cpu": "1200m"}}}
 
 
 def of_pool(cluster: Any, pool: str) -> list[str]:
@@ -55,6 +57,7 @@ def test_a_node_looks_like_one_of_gke(cluster: Any, until: Callable[..., None]) 
     assert node["status"]["capacity"]["cpu"] == "2"
     assert node["status"]["allocatable"]["cpu"] == "1930m"
     lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node['metadata']['name']}")
+    assert node["status"]["allocatable"]["ephemeral-storage"] == "44876Mi"
     assert lease["spec"]["holderIdentity"] == node["metadata"]["name"]
     cluster.front.remove_pool("marked")
     until(lambda: of_pool(cluster, "marked") == [])
@@ -245,6 +248,80 @@ def test_machines_that_are_queued_for_come_for_a_request_and_not_for_a_pod(
     cluster.terminated("impatient")
     cluster.front.remove_pool("queued")
     until(lambda: of_pool(cluster, "queued") == [])
+
+
+def system_pods(cluster: Any, node: str) -> dict[str, dict[str, Any]]:
+    """GKE's own pods on a node, by the name of what they stand for."""
+    found = cluster.get(f"/api/v1/pods?fieldSelector=spec.nodeName={node}&labelSelector={STAND_IN}")["items"]
+    return {pod["metadata"]["labels"]["k8s-app"]: pod for pod in found}
+
+
+def test_nodes_carry_gkes_own_pods(cluster: Any, until: Callable[..., None]) -> None:
+    cluster.front.add_pool(
+        "carrying",
+        1,
+        machineType="g2-standard-4",
+        accelerators=[{"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}],
+        workloadMetadataConfig={"mode": "GKE_METADATA"},
+    )
+    cluster.run("carried", "sleep 66", nodeSelector={"encamp-pool": "carrying"}, tolerations=TOLERATIONS)
+    until(lambda: cluster.phase("carried") == "Running")
+    (node,) = of_pool(cluster, "carrying")
+    found = system_pods(cluster, node)
+    assert {"anetd", "gke-metadata-server", "nvidia-gpu-device-plugin", "dcgm-exporter", "collector"} <= found.keys()
+    assert "tpu-device-plugin" not in found
+    anetd = found["anetd"]
+    assert anetd["metadata"]["name"] == f"anetd-{node}"
+    assert "runs nothing" in anetd["metadata"]["annotations"][STAND_IN]
+    assert anetd["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "205m", "memory": "300Mi"}
+    assert anetd["spec"]["priority"] == 2000001000
+    assert {pod["metadata"]["namespace"] for pod in found.values()} == {
+        "kube-system",
+        "gmp-system",
+        "gke-managed-system",
+    }
+    # Somebody deletes one, and it comes back; those of a node that stays are reported as running.
+    assert cluster.api.delete(f"/api/v1/namespaces/kube-system/pods/anetd-{node}").is_success
+    until(lambda: {pod["status"]["phase"] for pod in system_pods(cluster, node).values()} == {"Running"}, 80)
+    until(lambda: "anetd" in system_pods(cluster, node), 40)
+    assert system_pods(cluster, node)["anetd"]["metadata"]["uid"] != anetd["metadata"]["uid"]
+    # Nothing waits for them: the node is idle when its last other pod has ended, and takes them with it.
+    until(lambda: of_pool(cluster, "carrying") == [], 60)
+    assert system_pods(cluster, node) == {}
+    cluster.front.remove_pool("carrying")
+
+
+def test_a_pod_that_would_pend_on_gke_pends_here(cluster: Any, until: Callable[..., None]) -> None:
+    """It fits what GKE leaves to pods of an e2-standard-2, 1930m, and not what GKE's own pods leave of that."""
+    cluster.front.add_pool("full", 1)
+    asked = {"resources": {"requests": {"cpu": "1600m"}}}
+    cluster.run("squeezed", "true", container=asked, nodeSelector={"encamp-pool": "full"})
+    until(lambda: "NotTriggerScaleUp" in cluster.events("squeezed"))
+    assert "1 Insufficient cpu" in cluster.events("squeezed")["NotTriggerScaleUp"]
+    # With a node there the scheduler says the same, by the requests of the pods that it sees.
+    cluster.run("small", "sleep 6", nodeSelector={"encamp-pool": "full"})
+    until(lambda: cluster.phase("small") == "Running")
+
+    def condition() -> str:
+        return str(cluster.pod("squeezed")["status"]["conditions"][0]["message"])
+
+    until(lambda: "Insufficient cpu" in condition())
+    assert cluster.phase("squeezed") == "Pending"
+    assert cluster.api.delete("/api/v1/namespaces/trials/pods/squeezed").is_success
+    cluster.front.remove_pool("full")
+    until(lambda: of_pool(cluster, "full") == [])
+
+
+def test_a_node_that_somebody_deletes_takes_its_system_pods_with_it(cluster: Any, until: Callable[..., None]) -> None:
+    cluster.front.add_pool("taken", 1)
+    cluster.run("bereft", "sleep 300", nodeSelector={"encamp-pool": "taken"})
+    until(lambda: cluster.phase("bereft") == "Running")
+    (node,) = of_pool(cluster, "taken")
+    assert system_pods(cluster, node)
+    assert cluster.api.delete(f"/api/v1/nodes/{node}").is_success
+    until(lambda: system_pods(cluster, node) == {}, 40)
+    cluster.front.remove_pool("taken")
+    until(lambda: of_pool(cluster, "taken") == [])
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,8 @@ def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
             return {}
 
     class Pool:
+        system = ()
+
         def node(self, *_: Any) -> dict[str, Any]:
             return {"metadata": {"name": "n-0"}}
 

@@ -247,6 +247,32 @@ def test_simulated_accelerators_are_said_to_be(cluster: Any) -> None:
         cluster.front.remove_pool("gpus")
 
 
+SHARED = "/dev/shm"  # noqa: S108 - of the container
+SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "96Mi"}}
+FILL = "head -c %dM /dev/zero > /dev/shm/block && echo filled; sleep %d"
+
+
+def test_shared_memory_is_small_without_a_volume_and_as_large_as_its_volume(cluster: Any) -> None:
+    cluster.run("cramped", FILL % (80, 0))
+    cluster.terminated("cramped")
+    assert "No space left on device" in cluster.log("cramped")
+    mounted = {"volumeMounts": [{"name": "shared-memory", "mountPath": SHARED}]}
+    for name, size in (("roomy", 80), ("overfull", 120)):
+        cluster.run(name, FILL % (size, 0), container=mounted, volumes=[SHARED_MEMORY])
+        cluster.terminated(name)
+    assert cluster.log("roomy").splitlines()[-1] == "filled"
+    assert "No space left on device" in cluster.log("overfull")
+
+
+def test_shared_memory_counts_as_the_containers_memory(cluster: Any) -> None:
+    container = {
+        "volumeMounts": [{"name": "shared-memory", "mountPath": SHARED}],
+        "resources": {"limits": {"memory": "64Mi"}},
+    }
+    cluster.run("sharing", FILL % (80, 60), container=container, volumes=[SHARED_MEMORY])
+    assert cluster.terminated("sharing")["reason"] == "OOMKilled"
+
+
 def test_a_container_beyond_its_memory_limit_is_killed(cluster: Any) -> None:
     command = ["python3", "-S", "-c", "import time; x = bytearray(200_000_000); time.sleep(60)"]
     cluster.run("hungry", "", container={"command": command, "resources": {"limits": {"memory": "100Mi"}}})

@@ -13,6 +13,7 @@ from encamp.plan.environment.model import (
     NodeAccountPlan,
     SystemPoolPlan,
 )
+from encamp.plan.machines.system_pods import NodeFeature
 from encamp.plan.names import SYSTEM_POOL, service_account_email, short_name
 from encamp.spec.environment.gke import GkeSpec, SystemPoolSpec
 
@@ -28,6 +29,18 @@ LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 CONTROL_PLANE = ("APISERVER", "SCHEDULER", "CONTROLLER_MANAGER")
 #: JobSets, GPUs and the pods of jobs, beside what GKE itself is made of.
 METRICS = ("SYSTEM_COMPONENTS", "POD", "DCGM", "JOBSET")
+#: What brings pods of GKE's onto every node of a cluster that an environment makes. GKE may turn on the DNS cache by
+#: itself, so there is room for it.
+_FEATURES = frozenset(
+    {
+        NodeFeature.DATAPLANE_V2,
+        NodeFeature.MANAGED_PROMETHEUS,
+        NodeFeature.WORKLOAD_IDENTITY,
+        NodeFeature.PERSISTENT_DISKS,
+        NodeFeature.GCS_FUSE,
+        NodeFeature.DNS_CACHE,
+    }
+)
 #: Any day before the first cluster: only the time of the day and the length of the window count.
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -53,6 +66,20 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
         system_pool=_system_pool(spec, gke),
         auto_provisioning=AutoProvisioningPlan(limits.cpu, limits.memory_gib) if limits else None,
     )
+
+
+def node_features(spec: EnvironmentSpec) -> frozenset[NodeFeature]:
+    """What may bring pods of GKE's onto the environment's nodes; of an adopted cluster, whatever brings most."""
+    if "cluster" in spec.adopt:
+        every = frozenset({NodeFeature.LOGGING, NodeFeature.MONITORING, NodeFeature.DCGM})
+        return _FEATURES - {NodeFeature.DATAPLANE_V2} | {NodeFeature.DATAPLANE_V1} | every
+    gke = plan_gke(spec)
+    found = {
+        NodeFeature.LOGGING: bool(gke.logs),
+        NodeFeature.MONITORING: bool(gke.metrics),
+        NodeFeature.DCGM: "DCGM" in gke.metrics,
+    }
+    return _FEATURES | {feature for feature, on in found.items() if on}
 
 
 def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:

@@ -1,15 +1,18 @@
-"""How much of a machine pods may use on GKE, and how much of that one replica asks for.
+"""What a GKE node has, and how much of it GKE leaves to pods.
 
-One function for both sides: the plan asks for what fits, and the sandbox's nodes offer what GKE's would. The reserved
-shares are GKE's (belief ``gke-node-allocatable``); what the node's own pods take is an allowance of this project.
+The plan and the sandbox's nodes use the same figures (``spec/data/node_sizes.json``): those by which GKE's own cluster
+autoscaler predicts a node that does not exist yet. What GKE's own pods then take is in ``system_pods``.
+Beliefs: gke-node-allocatable, gke-node-os-memory, gke-node-allocatable-disk.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from encamp.plan.machines.catalog import machine
 from encamp.plan.model import Accelerator, ResourceAmounts
+from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,24 +20,7 @@ if TYPE_CHECKING:
 GPU_RESOURCE = "nvidia.com/gpu"
 TPU_RESOURCE = "google.com/tpu"
 
-#: What GKE's sidecar of Cloud Storage FUSE asks for (its limits are lifted, so that large machines read fast).
-SIDECAR = ResourceAmounts(250, 256)
-
 _MIB = 1024
-#: Reserved share of CPU by core: the first, the second, the third and fourth, every further one.
-_CPU_STEPS = ((1, 0.06), (1, 0.01), (2, 0.005), (None, 0.0025))
-#: Reserved share of memory by GiB: the first 4, the next 4, 8 and 112, and everything above 128.
-_MEMORY_STEPS = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (None, 0.02))
-#: Memory below which the kubelet evicts pods.
-_EVICTION_MIB = 100
-#: The kernel keeps this share of the nominal memory; the kubelet never sees it.
-_KERNEL_SHARE = 0.025
-
-#: What GKE's own pods on a node (logging, metrics, networking, metadata) may ask for.
-_SYSTEM_PODS_CPU_SHARE = 0.12
-_SYSTEM_PODS_CPU_MILLIS = (150, 700)
-_SYSTEM_PODS_MEMORY_SHARE = 0.10
-_SYSTEM_PODS_MEMORY_MIB = (250, 1500)
 
 
 def capacity(machine_type: str, accelerator: Accelerator | None = None) -> ResourceAmounts:
@@ -48,34 +34,39 @@ def capacity(machine_type: str, accelerator: Accelerator | None = None) -> Resou
         PlanError: the catalog does not know the machine.
     """
     found = machine(machine_type)
-    attached = found.accelerator or accelerator
-    memory = int(found.memory_gib * _MIB * (1 - _KERNEL_SHARE))
-    return ResourceAmounts(found.vcpu * 1000, memory, devices(attached))
+    kept = _between(found.memory_gib, data_file("node_sizes")["operatingSystem"][found.architecture])
+    memory = int(found.memory_gib * _MIB - kept)
+    return ResourceAmounts(found.vcpu * 1000, memory, devices(found.accelerator or accelerator))
 
 
-def allocatable(machine_type: str, accelerator: Accelerator | None = None) -> ResourceAmounts:
-    """What pods may use of such a node: its capacity less what GKE reserves; arguments as in :func:`capacity`."""
-    whole = capacity(machine_type, accelerator)
-    nominal_gib = machine(machine_type).memory_gib
-    cpu = whole.cpu_millis - round(_reserved(whole.cpu_millis / 1000, _CPU_STEPS) * 1000)
-    memory = whole.memory_mib - round(_reserved(nominal_gib, _MEMORY_STEPS) * _MIB) - _EVICTION_MIB
-    return ResourceAmounts(cpu, memory, whole.devices)
-
-
-def replica_request(
-    machine_type: str, accelerator: Accelerator | None = None, *, beside: ResourceAmounts | None = None
+def allocatable(
+    machine_type: str, accelerator: Accelerator | None = None, *, image_streaming: bool = True
 ) -> ResourceAmounts:
-    """What one replica asks for: so much that no second one fits, so little that GKE's own pods do.
+    """What pods may use of such a node: its capacity less what GKE reserves.
 
     Args:
         machine_type: as in :func:`capacity`.
         accelerator: as in :func:`capacity`.
-        beside: what else of the same pod asks for; a small machine has no room for it beyond GKE's own pods.
+        image_streaming: whether its images are streamed, for which GKE reserves memory.
     """
-    node, other = allocatable(machine_type, accelerator), beside or ResourceAmounts(0, 0)
-    cpu = node.cpu_millis - _within(node.cpu_millis * _SYSTEM_PODS_CPU_SHARE, _SYSTEM_PODS_CPU_MILLIS)
-    memory = node.memory_mib - _within(node.memory_mib * _SYSTEM_PODS_MEMORY_SHARE, _SYSTEM_PODS_MEMORY_MIB)
-    return ResourceAmounts(cpu - other.cpu_millis, memory - other.memory_mib, node.devices)
+    whole, nominal = capacity(machine_type, accelerator), int(machine(machine_type).memory_gib * _MIB)
+    sizes = data_file("node_sizes")
+    cpu = whole.cpu_millis - _reserved(whole.cpu_millis, sizes["cpu"]["steps"])
+    kept = _reserved(nominal, sizes["memory"]["steps"])
+    if image_streaming:
+        factor = sizes["memory"]["imageStreamingFactor"]
+        kept += _reserved(nominal, [(width, share * factor) for width, share in sizes["memory"]["steps"]])
+    return ResourceAmounts(cpu, whole.memory_mib - kept - sizes["memory"]["evictionMib"], whole.devices)
+
+
+def disk_amounts(disk_gib: int) -> tuple[float, float]:
+    """GiB of a node's boot disk that Kubernetes counts in all, and those that pods may use."""
+    sizes = data_file("node_sizes")["disk"]
+    whole = disk_gib - sizes["operatingSystemGib"]
+    reserved = min(
+        sizes["baseGib"] + int(sizes["share"] * disk_gib), int(sizes["mostShare"] * disk_gib), sizes["mostGib"]
+    )
+    return whole, whole * (1 - sizes["evictionShare"]) - reserved
 
 
 def devices(accelerator: Accelerator | None) -> dict[str, int]:
@@ -86,14 +77,18 @@ def devices(accelerator: Accelerator | None) -> dict[str, int]:
     return {resource: accelerator.count}
 
 
-def _reserved(amount: float, steps: Sequence[tuple[int | None, float]]) -> float:
+def _reserved(amount: int, steps: Sequence[tuple[int | None, float]]) -> int:
+    """The reserved part of an amount: each step is a width, None for the rest, and the share of it that is kept."""
     reserved, left = 0.0, amount
     for width, share in steps:
         part = left if width is None else min(left, width)
         reserved += part * share
         left -= part
-    return reserved
+    return int(reserved)
 
 
-def _within(value: float, bounds: tuple[int, int]) -> int:
-    return min(max(int(value), bounds[0]), bounds[1])
+def _between(size: float, known: Sequence[tuple[float, float]]) -> float:
+    """A value by the two known sizes around it, beyond the largest by the last two."""
+    pairs = list(pairwise(known))
+    (low, first), (high, second) = next((pair for pair in pairs if size <= pair[1][0]), pairs[-1])
+    return first + (size - low) / (high - low) * (second - first)

@@ -23,6 +23,8 @@ class Machine:
 
     Attributes:
         network_profile: how GKE sets up the network between such machines' accelerators, None where it does not.
+        architecture: of its CPUs, in Kubernetes' words: ``amd64`` or ``arm64``.
+        rdma_nics: network interfaces for RDMA between its GPUs and those of other machines, 0 where it has none.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Machine:
     memory_gib: float
     accelerator: Accelerator | None = None
     network_profile: str | None = None
+    architecture: str = "amd64"
+    rdma_nics: int = 0
 
     @property
     def is_tpu(self) -> bool:
@@ -92,7 +96,15 @@ def machine(name: str) -> Machine:
     if entry is not None:
         built_in = entry["gpu"]
         accelerator = Accelerator(gpu(built_in["type"]).gke, built_in["count"]) if built_in else None
-        return Machine(name, entry["vcpu"], entry["memoryGb"], accelerator, entry.get("networkProfile"))
+        return Machine(
+            name,
+            entry["vcpu"],
+            entry["memoryGb"],
+            accelerator,
+            entry.get("networkProfile"),
+            entry.get("architecture", "amd64"),
+            entry.get("rdmaNics", 0),
+        )
     for kind in data_file("tpus").values():
         host = kind["machines"].get(name)
         if host is not None and host["vcpu"] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from encamp.plan.environment.gke import node_account
+from encamp.plan.environment.gke import node_account, node_features
 from encamp.plan.environment.parts import plan_key
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.machines import catalog
@@ -67,7 +67,8 @@ def node_pools(
         cases[pool.name] = PoolCase(whole, request.shape, known.where if known else request.where)
         hosts.append(pool.name)
     trials = None if study is None else parallel
-    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone, trials))
+    features = node_features(environment)
+    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone, trials, features))
     return tuple(case.pool for case in cases.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
 
 

@@ -10,8 +10,9 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.errors import PreconditionError, Problem
+from encamp.errors import PlanError, PreconditionError, Problem
 from encamp.plan.machines.placing import offered
+from encamp.plan.machines.room import replica_room
 from encamp.plan.names import LARGEST_TRIAL, longest_pod_name, trial_name
 from encamp.spec.data_files import data_file
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from encamp.plan.machines.shapes import Shape
+    from encamp.plan.machines.system_pods import NodeFeature
     from encamp.plan.model import NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -29,6 +31,7 @@ _FLEX = "GKE's page of Dynamic Workload Scheduler"
 _TPU = "GKE's pages of TPU slices"
 _RANGES = "GKE's page of flexible pod ranges"
 _NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
+_ROOM = "node_sizes.json, system_pods.json; each entry's source"
 
 #: What, when it was there before, has ranges of its own that the environment does not say.
 _WITH_RANGES = frozenset({"network", "cluster"})
@@ -54,6 +57,7 @@ class Situation:
         requests: its roles.
         zone: the zone that the job asks for by name.
         parallel_trials: how often its replicas are there at a time, None where it tunes nothing.
+        features: what brings pods of GKE's onto the environment's nodes.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Situation:
     requests: Sequence[RoleRequest]
     zone: str | None = None
     parallel_trials: int | None = None
+    features: frozenset[NodeFeature] = frozenset()
 
 
 #: Where, what is wrong, what to try.
@@ -218,6 +223,14 @@ def _names(situation: Situation) -> Iterator[Finding]:
             yield "jobId", message, "choose a shorter job id"
 
 
+def _room(situation: Situation) -> Iterator[Finding]:
+    for case in situation.pools:
+        try:
+            replica_room(case.pool.machine_type, case.pool.accelerator, situation.features)
+        except PlanError as error:
+            yield case.where, error.what, error.hint or ""
+
+
 def _what(case: PoolCase) -> str:
     return f"TPU {case.shape.tpu_version}" if case.shape.tpu_version is not None else case.pool.machine_type
 
@@ -235,4 +248,5 @@ PRECONDITIONS: tuple[Precondition, ...] = (
     Precondition("G10", "The environment has an address for every machine.", _RANGES, _node_addresses),
     Precondition("G11", "The name of every replica has at most 63 characters.", _NAMES, _names),
     Precondition("G12", "Trials on a TPU slice of several hosts run one after the other.", _TPU, _one_slice),
+    Precondition("G13", "The machine has room for a replica beside GKE's own pods.", _ROOM, _room),
 )

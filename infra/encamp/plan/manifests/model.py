@@ -79,6 +79,7 @@ class GroupView:
     env: Sequence[Variable]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
+    shared_memory: str
     termination_path: str
 
 

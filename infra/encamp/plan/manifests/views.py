@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
-from encamp.plan.machines.allocatable import GPU_RESOURCE, SIDECAR, TPU_RESOURCE
+from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE
+from encamp.plan.machines.room import SIDECAR
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.failure_policy import job_set_rules, pod_failure_rules
 from encamp.plan.manifests.model import (
@@ -133,7 +134,8 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         working_dir=_working_dir(group),
         env=variables(plan, group),
         requests={**amounts, **devices},
-        limits=devices,
+        limits={"memory": amounts["memory"], **devices},
+        shared_memory=f"{group.shared_memory_mib}Mi",
         termination_path=_termination_path(plan, group),
     )
 

@@ -65,7 +65,7 @@ def plan(
         reasons: Counter[str] = Counter()
         best: Pool | None = None
         for pool in pools:
-            reason = fit.obstacle(pod, pool.labels, pool.taints, fit.free(pool.allocatable, []))
+            reason = fit.obstacle(pod, pool.labels, pool.taints, pool.free())
             if reason is None:
                 reason = provisioning.refusal(pod, pool)
             if reason is None and (
@@ -83,7 +83,7 @@ def plan(
             continue
         room = best.maximum - sizes.get(best.full_name, 0) - done.add[best.full_name]
         count = room if best.atomic else 1
-        new = [(best, fit.free(best.allocatable, [])) for _ in range(count)]
+        new = [(best, best.free()) for _ in range(count)]
         done.add[best.full_name] += count
         done.triggered[uid] = best
         fit.take(new[0][1], pod)
@@ -99,4 +99,4 @@ def _placed(pod: Mapping[str, Any], pool: Pool, left: dict[str, Fraction]) -> bo
 
 
 def _waste(pool: Pool) -> tuple[Fraction, str]:
-    return fit.free(pool.allocatable, [])["cpu"], pool.name
+    return pool.free()["cpu"], pool.name

@@ -81,6 +81,7 @@ class Container:
         if not init:
             self.state.wait("ContainerCreating")
         self.out_of_memory = False
+        self.memory_mounts: tuple[str, ...] = ()
         self._process: LiveProcess | None = None
         self._writing: Path | None = None
 
@@ -218,12 +219,14 @@ class Container:
         termination_log.write_bytes(b"")
         # Not its arguments, which may hold secrets.
         _LOG.info("container %s of %s: %s", spec["name"], context.pod()["metadata"]["name"], shlex.quote(argv[0]))
+        mounts = context.volumes.mounts(spec, own)
+        self.memory_mounts = tuple(mount["target"] for mount in mounts if "memory" in mount)
         return ContainerRequest(
             name=spec["name"],
             argv=argv,
             env={**path, **hostname, **context.base_env, **own},
             cwd=spec.get("workingDir") or "/",
-            mounts=context.volumes.mounts(spec, own),
+            mounts=mounts,
             termination_log=(termination_log, spec.get("terminationMessagePath") or _TERMINATION_LOG),
             output=lambda _line: None,
             errors=lambda _line: None,

@@ -26,6 +26,7 @@ from encamp.sandbox.kubelet.pod import PodLife
 from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.server import serve
 from encamp.sandbox.kubelet.services import Services
+from encamp.sandbox.kubelet.system_pods import is_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,7 +178,7 @@ class Kubelet:
         self._pods.objects[uid] = pod
         if (life := self._pods.lives.get(uid)) is None:
             node = pod["spec"].get("nodeName")
-            if not node or not nodes.is_ours(node):
+            if not node or not nodes.is_ours(node) or is_stand_in(pod):
                 return
             life = self._pods.lives[uid] = PodLife(pod, services)
         life.update(pod)

@@ -1,12 +1,14 @@
 """Memory limits of containers, kept by looking: cgroups are not ours to make as an ordinary user.
 
 A container that holds more than its limit when we look is killed and reported as OOMKilled. Between two looks it may
-hold more. Pages that processes share are not counted.
+hold more. Pages that processes share are not counted, but what they have in volumes in memory is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -14,7 +16,7 @@ import psutil
 from encamp.sandbox.kubelet import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from encamp.sandbox.kubelet.pod import PodLife
 
@@ -35,7 +37,7 @@ async def keep_limits(lives: Callable[[], list[PodLife]]) -> None:
             continue
         held = held_by_tree()
         for container, process, limit in limited:
-            if held.get(process.pid, 0) > limit:
+            if held.get(process.pid, 0) + held_in_volumes(process.pid, container.memory_mounts) > limit:
                 container.out_of_memory = True
                 await process.stop(0)
 
@@ -44,6 +46,16 @@ def limit_of(container: Mapping[str, Any]) -> int | None:
     """A container's memory limit in bytes."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return quantity.in_units(limits["memory"], None) if "memory" in limits else None
+
+
+def held_in_volumes(pid: int, mounts: Sequence[str]) -> int:
+    """Bytes in a container's volumes in memory; what cannot be looked at counts as empty."""
+    total = 0
+    for target in mounts:
+        with contextlib.suppress(OSError):
+            found = os.statvfs(f"/proc/{pid}/root{target}")
+            total += (found.f_blocks - found.f_bfree) * found.f_frsize
+    return total
 
 
 def held_by_tree() -> dict[int, int]:

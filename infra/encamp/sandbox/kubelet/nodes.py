@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.sandbox.kubelet import autoscaler, fit, pools, provisioning
+from encamp.sandbox.kubelet import autoscaler, pools, provisioning
 from encamp.sandbox.kubelet.api import MERGE
 from encamp.sandbox.kubelet.departures import Departures
+from encamp.sandbox.kubelet.system_pods import SystemPods, is_stand_in, pod_name
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _RENEW_SECONDS = 10
 _FRESH = timedelta(seconds=8)
 #: So long machines that were queued for wait for their pods: GKE's page of flex-start with queued provisioning.
 _UNUSED = timedelta(minutes=10)
+#: So long a node is there before its system pods are looked after: machines of short jobs are gone by then.
+_SETTLED = timedelta(minutes=1)
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _REPEAT = timedelta(seconds=30)
@@ -77,6 +80,7 @@ class Nodes:
         self._noted: dict[str, tuple[str, datetime]] = {}
         self._wake = asyncio.Event()
         self._departures = Departures(api, lives, self._unmake)
+        self._system = SystemPods(api)
 
     def wake(self) -> None:
         """Something has changed: look at once."""
@@ -134,17 +138,20 @@ class Nodes:
         await self._provision()
         await self._scale_up()
         await self._scale_down()
+        await self._keep_system_pods()
         await self._tell_sizes()
 
     def _of(self, pool: str) -> list[dict[str, Any]]:
         return [node for node in self._nodes.values() if node["metadata"]["annotations"][pools.POOL_NAME] == pool]
 
     def _on(self, name: str) -> list[dict[str, Any]]:
-        """Pods of a node that have not ended."""
+        """Pods of a node that have not ended, GKE's own left out."""
         return [
             pod
             for pod in self._pods()
-            if pod["spec"].get("nodeName") == name and (pod.get("status") or {}).get("phase") not in _ENDED
+            if pod["spec"].get("nodeName") == name
+            and (pod.get("status") or {}).get("phase") not in _ENDED
+            and not is_stand_in(pod)
         ]
 
     async def _let_go(self) -> None:
@@ -185,8 +192,7 @@ class Nodes:
         for name, node in self._nodes.items():
             pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
             if name not in self._departures and pool and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH:
-                left = fit.free(node["status"]["allocatable"], self._on(name))
-                fresh.append((pool, left))
+                fresh.append((pool, pool.free(self._on(name))))
         waiting = {pod["metadata"]["uid"]: pod for pod in self._pods() if autoscaler.waits(pod)}
         plan = autoscaler.plan(list(waiting.values()), list(self._pools.values()), sizes, fresh)
         for uid, pool in plan.triggered.items():
@@ -216,6 +222,7 @@ class Nodes:
         self._nodes[name] = wished
         node = None
         try:
+            await self._system.place(name, pool.system)
             node = await self._api.create(_NODES, wished)
         finally:
             if node is None:
@@ -224,8 +231,7 @@ class Nodes:
             return
         self._nodes[name] = node
         self._busy_at[name] = now()
-        await self._renew_one(name)
-        await self._api.patch(f"{_NODES}/{name}/status", {"status": node["status"]}, MERGE)
+        await self._make_lease(name)
         _LOG.info("node %s", name)
 
     async def _scale_down(self) -> None:
@@ -265,7 +271,23 @@ class Nodes:
             if error.response.status_code != httpx.codes.NOT_FOUND:
                 raise
 
+    async def _keep_system_pods(self) -> None:
+        """Make system pods again that somebody deleted, and report those of settled nodes as running."""
+        there: dict[str, list[dict[str, Any]]] = {}
+        for pod in filter(is_stand_in, self._pods()):
+            there.setdefault(pod["spec"]["nodeName"], []).append(pod)
+        for name, node in list(self._nodes.items()):
+            pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
+            age = now() - parse(node["metadata"]["creationTimestamp"])
+            if pool is None or name in self._departures or age < _SETTLED:
+                continue
+            found = there.get(name, [])
+            names = {pod["metadata"]["name"] for pod in found}
+            await self._system.place(name, [pod for pod in pool.system if pod_name(pod, name) not in names])
+            await self._system.report(found)
+
     async def _unmake(self, name: str) -> None:
+        await self._system.remove(name)
         await self._api.delete(f"{_NODES}/{name}")
         await self._api.delete(f"{_LEASES}/{name}")
         self._nodes.pop(name, None)
@@ -295,7 +317,13 @@ class Nodes:
             await self._renew_one(name)
 
     async def _renew_one(self, name: str) -> None:
-        spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": micro_stamp(now())}
-        if await self._api.patch(f"{_LEASES}/{name}", {"spec": spec}, MERGE) is None:
-            lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec}
-            await self._api.create(_LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
+        if await self._api.patch(f"{_LEASES}/{name}", {"spec": _lease_spec(name)}, MERGE) is None:
+            await self._make_lease(name)
+
+    async def _make_lease(self, name: str) -> None:
+        lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": _lease_spec(name)}
+        await self._api.create(_LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
+
+
+def _lease_spec(node: str) -> dict[str, Any]:
+    return {"holderIdentity": node, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": micro_stamp(now())}

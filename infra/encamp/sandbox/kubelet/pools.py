@@ -8,15 +8,19 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.machines.allocatable import TPU_RESOURCE, allocatable, capacity
+from encamp.plan.machines.allocatable import TPU_RESOURCE, allocatable, capacity, disk_amounts
 from encamp.plan.machines.catalog import machine, single_host_topology
+from encamp.plan.machines.system_pods import SystemPod, device_features, system_pods
 from encamp.plan.model import Accelerator, ResourceAmounts
+from encamp.sandbox.kubelet import fit
+from encamp.sandbox.kubelet.features import cluster_features, pool_features, streams_images
 from encamp.sandbox.kubelet.times import now, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 QUEUED_KEY = "cloud.google.com/gke-queued"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
@@ -31,6 +35,7 @@ _EFFECTS = {
 _DEFAULT_MACHINE = "e2-standard-2"
 _DEFAULT_PODS = 110
 _DEFAULT_DISK_GB = 100
+_MIB = 2**20
 _LONGEST_PREFIX = 48
 
 
@@ -47,6 +52,7 @@ class Pool:
         queued: whether its nodes come for provisioning requests only.
         atomic: whether all of its nodes come and go together (a multi-host TPU slice).
         max_run: how long a machine of it exists at most, None for ever.
+        system: GKE's own pods on each of its nodes.
     """
 
     full_name: str
@@ -65,6 +71,16 @@ class Pool:
     taints: tuple[dict[str, str], ...]
     capacity: dict[str, str] = field(hash=False)
     allocatable: dict[str, str] = field(hash=False)
+    system: tuple[SystemPod, ...] = ()
+
+    def free(self, pods: Sequence[Mapping[str, Any]] = ()) -> dict[str, Fraction]:
+        """What GKE's own pods and these leave of a node of this pool."""
+        left = fit.free(self.allocatable, pods)
+        for pod in self.system:
+            left["cpu"] -= Fraction(pod.cpu_millis, 1000)
+            left["memory"] -= pod.memory_mib * _MIB
+            left["pods"] -= 1
+        return left
 
     @property
     def group(self) -> str:
@@ -113,7 +129,9 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
     count = int(pool.get("initialNodeCount") or 0) * len(zones)
     machine_type = config.get("machineType") or _DEFAULT_MACHINE
     accelerator = _accelerator(config)
-    whole, usable = capacity(machine_type, accelerator), allocatable(machine_type, accelerator)
+    whole = capacity(machine_type, accelerator)
+    usable = allocatable(machine_type, accelerator, image_streaming=streams_images(cluster, config))
+    features = cluster_features(cluster) | pool_features(config) | device_features(whole.devices)
     topology = (pool.get("placementPolicy") or {}).get("tpuTopology") or pool.get("placedTopology")
     pods = int((pool.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or _DEFAULT_PODS)
     disk = int(config.get("diskSizeGb") or _DEFAULT_DISK_GB)
@@ -139,8 +157,9 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
         machine_type=machine_type,
         labels=_labels(pool, machine_type, region, whole, topology),
         taints=tuple(taints),
-        capacity=_amounts(whole, pods, disk),
-        allocatable=_amounts(usable, pods, disk // 2),
+        capacity=_amounts(whole, pods, disk_amounts(disk)[0]),
+        allocatable=_amounts(usable, pods, disk_amounts(disk)[1]),
+        system=system_pods(features),
     )
 
 
@@ -204,11 +223,11 @@ def _taint(taint: Mapping[str, str]) -> dict[str, str]:
     return {"key": taint["key"], "value": taint.get("value") or "", "effect": _EFFECTS.get(effect, effect)}
 
 
-def _amounts(amounts: ResourceAmounts, pods: int, disk: int) -> dict[str, str]:
+def _amounts(amounts: ResourceAmounts, pods: int, disk_gib: float) -> dict[str, str]:
     return {
         "cpu": f"{amounts.cpu_millis}m",
         "memory": f"{amounts.memory_mib}Mi",
-        "ephemeral-storage": f"{disk}Gi",
+        "ephemeral-storage": f"{int(disk_gib * 1024)}Mi",
         "pods": str(pods),
         **{name: str(count) for name, count in amounts.devices.items()},
     }

@@ -54,7 +54,7 @@ def place(
         if not pool.queued:
             continue
         room = pool.maximum - sizes.get(pool.full_name, 0)
-        reason = fit.obstacle(pod, pool.labels, pool.taints, fit.free(pool.allocatable, []))
+        reason = fit.obstacle(pod, pool.labels, pool.taints, pool.free())
         if reason is None and room >= count:
             return pool, ""
         reasons.append(f"{pool.name}: {reason or f'room for {room} of {count} nodes'}")

@@ -40,7 +40,7 @@ class ContainerRequest:
 
     Attributes:
         name: unique in its pod.
-        mounts: ``{source, target, read_only}``, outer ones first.
+        mounts: ``{source, target, read_only}``, outer ones first; those in memory have ``memory``, their size in bytes.
         termination_log: the file on disk, and the path that the container knows it by.
         serves: the open /dev/fuse of a file system of the pod's that the command serves; it does not see them.
     """

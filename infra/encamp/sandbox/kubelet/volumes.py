@@ -1,13 +1,14 @@
 """Volumes of a pod as folders on disk: emptyDir, configMap, secret, projected, downwardAPI, and places for buckets.
 
-They are filled once, when the pod starts; the kubelet's later refresh of ConfigMaps and Secrets is not done.
+They are filled once, when the pod starts; the kubelet's later refresh of ConfigMaps and Secrets is not done. A volume
+in memory is a file system of its own in each container that mounts it; without namespaces it is a folder on disk.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet import environment
+from encamp.sandbox.kubelet import environment, quantity
 from encamp.sandbox.kubelet.environment import ConfigError, object_data
 from encamp.sandbox.kubelet.expansion import expand
 from encamp.sandbox.kubelet.gcsfuse import check_volume
@@ -111,6 +112,11 @@ class Volumes:
             if not source.resolve().is_relative_to(base.resolve()):
                 raise ConfigError(f"subPath {below} leads out of its volume")
             writable = "emptyDir" in volumes[mount["name"]]
+            in_memory = (volumes[mount["name"]].get("emptyDir") or {}).get("medium") == "Memory"
+            if in_memory and not below:
+                size = _memory_bytes(volumes[mount["name"]]["emptyDir"], container)
+                found.append({"source": str(base), "target": mount["mountPath"], "read_only": False, "memory": size})
+                continue
             if below and writable:
                 source.mkdir(parents=True, exist_ok=True)
             if not source.exists():
@@ -118,6 +124,12 @@ class Volumes:
             read_only = bool(mount.get("readOnly")) or not writable
             found.append({"source": str(source), "target": mount["mountPath"], "read_only": read_only})
         return sorted(found, key=lambda one: one["target"].count("/"))
+
+
+def _memory_bytes(volume: Mapping[str, Any], container: Mapping[str, Any]) -> int:
+    """Size of a volume that lies in memory: its limit, else its container's; 0 where neither has one."""
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return quantity.in_units(volume.get("sizeLimit") or limits.get("memory", "0"), None)
 
 
 def _write(place: Path, contents: Mapping[str, bytes], modes: Mapping[str, int | None], default: int) -> None:

@@ -23,6 +23,8 @@ _HOST = "/.host"
 _POD = "/.pod"
 _PRIVATE = {"/run": "755", "/tmp": "1777", "/var/tmp": "1777"}  # noqa: S108 - of the container
 _OWN = ("dev", "etc", "proc", "run", "sys", "tmp", "lost+found")
+#: What container runtimes give a container that has no volume there.
+_SHARED_MEMORY_BYTES = 64 * 2**20
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEV_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 _POD_FILES = {
@@ -65,7 +67,10 @@ class Root:
             if not os.path.exists(self._at(kept)):
                 self.bind(kept, kept, read_only=True)
         for mount in spec["mounts"]:
-            self.bind(_source(mount), mount["target"], read_only=mount["read_only"])
+            if "memory" in mount:
+                self._memory(mount["target"], mount["memory"])
+            else:
+                self.bind(_source(mount), mount["target"], read_only=mount["read_only"])
         kernel.pivot_root(self._folder)
 
     def bind(self, source: str, target: str, *, read_only: bool) -> None:
@@ -75,14 +80,19 @@ class Root:
         if read_only:
             kernel.make_read_only(place)
 
+    def _memory(self, target: str, size: int) -> None:
+        """Mount a volume that lies in memory, of so many bytes; 0 for the kernel's default."""
+        place, options = self._place(target, folder=True), f",size={size}" if size else ""
+        kernel.mount("tmpfs", place, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777{options}")
+
     def _at(self, path: str) -> str:
         return self._folder + path.rstrip("/")
 
-    def _own_mount(self, path: str, mode: str) -> None:
+    def _own_mount(self, path: str, options: str) -> None:
         place = self._at(path)
         if not os.path.isdir(place):
             os.mkdir(place)
-        kernel.mount("tmpfs", place, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode={mode}")
+        kernel.mount("tmpfs", place, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode={options}")
         self._devices.add(os.stat(place).st_dev)
 
     def _host_folders(self) -> None:
@@ -106,7 +116,7 @@ class Root:
                 kernel.mount(f"/dev/{name}", f"{dev}/{name}", None, kernel.MS_BIND)
         for name, target in _DEV_LINKS.items():
             os.symlink(target, f"{dev}/{name}")
-        self._own_mount("/dev/shm", "1777")  # noqa: S108 - of the container
+        self._own_mount("/dev/shm", f"1777,size={_SHARED_MEMORY_BYTES}")  # noqa: S108 - of the container
         os.mkdir(f"{dev}/pts")
         with contextlib.suppress(OSError):
             kernel.mount("devpts", f"{dev}/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620")
