@@ -2,9 +2,10 @@
 
     python3 bootstrap.py -- python3 -m trainer.task ARGUMENTS...
 
-Reads bootstrap.json beside itself. Needs the standard library of Python 3.6 or newer, and nothing of encamp. Exits with
-the trainer's own code, or 128 + n when signal n ended it; with 124 where the job's deadline has passed, so that a
-replica whose machine is taken away then is not started on another one.
+Reads bootstrap.json beside itself. Needs the standard library of Python 3.5 or newer, the oldest Python of the images
+that stand for runtime versions, and nothing of encamp. Exits with the trainer's own code, or 128 + n when signal n
+ended it; with 124 where the job's deadline has passed, so that a replica whose machine is taken away then is not
+started on another one.
 """
 
 import collections
@@ -86,12 +87,12 @@ def fetch(url, headers, what):
             with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
-            problem = f"HTTP {error.code} {error.reason}"
+            problem = "HTTP {} {}".format(error.code, error.reason)
             passing = error.code in (401, 403, 408, 429) or error.code >= SERVER_ERROR
         except (OSError, ValueError) as error:
             problem, passing = str(error), True
         if not passing or time.monotonic() + pause > deadline:
-            raise SetUpError("PackageDownloadFailed", f"cannot read {what}: {problem}")
+            raise SetUpError("PackageDownloadFailed", "cannot read {}: {}".format(what, problem))
         time.sleep(pause)
         pause = min(pause * 2, 10)
 
@@ -189,7 +190,7 @@ def missing(texts):
             have.setdefault(canonical(name), version)
         wanted = [(text, parse(text)) for text in texts]
     except (AttributeError, ImportError, KeyError, OSError, TypeError, ValueError) as error:
-        say(f"what is installed cannot be told ({error}); pip looks at it all")
+        say("what is installed cannot be told ({}); pip looks at it all".format(error))
         return list(texts)
     lacking = []
     for text, requirement in wanted:
@@ -254,7 +255,7 @@ def install(uris, requirements, folder):
     try:
         needed = [text for _, _, texts in distributions([target]) for text in texts]
     except ImportError as error:
-        say(f"what the packages require cannot be told: {error}")
+        say("what the packages require cannot be told: {}".format(error))
         needed = []
     install_requirements(needed, target, folder)
     return target
@@ -364,7 +365,7 @@ def metric_watch():
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
     except OSError as error:
-        say(f"there is no folder for {path}: {error}")
+        say("there is no folder for {}: {}".format(path, error))
     watch = MetricWatch(path, os.environ.get("CLOUD_ML_HP_METRIC_TAG", ""))
     watch.thread.start()
     return watch
@@ -443,7 +444,7 @@ def write_message(path, code, reason, lines, metrics=()):
         with open(path, "wb") as file:
             file.write(text.encode("utf-8", "replace"))
     except OSError as error:
-        say(f"cannot write {path}: {error}")
+        say("cannot write {}: {}".format(path, error))
 
 
 def stop(number, frame):
@@ -479,7 +480,7 @@ def main(arguments):
         say("The job's deadline has passed: this replica is not started again.")
     if watch is not None:
         watch.finish()
-    say("Module completed; cleaning up." if code == 0 else f"The replica exits with {code} ({reason}).")
+    say("Module completed; cleaning up." if code == 0 else "The replica exits with {} ({}).".format(code, reason))
     write_message(wanted["terminationMessage"], code, reason, lines, watch.last() if watch is not None else ())
     return code
 

@@ -3,7 +3,7 @@
     EncampError
     ├── SpecError        what someone wrote is wrong: every problem of the file at once        exit 2
     ├── PlanError        the file is right, but no plan can be made of it                      exit 2
-    │   └── PreconditionError  Google Cloud would refuse its machines: every reason at once    exit 2
+    │   └── PreconditionError  it would fail on Google Cloud: every reason at once             exit 2
     ├── UsageError       the command cannot be done as asked                                   exit 2
     ├── EngineError      the infrastructure could not be brought up or watched                 exit 3
     │   └── SandboxError the sandbox, or a tool or process of it, is not as it must be         exit 3
@@ -111,7 +111,7 @@ class PlanError(EncampError):
 
 
 class PreconditionError(PlanError):
-    """The cloud would refuse what the job needs; holds every reason found."""
+    """The job would fail on Google Cloud, at its machines or on them; holds every reason found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -119,7 +119,7 @@ class PreconditionError(PlanError):
         if len(self.problems) == 1:
             super().__init__(f"[{first.rule}] {first.message}", where=first.path, hint=first.hint)
         else:
-            super().__init__(f"{len(self.problems)} things that Google Cloud would refuse")
+            super().__init__(f"{len(self.problems)} things that would fail on Google Cloud")
 
     def __str__(self) -> str:
         if len(self.problems) == 1:

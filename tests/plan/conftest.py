@@ -34,7 +34,8 @@ def package() -> LocalPackage:
 
 @pytest.fixture
 def plan_input(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
-    """Plans a TrainingInput given by its fields, with what every job needs filled in."""
+    """Plans a TrainingInput given by its fields, with what every job needs filled in, an image for TPUs among it."""
+    place = environment.model_copy(update={"runtime_images": {"2.11-tpu": "gcr.io/ours/runtime:2.11-tpu"}})
 
     def build(job_id: str = "job", **fields: Any) -> JobPlan:
         given = {
@@ -47,6 +48,6 @@ def plan_input(environment: EnvironmentSpec) -> Callable[..., JobPlan]:
         if "masterConfig" in fields and "imageUri" in fields["masterConfig"]:
             given = {"region": "us-central1"}
         job = parse_job({"jobId": job_id, "trainingInput": given | fields}, source="test").job
-        return plan_job(job, environment)
+        return plan_job(job, place)
 
     return build

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.packaging.wheel import pack, stored_zip
+from encamp.spec.ai_platform import version_key
+from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,6 +56,17 @@ if "--report-other" in sys.argv:
     import hypertune
     hypertune.HyperTune().report_hyperparameter_tuning_metric("loss", 2.5, 7)
 """
+
+
+def test_no_image_of_a_runtime_version_has_an_older_python_than_the_script_needs() -> None:
+    """By its grammar and by what it uses of the standard library."""
+    versions = data_file("runtimes")["versions"].values()
+    oldest = min((entry["python3"] for entry in versions), key=version_key)
+    assert oldest == "3.5"
+    command = [str(Path(sys.executable).with_name("vermin")), f"--target={oldest}-", "--no-tips", str(SCRIPT)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+    assert f"Minimum required versions: {oldest}" in found.stdout
 
 
 class Cloud(http.server.BaseHTTPRequestHandler):

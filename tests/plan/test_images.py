@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import PlanError, UsageError
-from encamp.plan.images import containerfile, python_warning, runtime_build, runtime_image
+from encamp.plan.image_facts import ImageFacts, image_facts, installs_tpu_support, newest_stock_cuda
+from encamp.plan.images import (
+    containerfile,
+    python_warning,
+    runtime_build,
+    runtime_image,
+    tpu_build,
+    tpu_containerfile,
+)
 from encamp.plan.job import plan_job
 from encamp.spec.ai_platform import ai_platform
+from encamp.spec.data_files import data_file
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
 
@@ -20,14 +29,85 @@ PAIRS = [(version, python) for version, found in ai_platform().runtime_versions.
 @pytest.mark.parametrize(("version", "python"), PAIRS)
 @pytest.mark.parametrize("gpu", [False, True])
 def test_every_runtime_version_has_an_image_and_a_way_to_build_one(version: str, python: str, *, gpu: bool) -> None:
-    image = runtime_image(version, python, gpu=gpu)
+    image = runtime_image(version, "3", gpu=gpu)
     assert ("-gpu" in image.image) == gpu
     build = runtime_build(version, python, gpu=gpu)
     text = containerfile(build)
+    # The image of Python 3 also for Python 2: python3 sets a replica up.
     assert build.base == image.image
     assert f"ARG PYTHON={python}\n" in text
     assert f"=={ai_platform().runtime_versions[version].tensorflow}.*" in text
     assert "'" not in next(line for line in text.splitlines() if line.startswith("ARG PACKAGES"))
+
+
+@pytest.mark.parametrize(("version", "python"), [pair for pair in PAIRS if pair[1].startswith("2")])
+def test_a_stock_image_for_python_2_is_refused_before_machines_are_bought(version: str, python: str) -> None:
+    with pytest.raises(PlanError, match=r"no stock image has Python 2\.7") as caught:
+        runtime_image(version, python)
+    assert caught.value.where == "trainingInput.pythonVersion"
+    assert f"encamp containerfile {version} --python 2.7" in str(caught.value.hint)
+    own = runtime_image(version, python, given={version: "ours:1"})
+    assert (own.image, own.interpreter) == ("ours:1", "python2")
+
+
+def test_an_environments_image_for_tpus_is_for_tpus_alone() -> None:
+    given = {"2.11": "ours:cpu", "2.11-tpu": "ours:tpu"}
+    assert runtime_image("2.11", "3.7", tpu=True, given=given).image == "ours:tpu"
+    assert runtime_image("2.11", "3.7", tpu=True, given=given).for_tpus
+    assert runtime_image("2.11", "3.7", given=given).image == "ours:cpu"
+    assert runtime_image("2.11", "3.7", tpu=True, given={"2.11": "ours:all"}).image == "ours:all"
+
+
+@pytest.mark.parametrize(
+    ("image", "facts"),
+    [
+        ("tensorflow/tensorflow:2.11.0-gpu", ImageFacts("11.2", ("amd64",), tpus=False)),
+        ("tensorflow/tensorflow:1.4.1-gpu-py3", ImageFacts("8.0", ("amd64",), tpus=False)),
+        ("tensorflow/tensorflow:2.11.0", ImageFacts(None, ("amd64",), tpus=False)),
+        ("tensorflow/tensorflow:2.19.0-gpu", ImageFacts(None, None, tpus=False)),
+        ("pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime", ImageFacts("12.6", None, tpus=False)),
+        ("docker.io/nvidia/cuda:12.4.1-runtime-ubuntu22.04", ImageFacts("12.4", ("amd64", "arm64"), tpus=False)),
+        ("us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:jax0.8.1-rev1", ImageFacts(tpus=True)),
+        ("us-central1-docker.pkg.dev/p/r/trainer@sha256:0123", ImageFacts()),
+        ("trainer", ImageFacts()),
+    ],
+)
+def test_what_is_known_of_an_image(image: str, facts: ImageFacts) -> None:
+    assert image_facts(image) == facts
+
+
+@pytest.mark.parametrize(
+    ("requirements", "brings"),
+    [
+        (["jax[tpu]>=0.8"], True),
+        (["torch>=2", "torch-xla [tpu]>=2"], True),
+        (["tensorflow-tpu"], True),
+        (["tensorflow-tpu-extras"], False),
+        (["jax", "numpy"], False),
+    ],
+)
+def test_requirements_may_bring_tpu_support(requirements: list[str], *, brings: bool) -> None:
+    assert installs_tpu_support(requirements) == brings
+
+
+def test_gpus_need_a_cuda_that_knows_them() -> None:
+    """Each GPU by its compute capability: libraries have code for its major number from some CUDA on."""
+    least = {"6": "8.0", "7": "9.0", "8": "11.0", "9": "11.8", "10": "12.8"}
+    for name, entry in data_file("gpus").items():
+        if entry["offered"]:
+            assert entry["leastCuda"] == least[entry["computeCapability"].partition(".")[0]], name
+    assert newest_stock_cuda() == "11.2"
+
+
+def test_the_containerfile_for_tpus_has_googles_own_build() -> None:
+    text = tpu_containerfile(tpu_build("2.11", None))
+    assert "tf-2.11.0/tensorflow-2.11.0-cp38-cp38-linux_x86_64.whl" in text
+    assert "libtpu/1.5.0/libtpu.so /lib/libtpu.so" in text
+    assert 'runtimeImages: {"2.11-tpu"' in text
+    with pytest.raises(UsageError, match=r"no TensorFlow for TPUs is known of runtime version 2\.4"):
+        tpu_build("2.4", None)
+    with pytest.raises(UsageError, match=r"for Python 3\.8"):
+        tpu_build("2.11", "3.7")
 
 
 def test_the_containerfile_of_one_version() -> None:

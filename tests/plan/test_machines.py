@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def elsewhere(region: str, **more: Any) -> EnvironmentSpec:
-    data = {"name": "ours", "region": region, "artifactsBucket": "artifacts", **more}
+    # Its own image, so that machines are all that matters.
+    images = {"2.11": "us-central1-docker.pkg.dev/ours/encamp/runtime:2.11"}
+    data = {"name": "ours", "region": region, "artifactsBucket": "artifacts", "runtimeImages": images, **more}
     return parse_environment(data, project="real-project", source="test")
 
 

@@ -44,8 +44,8 @@ TPU = {"machines": {"master": {"tpu": {"version": "v5e", "topology": "2x4"}}}}
         (RUNTIME, {"runAs": "IMAGE"}, False),
         (IMAGE, {}, False),
         (IMAGE, {"runAs": "NON_ROOT"}, True),
-        (RUNTIME | {"scaleTier": "CUSTOM"}, TPU, False),
-        (RUNTIME | {"scaleTier": "CUSTOM"}, TPU | {"runAs": "NON_ROOT"}, True),
+        (IMAGE | {"scaleTier": "CUSTOM"}, TPU, False),
+        (IMAGE | {"scaleTier": "CUSTOM"}, TPU | {"runAs": "NON_ROOT"}, True),
     ],
 )
 def test_a_replica_has_as_few_rights_as_its_image_allows(
@@ -99,7 +99,7 @@ def test_replicas_of_one_job_speak_to_each_other_alone(environment: EnvironmentS
 
 def test_only_a_slice_of_several_hosts_is_placed_exclusively(environment: EnvironmentSpec) -> None:
     worker = {"machines": {"worker": {"tpu": {"version": "v6e", "topology": "4x4"}}}}
-    training_input = RUNTIME | {"scaleTier": "CUSTOM", "masterType": "n1-standard-4", "workerCount": 4}
+    training_input = IMAGE | {"scaleTier": "CUSTOM", "masterType": "n1-standard-4", "workerCount": 4}
     data = {"jobId": "job", "trainingInput": training_input, "encamp": worker}
     spec = render_manifests(plan_job(parse_job(data, source="test").job, environment)).job_set["spec"]
     found = {job["name"]: job["template"]["metadata"].get("annotations") for job in spec["replicatedJobs"]}

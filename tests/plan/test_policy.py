@@ -111,8 +111,11 @@ def test_what_a_job_may_cost_is_its_worst_case() -> None:
 
 def test_a_machine_without_a_price_may_cost_anything() -> None:
     tpu = {key: value for key, value in JOB.items() if "onfig" not in key and "Type" not in key and "Count" not in key}
+    tpu = {key: value for key, value in tpu.items() if key not in {"runtimeVersion", "pythonVersion"}}
+    worker = {"tpuTfVersion": "2.11"}
+    image = {"masterConfig": {"imageUri": "python:3.11"}, "workerConfig": worker, "scaleTier": "BASIC_TPU"}
     with pytest.raises(PlanError, match="no price is known of ct3-hightpu-4t"):
-        planned([{"maxCostUsd": 1000}], trainingInput=tpu | {"scaleTier": "BASIC_TPU"})
+        planned([{"maxCostUsd": 1000}], trainingInput=tpu | image)
 
 
 def test_spot_machines_and_labels_keep_their_rules() -> None:

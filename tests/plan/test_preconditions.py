@@ -27,6 +27,7 @@ def environment(region: str = "us-central1", **more: Any) -> EnvironmentSpec:
 
 def planned(place: EnvironmentSpec, training_input: dict[str, Any] | None = None, **block: Any) -> JobPlan:
     asked = IMAGE | {"region": place.region} | (training_input or {})
+    asked = {name: value for name, value in asked.items() if value is not None}
     return plan_job(parse_job({"jobId": "job", "trainingInput": asked, "encamp": block}, source="test").job, place)
 
 
@@ -51,6 +52,14 @@ def alone(machine: dict[str, Any]) -> dict[str, Any]:
 H200, A100 = gpu("NVIDIA_H200_141GB"), gpu("NVIDIA_TESLA_A100")
 FOUR = {"masterType": "n1-standard-4", "workerCount": 4}
 TOGETHER: dict[str, Any] = {"placement": "COMPACT", "zone": "us-central1-b"}
+STOCK_IMAGE = "tensorflow/tensorflow:2.11.0"
+STOCK: dict[str, Any] = {
+    "masterConfig": None,
+    "runtimeVersion": "2.11",
+    "pythonVersion": "3.7",
+    "packageUris": ["gs://packages/trainer.tar.gz"],
+    "pythonModule": "trainer.task",
+}
 SLICE = {"masterType": "n1-standard-4", "workerCount": 4}
 STUDY: dict[str, Any] = {
     "maxTrials": 6,
@@ -105,6 +114,20 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
     "G13": (
         environment(), {"masterType": "n2-highcpu-2"}, {}, "trainingInput.masterType",
         "n2-highcpu-2 is too small for a replica: GKE leaves 1338 MiB of memory to pods", "such as n2-standard-2",
+    ),
+    "G14": (
+        environment(), STOCK, alone(gpu("NVIDIA_H100_80GB")), "encamp.machines.master",
+        "NVIDIA_H100_80GB needs CUDA 11.8 or newer, and tensorflow/tensorflow:2.11.0-gpu has 11.2", "NVIDIA_L4",
+    ),
+    "G15": (
+        environment(), {"masterConfig": {"imageUri": STOCK_IMAGE}}, alone(gpu("NVIDIA_GB200", 4)),
+        "encamp.machines.master", "a4x-highgpu-4g has arm64 CPUs, and tensorflow/tensorflow:2.11.0 is for amd64",
+        "give an image for arm64 by masterConfig.imageUri",
+    ),
+    "G16": (
+        environment("us-central2"), STOCK, alone(tpu("v4", "2x2x1")), "encamp.machines.master",
+        "tensorflow/tensorflow:2.11.0 has no TPU support, and the machine has a TPU v4",
+        "build what `encamp containerfile 2.11 --tpu` prints and name it as 2.11-tpu in the environment's runtimeImag",
     ),
 }  # fmt: skip
 

@@ -47,6 +47,7 @@ def test_where_machines_stand_and_what_they_draw_on_is_shown(environment: Enviro
 
 
 def test_containers_with_other_rights_are_shown_apart(environment: EnvironmentSpec) -> None:
+    environment = environment.model_copy(update={"runtime_images": {"2.11-tpu": "gcr.io/ours/runtime:2.11-tpu"}})
     table = job_table(planned(environment, {"tpu": {"version": "v6e", "topology": "4x4"}}))
     assert "Container of master\n" in table
     assert "user     65532, without rights\n" in table

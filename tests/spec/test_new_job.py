@@ -10,6 +10,7 @@ import pytest
 from encamp.errors import UsageError
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
+from encamp.spec.encamp import GpuType, TpuVersion
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import examine_job
 from encamp.spec.loading import parse_document
@@ -51,7 +52,22 @@ def test_the_whole_product_of_choices_is_planned_or_refused(framework: str, envi
 
 def test_every_accelerator_can_be_had() -> None:
     for accelerator in ACCELERATORS:
-        assert accelerator.value in text_of(Choices(accelerator=accelerator))
+        assert accelerator.value in text_of(Choices(accelerator=accelerator, framework="pytorch"))
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "image"),
+    [
+        (GpuType.NVIDIA_L4, None),
+        (GpuType.NVIDIA_H100_80GB, "tensorflow/tensorflow:2.19.0-gpu"),
+        (TpuVersion.V5E, "python:3.11"),
+    ],
+)
+def test_an_image_is_named_where_the_stock_image_does_not_run(
+    accelerator: GpuType | TpuVersion, image: str | None
+) -> None:
+    job = new_job(Choices(accelerator=accelerator), file="job.yaml", schema="job.schema.json")
+    assert job.image == image
 
 
 @pytest.mark.parametrize(
@@ -59,9 +75,12 @@ def test_every_accelerator_can_be_had() -> None:
     [
         (Choices(ScaleTier.BASIC, workers=2), "BASIC comes with machines of its own"),
         (Choices(accelerator=ACCELERATORS[0], framework="scikit-learn"), "CPUs of one machine"),
-        (Choices(ScaleTier.BASIC_TPU, framework="xgboost"), "XGBoost runs on no TPU"),
+        (Choices(accelerator=TpuVersion.V5E, framework="xgboost"), "XGBoost runs on no TPU"),
+        (Choices(ScaleTier.BASIC_TPU), "have no TPU support"),
         (Choices(workers=-1), "-1 workers"),
-        (Choices(accelerator=ACCELERATORS[-1], workers=3), "no slice of TPU 7x has 3 hosts"),
+        (Choices(accelerator=GpuType.NVIDIA_B200), "TensorFlow is not built for NVIDIA_B200"),
+        (Choices(accelerator=TpuVersion.V6E), "TensorFlow is not built for v6e"),
+        (Choices(accelerator=ACCELERATORS[-1], framework="pytorch", workers=3), "no slice of TPU 7x has 3 hosts"),
     ],
     ids=str,
 )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: Ends the runtime version of an image for TPUs in an environment's runtimeImages.
+_TPU = "-tpu"
+
+
 @dataclass(frozen=True)
 class RuntimeImage:
     """An image with a framework.
@@ -22,15 +26,22 @@ class RuntimeImage:
         image: the image's name with its tag.
         interpreter: the command that starts its Python.
         python: version of that Python.
+        for_tpus: whether the environment gives it as an image for TPUs.
     """
 
     image: str
     interpreter: str
     python: str
+    for_tpus: bool = False
 
 
 def runtime_image(
-    runtime_version: str, python_version: str, *, gpu: bool, given: Mapping[str, str] | None = None
+    runtime_version: str,
+    python_version: str,
+    *,
+    gpu: bool = False,
+    tpu: bool = False,
+    given: Mapping[str, str] | None = None,
 ) -> RuntimeImage:
     """The image that stands for a runtime version.
 
@@ -38,14 +49,18 @@ def runtime_image(
         runtime_version: AI Platform's, such as ``2.11``.
         python_version: the Python asked for.
         gpu: whether the image must bring CUDA.
-        given: the environment's own images by runtime version; they win over the table.
+        tpu: whether it is for a machine with a TPU.
+        given: the environment's own images by runtime version, for TPUs also with ``-tpu`` after it; they win over the
+            table.
 
     Raises:
-        PlanError: there is no image of this version.
+        PlanError: there is no image of this version, or none in which a replica of Python 2 can be set up.
     """
-    own = (given or {}).get(runtime_version)
-    if own is not None:
-        return RuntimeImage(own, "python2" if python_version.startswith("2") else "python3", python_version)
+    python2 = python_version.startswith("2")
+    for key in (f"{runtime_version}{_TPU}", runtime_version) if tpu else (runtime_version,):
+        own = (given or {}).get(key)
+        if own is not None:
+            return RuntimeImage(own, "python2" if python2 else "python3", python_version, key.endswith(_TPU))
     table = data_file("runtimes")
     entry = table["versions"].get(runtime_version)
     if entry is None:
@@ -55,23 +70,25 @@ def runtime_image(
             hint="give the environment one by runtimeImages (`encamp containerfile` prints what to build), or the job "
             "by masterConfig.imageUri",
         )
-    python2 = python_version.startswith("2")
-    accelerated = "-gpu" if gpu else ""
-    suffix = "" if python2 else entry["python3Suffix"]
-    return RuntimeImage(
-        image=f"{table['image']}:{entry['tag']}{accelerated}{suffix}",
-        interpreter="python2" if python2 else "python3",
-        python=entry["python2" if python2 else "python3"],
-    )
+    if python2:
+        raise PlanError(
+            f"no stock image has Python {python_version} and the python3 that sets a replica up",
+            where="trainingInput.pythonVersion",
+            hint=f"build what `encamp containerfile {runtime_version} --python {python_version}` prints and name it in "
+            "the environment's runtimeImages, or choose a Python 3",
+        )
+    return RuntimeImage(_stock(runtime_version, gpu=gpu), "python3", entry["python3"])
+
+
+def _stock(runtime_version: str, *, gpu: bool) -> str:
+    """The table's image with Python 3."""
+    table = data_file("runtimes")
+    entry = table["versions"][runtime_version]
+    return f"{table['image']}:{entry['tag']}{'-gpu' if gpu else ''}{entry['python3Suffix']}"
 
 
 def python_warning(found: RuntimeImage, runtime_version: str, python_version: str) -> str | None:
     """A warning that names both Pythons where the image has not the one that was asked for."""
-    if python_version.startswith("2"):
-        return (
-            f"pythonVersion {python_version}: the set-up of a replica needs python3, and {found.image} may lack it; "
-            "give an image with both by masterConfig.imageUri"
-        )
     if found.python != python_version:
         return (
             f"runtimeVersion {runtime_version} asks for Python {python_version}; "
@@ -122,7 +139,7 @@ def runtime_build(version: str, python: str | None, *, gpu: bool) -> RuntimeBuil
         version=version,
         python=chosen,
         gpu=gpu,
-        base=runtime_image(version, chosen, gpu=gpu).image,
+        base=_stock(version, gpu=gpu),
         packages=(
             f"tensorflow{'-gpu' if named_gpu else ''}=={found.tensorflow}.*",
             *(name for name in table["packages"] if name not in pinned),
@@ -141,3 +158,54 @@ def runtime_build(version: str, python: str | None, *, gpu: bool) -> RuntimeBuil
 def containerfile(build: RuntimeBuild) -> str:
     """The Containerfile of a runtime version's image."""
     return render_text("Containerfile.j2", build=build)
+
+
+@dataclass(frozen=True)
+class TpuBuild:
+    """How the image of a runtime version for TPUs is built: Google's own build of TensorFlow, and libtpu beside it.
+
+    Attributes:
+        base: image with the Python that the wheel is for.
+        wheel: address of TensorFlow built for TPUs.
+        libtpu: address of the library that drives the TPU.
+        packages: what pip installs beside it.
+        tag: what the built image may be tagged.
+    """
+
+    version: str
+    base: str
+    wheel: str
+    libtpu: str
+    packages: tuple[str, ...]
+    tag: str
+
+
+def tpu_build(version: str, python: str | None) -> TpuBuild:
+    """What builds the image of a runtime version for TPUs.
+
+    Raises:
+        UsageError: there was no such runtime version, or Google's build of its TensorFlow is not known.
+    """
+    table = data_file("runtimes")["tpu"]
+    usual = runtime_build(version, None, gpu=False)
+    entry = table["versions"].get(version)
+    if entry is None:
+        known = ", ".join(table["versions"])
+        raise UsageError(f"no TensorFlow for TPUs is known of runtime version {version}", hint=f"one of {known}")
+    if python not in (None, table["python"]):
+        raise UsageError(f"TensorFlow for TPUs is for Python {table['python']}", hint="leave --python out")
+    tensorflow, digits = entry["tensorflow"], table["python"].replace(".", "")
+    file = f"tensorflow-{tensorflow}-cp{digits}-cp{digits}-linux_x86_64.whl"
+    return TpuBuild(
+        version=version,
+        base=table["base"],
+        wheel=f"{table['artifacts']}/tensorflow/tf-{tensorflow}/{file}",
+        libtpu=f"{table['artifacts']}/libtpu/{entry['libtpu']}/libtpu.so",
+        packages=usual.packages[1:],
+        tag=f"{version}-tpu",
+    )
+
+
+def tpu_containerfile(build: TpuBuild) -> str:
+    """The Containerfile of a runtime version's image for TPUs."""
+    return render_text("tpu.Containerfile.j2", build=build)

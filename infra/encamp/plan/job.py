@@ -18,6 +18,7 @@ from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.images import python_warning
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
+from encamp.plan.machines.image_rules import ImageCase, image_warnings
 from encamp.plan.machines.pools import node_pools
 from encamp.plan.machines.room import SIDECAR, replica_room
 from encamp.plan.manifests.containers import (
@@ -82,7 +83,10 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     billed, unbilled = bill_labels(job.labels)
-    pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
+    cases = _image_cases(training_input, requests, containers)
+    pools, hosts, placing = node_pools(
+        name, requests, job, environment=environment, limits=bounds, labels=labels, images=cases
+    )
     table = price_table(environment)
     pools, bounds, costs, cut = _paid(
         job, pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
@@ -130,6 +134,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         warnings=(
             *warnings,
             *placing,
+            *dict.fromkeys(image_warnings(cases, job.encamp.requirements or ())),
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
@@ -233,6 +238,21 @@ def _groups(
             ),
         )
         for request, chosen, pool, variables, room in zip(requests, containers, pools, env, rooms, strict=True)
+    )
+
+
+def _image_cases(
+    training_input: TrainingInputSpec, requests: Sequence[RoleRequest], containers: Sequence[Container]
+) -> tuple[ImageCase, ...]:
+    return tuple(
+        ImageCase(
+            image=chosen.image,
+            shape=request.shape,
+            where=request.where,
+            runtime_version=training_input.runtime_version if chosen.runtime is not None else None,
+            for_tpus=chosen.runtime is not None and chosen.runtime.for_tpus,
+        )
+        for request, chosen in zip(requests, containers, strict=True)
     )
 
 

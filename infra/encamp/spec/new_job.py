@@ -29,17 +29,21 @@ _CPU_MACHINE = "n1-standard-4"
 _GPU_MACHINE = "n1-standard-8"
 _USUAL_REGION = "us-central1"
 _MOST_WORKERS = 1000
-_TPU_TIERS = {ScaleTier.BASIC_TPU}
 _TIERS: Mapping[ScaleTier, str] = {
     ScaleTier.BASIC: "BASIC: one small machine. encamp new --tier CUSTOM writes a file in which machines are chosen.",
     ScaleTier.STANDARD_1: "STANDARD_1: a master, 4 workers and 3 parameter servers.",
     ScaleTier.PREMIUM_1: "PREMIUM_1: a master, 19 workers and 11 parameter servers.",
     ScaleTier.BASIC_GPU: "BASIC_GPU: one machine with a GPU. AI Platform's was a K80; one of today stands for it.",
-    ScaleTier.BASIC_TPU: "BASIC_TPU: a TPU v2 of 8 cores on AI Platform; one of today stands for it.",
     ScaleTier.CUSTOM: "CUSTOM: the machines are chosen here. The other tiers are ready-made sets.",
 }
 #: Where a framework is not in the images of the runtime versions.
-_IMAGES = {"pytorch": "pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"}
+_IMAGES = {"pytorch": "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"}
+#: For GPUs that no image of a runtime version has a CUDA for; XGBoost brings its own.
+_IMAGES_OF_NEW_GPUS = {**_IMAGES, "tensorflow": "tensorflow/tensorflow:2.19.0-gpu", "xgboost": "python:3.11"}
+#: For machines whose CPUs are no amd64.
+_ARM_IMAGES = {"pytorch": "nvcr.io/nvidia/pytorch:25.06-py3", "xgboost": "python:3.11"}
+#: From this CUDA on TensorFlow's own images have none for a GPU.
+_NO_TENSORFLOW_CUDA = "12.8"
 _TPU_IMAGE = "python:3.11"
 _REQUIREMENTS = {"pytorch": ("torch>=2",), "xgboost": ("xgboost",)}
 #: What the first trainer needs: its data, and the client that writes the job dir.
@@ -109,7 +113,7 @@ def new_job(choices: Choices, *, file: str, schema: str) -> NewJob:
     custom = tier is ScaleTier.CUSTOM
     attached = isinstance(accelerator, GpuType) and not machines
     named = {machine.role for machine in machines}
-    on_tpu = isinstance(accelerator, TpuVersion) or tier in _TPU_TIERS
+    on_tpu = isinstance(accelerator, TpuVersion)
     usual = _GPU_MACHINE if attached else _CPU_MACHINE
     return NewJob(
         file=file,
@@ -123,8 +127,8 @@ def new_job(choices: Choices, *, file: str, schema: str) -> NewJob:
         workers=workers,
         workers_comment="They work beside the master; TF_CONFIG and CLUSTER_SPEC tell each replica who the others are.",
         accelerator=accelerator.value if attached and accelerator else None,
-        image=_TPU_IMAGE if isinstance(accelerator, TpuVersion) else None if on_tpu else _IMAGES.get(choices.framework),
-        requirements=_requirements(choices.framework, accelerator),
+        image=_TPU_IMAGE if on_tpu else _images(accelerator).get(choices.framework),
+        requirements=_requirements(choices.framework, on_tpu=on_tpu),
         machines=machines,
         machines_comment="Today's machines, by role. `encamp explain encamp.machines` says what may stand here.",
     )
@@ -133,6 +137,9 @@ def new_job(choices: Choices, *, file: str, schema: str) -> NewJob:
 def _refuse_tier(tier: ScaleTier, choices: Choices) -> None:
     if tier is not ScaleTier.CUSTOM and (choices.accelerator or choices.workers):
         raise UsageError(f"tier {tier.value} comes with machines of its own", hint="drop --tier, or say --tier CUSTOM")
+    if tier is ScaleTier.BASIC_TPU:
+        hint = "choose a TPU of today, such as --accelerator v5e"
+        raise UsageError("the images of the runtime versions have no TPU support", hint=hint)
     if not 0 <= choices.workers <= _MOST_WORKERS:
         raise UsageError(f"{choices.workers} workers", hint=f"0 to {_MOST_WORKERS}")
 
@@ -140,16 +147,23 @@ def _refuse_tier(tier: ScaleTier, choices: Choices) -> None:
 def _refuse_framework(tier: ScaleTier, choices: Choices) -> None:
     """Frameworks run where they can use what they get."""
     several = choices.workers > 0 or tier in {ScaleTier.STANDARD_1, ScaleTier.PREMIUM_1}
-    on_tpu = isinstance(choices.accelerator, TpuVersion) or tier in _TPU_TIERS
-    accelerated = choices.accelerator is not None or tier in {ScaleTier.BASIC_GPU, *_TPU_TIERS}
+    on_tpu = isinstance(choices.accelerator, TpuVersion)
+    accelerated = choices.accelerator is not None or tier is ScaleTier.BASIC_GPU
     if choices.framework == "scikit-learn" and (several or accelerated):
         hint = "drop the tier, the accelerator and the workers; --tier CUSTOM lets you choose a larger machine"
         raise UsageError("scikit-learn runs on the CPUs of one machine", hint=hint)
     if choices.framework == "xgboost" and on_tpu:
         raise UsageError("XGBoost runs on no TPU", hint="choose a GPU, such as --accelerator NVIDIA_L4")
-    if choices.framework == "pytorch" and tier in _TPU_TIERS:
-        hint = "choose a TPU of today, such as --accelerator v5e"
-        raise UsageError(f"{tier.value} gives TensorFlow a TPU, and PyTorch none", hint=hint)
+    if choices.framework == "tensorflow" and _lacks_tensorflow(choices.accelerator):
+        hint = "choose another framework, such as --framework pytorch"
+        raise UsageError(f"TensorFlow is not built for {choices.accelerator}", hint=hint)
+
+
+def _lacks_tensorflow(accelerator: GpuType | TpuVersion | None) -> bool:
+    """Whether TensorFlow has no build for an accelerator."""
+    if isinstance(accelerator, TpuVersion):
+        return data_file("runtimes")["tpu"]["leastTensorflow"][accelerator.value] is None
+    return _least_cuda(accelerator) >= _numbers(_NO_TENSORFLOW_CUDA)
 
 
 def _machines(accelerator: GpuType | TpuVersion, workers: int) -> tuple[NewMachine, ...]:
@@ -183,9 +197,26 @@ def _region(accelerator: GpuType | TpuVersion | None) -> str:
     return _USUAL_REGION if _USUAL_REGION in regions else regions[0]
 
 
-def _requirements(framework: str, accelerator: GpuType | TpuVersion | None) -> tuple[str, ...]:
-    of_tpu = isinstance(accelerator, TpuVersion)
-    framework_itself = _TPU_REQUIREMENTS[framework] if of_tpu else _REQUIREMENTS.get(framework, ())
+def _images(accelerator: GpuType | TpuVersion | None) -> Mapping[str, str]:
+    """Images by framework; a framework without one is in the image of the runtime version."""
+    if accelerator is GpuType.NVIDIA_GB200:
+        return _ARM_IMAGES
+    stock = max((_numbers(entry["cuda"]) for entry in data_file("runtimes")["versions"].values()), default=())
+    return _IMAGES_OF_NEW_GPUS if _least_cuda(accelerator) > stock else _IMAGES
+
+
+def _least_cuda(accelerator: GpuType | TpuVersion | None) -> tuple[int, ...]:
+    if not isinstance(accelerator, GpuType):
+        return ()
+    return _numbers(data_file("gpus")[accelerator.value]["leastCuda"])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _requirements(framework: str, *, on_tpu: bool) -> tuple[str, ...]:
+    framework_itself = _TPU_REQUIREMENTS[framework] if on_tpu else _REQUIREMENTS.get(framework, ())
     return (*framework_itself, *_OF_THE_TRAINER)
 
 

@@ -266,7 +266,7 @@ def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
             return {}
 
     class Pool:
-        system = ()
+        system: tuple[Any, ...] = ()
 
         def node(self, *_: Any) -> dict[str, Any]:
             return {"metadata": {"name": "n-0"}}

@@ -50,6 +50,7 @@ class Gpu:
         machines: machine types that it is part of; empty for attachable GPUs.
         family: machine types that it is part of, or may be attached to, begin with it.
         substitute: what is taken instead where Google no longer offers it: type, and count to count.
+        least_cuda: oldest CUDA whose libraries have code for it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Gpu:
     substitute: tuple[str, Mapping[int, int]] | None
     machines: tuple[str, ...] = ()
     family: str = "n1"
+    least_cuda: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def gpu(name: str) -> Gpu:
         else None,
         machines=tuple(entry.get("machines", ())),
         family=entry["family"],
+        least_cuda=entry["leastCuda"],
     )
 
 

@@ -22,6 +22,7 @@ from encamp.spec.training import Strategy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.plan.machines.image_rules import ImageCase
     from encamp.plan.machines.shapes import Shape
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -47,8 +48,18 @@ def node_pools(
     environment: EnvironmentSpec,
     limits: LimitsPlan,
     labels: Mapping[str, str],
+    images: Sequence[ImageCase] = (),
 ) -> tuple[tuple[NodePoolPlan, ...], tuple[str, ...], tuple[str, ...]]:
     """The pools of a job, the pool of each request by its position, and warnings about zones.
+
+    Args:
+        name: the job's short name.
+        requests: its roles.
+        job: the job.
+        environment: where it runs.
+        limits: when it is ended.
+        labels: of everything that belongs to it.
+        images: image of each role; looked at together with the machines.
 
     Raises:
         PreconditionError: Google Cloud would refuse them.
@@ -67,8 +78,19 @@ def node_pools(
         cases[pool.name] = PoolCase(whole, request.shape, known.where if known else request.where)
         hosts.append(pool.name)
     trials = None if study is None else parallel
-    features = node_features(environment)
-    check(Situation(name, environment, tuple(cases.values()), requests, job.encamp.zone, trials, features))
+    check(
+        Situation(
+            name,
+            environment,
+            tuple(cases.values()),
+            requests,
+            job.encamp.zone,
+            trials,
+            node_features(environment),
+            images,
+            tuple(job.encamp.requirements or ()),
+        )
+    )
     return tuple(case.pool for case in cases.values()), tuple(hosts), tuple(dict.fromkeys(warnings))
 
 

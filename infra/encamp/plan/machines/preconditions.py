@@ -1,4 +1,4 @@
-"""What Google Cloud would refuse of a job's machines only when it makes them, refused before anything exists.
+"""What would fail on Google Cloud when a job's machines are made, or start, refused before anything exists.
 
 Each precondition is one row of :data:`PRECONDITIONS`: its id, what it says, who says so, and the test. All are tested,
 and everything that is wrong is said at once. What the job file alone shows is among the rules of ``spec/rules``.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError, PreconditionError, Problem
+from encamp.plan.machines.image_rules import Finding, no_tpu_support, wrong_architecture, wrong_cuda
 from encamp.plan.machines.placing import offered
 from encamp.plan.machines.room import replica_room
 from encamp.plan.names import LARGEST_TRIAL, longest_pod_name, trial_name
@@ -19,6 +20,7 @@ from encamp.spec.data_files import data_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from encamp.plan.machines.image_rules import ImageCase
     from encamp.plan.machines.shapes import Shape
     from encamp.plan.machines.system_pods import NodeFeature
     from encamp.plan.model import NodePoolPlan
@@ -32,6 +34,7 @@ _TPU = "GKE's pages of TPU slices"
 _RANGES = "GKE's page of flexible pod ranges"
 _NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
 _ROOM = "node_sizes.json, system_pods.json; each entry's source"
+_IMAGES = "runtimes.json, images.json, gpus.json; each entry's source"
 
 #: What, when it was there before, has ranges of its own that the environment does not say.
 _WITH_RANGES = frozenset({"network", "cluster"})
@@ -58,6 +61,8 @@ class Situation:
         zone: the zone that the job asks for by name.
         parallel_trials: how often its replicas are there at a time, None where it tunes nothing.
         features: what brings pods of GKE's onto the environment's nodes.
+        images: image of each role.
+        requirements: what pip adds to the images.
     """
 
     name: str
@@ -67,10 +72,8 @@ class Situation:
     zone: str | None = None
     parallel_trials: int | None = None
     features: frozenset[NodeFeature] = frozenset()
-
-
-#: Where, what is wrong, what to try.
-Finding = tuple[str, str, str]
+    images: Sequence[ImageCase] = ()
+    requirements: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,18 @@ def _room(situation: Situation) -> Iterator[Finding]:
             yield case.where, error.what, error.hint or ""
 
 
+def _cuda(situation: Situation) -> Iterator[Finding]:
+    return wrong_cuda(situation.images)
+
+
+def _architecture(situation: Situation) -> Iterator[Finding]:
+    return wrong_architecture(situation.images)
+
+
+def _tpu_image(situation: Situation) -> Iterator[Finding]:
+    return no_tpu_support(situation.images, situation.requirements)
+
+
 def _what(case: PoolCase) -> str:
     return f"TPU {case.shape.tpu_version}" if case.shape.tpu_version is not None else case.pool.machine_type
 
@@ -249,4 +264,7 @@ PRECONDITIONS: tuple[Precondition, ...] = (
     Precondition("G11", "The name of every replica has at most 63 characters.", _NAMES, _names),
     Precondition("G12", "Trials on a TPU slice of several hosts run one after the other.", _TPU, _one_slice),
     Precondition("G13", "The machine has room for a replica beside GKE's own pods.", _ROOM, _room),
+    Precondition("G14", "A known image has the CUDA that the GPU needs.", _IMAGES, _cuda),
+    Precondition("G15", "A known image is for the machine's CPUs.", _IMAGES, _architecture),
+    Precondition("G16", "A known image on a TPU is built for TPUs.", _IMAGES, _tpu_image),
 )

@@ -56,8 +56,9 @@ def container(
     runtime = None
     if image is None:
         gpu = request.shape.accelerator is not None and request.shape.accelerator.type.startswith("nvidia")
+        tpu = request.shape.tpu_version is not None
         version, python = training_input.runtime_version or "", training_input.python_version or ""
-        runtime = runtime_image(version, python, gpu=gpu, given=images)
+        runtime = runtime_image(version, python, gpu=gpu, tpu=tpu, given=images)
     name = image or (runtime.image if runtime else "")
     own = training_input.args or ()
     arguments = (*own, *(("--job-dir", job_dir) if job_dir is not None else ()))

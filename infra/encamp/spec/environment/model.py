@@ -76,7 +76,8 @@ class EnvironmentSpec(Written):
     budget: BudgetSpec | None = None
     """An alert on what the environment costs in a month; none when absent."""
     runtime_images: dict[Text, Text] | None = None
-    """Container images by runtime version, such as ``"2.11"``; they win over the built-in table."""
+    """Container images by runtime version, such as ``"2.11"``, for machines with TPUs also ``"2.11-tpu"``; they win
+    over the built-in table."""
     controllers: Literal["install", "given"] | None = None
     """Whether JobSet, and Kueue where there are queues, are installed by the environment, or its cluster has them
     already. The sandbox's has them; elsewhere they are installed when absent."""
