@@ -384,6 +384,22 @@ def pump(source, sink, lines):
         sink.flush()
 
 
+def raise_locked_memory():
+    """Raise the limit of memory that the trainer may lock, where the job is told to: drivers of TPUs lock a lot."""
+    wanted = os.environ.get("ENCAMP_LOCKED_MEMORY", "")
+    if not wanted.isdigit():
+        return
+    limit = int(wanted)
+    try:
+        resource = importlib.import_module("resource")
+        soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+        # A limit that is higher, or none (-1), is left.
+        soft, hard = (each if each < 0 else max(each, limit) for each in (soft, hard))
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (soft, hard))
+    except (ImportError, OSError, ValueError) as error:
+        say("the limit of locked memory stays as it is: {}".format(error))
+
+
 def run_trainer(command, packages, lines):
     """Run the trainer to its end, passing SIGTERM on; its exit code and whether it was told to stop."""
     environment = dict(os.environ)
@@ -465,6 +481,7 @@ def main(arguments):
         tell_versions(wanted)
         packages = install(wanted["packages"], wanted.get("requirements", []), wanted["runDirectory"])
         watch = metric_watch()
+        raise_locked_memory()
         code, stopped = run_trainer(command, packages, lines)
         reason = "Completed" if code == 0 else "Error"
         if code == 128 + signal.SIGKILL and memory_kills() > kills:

@@ -85,3 +85,21 @@ def test_an_adopted_cluster_brings_its_network_and_machines(declared: Callable[[
 def test_everything_that_an_environment_declares_is_in_the_sandbox_too(declared: Callable[[str], Resources]) -> None:
     kinds = {key.partition(" ")[0] for name in ("full", "with-access") for key in declared(name)}
     assert {kind for kind in kinds if kind.startswith("gcp:")} - set(TYPES) == set()
+
+
+def test_pods_of_jobs_are_judged_by_a_policy_where_tpus_may_lock_memory(declared: Callable[[str], Resources]) -> None:
+    def namespace(name: str) -> dict[str, str]:
+        labels: dict[str, str] = declared(name)["kubernetes:core/v1:Namespace lab"]["metadata"]["labels"]
+        return labels
+
+    group = "kubernetes:admissionregistration.k8s.io/v1"
+    enforced = "pod-security.kubernetes.io/enforce"
+    assert namespace("adopted")[enforced] == "baseline"
+    assert not [key for key in declared("adopted") if key.startswith(group)]
+    full = declared("full")
+    assert namespace("full")[enforced] == "privileged"
+    policy = full[f"{group}:ValidatingAdmissionPolicy lab-pods-of-jobs"]
+    binding = full[f"{group}:ValidatingAdmissionPolicyBinding lab-pods-of-jobs"]
+    selector = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
+    assert selector == {"kubernetes.io/metadata.name": "encamp-jobs"}
+    assert binding["spec"] == {"policyName": "lab-pods-of-jobs", "validationActions": ["Deny"]}

@@ -47,6 +47,9 @@ if "--wait" in sys.argv:
     signal.signal(signal.SIGTERM, stop)
     print("ready", flush=True)
     time.sleep(60)
+if "--locked" in sys.argv:
+    import resource
+    print("locked", resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
 if "--report" in sys.argv:
     import hypertune
     print("almost done", end="", file=sys.stderr)
@@ -381,8 +384,25 @@ def test_reports_stay_within_a_termination_message(watch: Any, capfd: pytest.Cap
     assert "11111" not in capfd.readouterr().err
 
 
-def test_it_runs_on_old_pythons() -> None:
-    import ast  # noqa: PLC0415
+def test_memory_may_be_locked_where_the_job_says_so(replica: Path) -> None:
+    """The limit is raised and never lowered; the trainer has it from the set-up."""
+    script = 'ulimit -S -l 64; exec "$@"'
+    for wanted, expected in (("131072", "131072"), ("1024", "65536"), ("", "65536")):
+        task = [sys.executable, "-m", "trainer.task", "--locked"]
+        command = ["sh", "-c", script, "sh", sys.executable, str(replica / "bootstrap.py"), "--", *task]
+        env = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+        env["ENCAMP_LOCKED_MEMORY"] = wanted
+        found = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=30, check=False)
+        assert f"locked {expected}" in found.stdout, found.stderr
 
-    ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
-    assert "annotations" not in SCRIPT.read_text(encoding="utf-8").partition('"""')[2].partition('"""')[2][:300]
+
+def test_a_limit_that_cannot_be_raised_is_said_and_left(replica: Path) -> None:
+    script = 'ulimit -l 64; exec "$@"'
+    task = [sys.executable, "-m", "trainer.task", "--locked"]
+    nobody = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"] if os.geteuid() == 0 else []
+    command = ["sh", "-c", script, "sh", *nobody, sys.executable, str(replica / "bootstrap.py"), "--", *task]
+    env = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    env["ENCAMP_LOCKED_MEMORY"] = "131072"
+    found = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=30, check=False)
+    assert "the limit of locked memory stays as it is" in found.stderr
+    assert "locked 65536" in found.stdout

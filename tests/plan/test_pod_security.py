@@ -8,6 +8,7 @@ import pytest
 
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
+from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
@@ -105,3 +106,30 @@ def test_only_a_slice_of_several_hosts_is_placed_exclusively(environment: Enviro
     found = {job["name"]: job["template"]["metadata"].get("annotations") for job in spec["replicatedJobs"]}
     key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
     assert found == {"master": None, "worker": {key: "cloud.google.com/gke-nodepool"}}
+
+
+def locking(environment: EnvironmentSpec) -> EnvironmentSpec:
+    return environment.model_copy(update={"gke": GkeSpec(tpu_locked_memory=True)})
+
+
+def test_replicas_on_tpus_may_lock_memory_where_the_environment_says_so(environment: EnvironmentSpec) -> None:
+    tpu = RUNTIME | {"scaleTier": "CUSTOM", "runtimeVersion": "2.11"}
+    images = {"runtime_images": {"2.11-tpu": "gcr.io/ours/runtime:2.11-tpu"}}
+    environment = environment.model_copy(update=images)
+    data = {"jobId": "job", "trainingInput": tpu, "encamp": TPU}
+    job = parse_job(data, source="test").job
+    assert any("gke.tpuLockedMemory" in each for each in plan_job(job, environment).warnings)
+    (without,), (pod,) = pods(environment, tpu, **TPU), pods(locking(environment), tpu, **TPU)
+    assert "add" not in without["containers"][0]["securityContext"]["capabilities"]
+    (container,) = pod["containers"]
+    assert container["securityContext"]["capabilities"]["add"] == ["SYS_RESOURCE"]
+    assert {"name": "ENCAMP_LOCKED_MEMORY", "value": "68719476736"} in container["env"]
+    assert not any("locked memory" in each for each in plan_job(job, locking(environment)).warnings)
+
+
+def test_no_other_replica_may_lock_memory(environment: EnvironmentSpec) -> None:
+    for training_input, block in ((RUNTIME, {}), (IMAGE | {"scaleTier": "CUSTOM"}, TPU | {"runAs": "NON_ROOT"})):
+        (pod,) = pods(locking(environment), training_input, **block)
+        (container,) = pod["containers"]
+        assert "add" not in container["securityContext"]["capabilities"]
+        assert "ENCAMP_LOCKED_MEMORY" not in {each["name"] for each in container["env"]}

@@ -22,7 +22,7 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
-from encamp.plan.manifests.pod_security import NAMESPACE_LABELS
+from encamp.plan.environment.pod_admission import namespace_labels
 
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
@@ -94,11 +94,15 @@ class Environment(pulumi.ComponentResource):
         plan, child = self._plan, self._child
         ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
         provider = k8s.Provider(self._name, kubeconfig=cluster.kubeconfig, opts=ready)
-        metadata = {"name": plan.namespace, "labels": {**plan.labels, **NAMESPACE_LABELS}}
+        inside = pulumi.ResourceOptions(parent=self, provider=provider)
+        # It judges pods before the namespace's own label stops to.
+        judges = [KubernetesObject(each["metadata"]["name"], each, inside) for each in plan.pod_admission]
+        judged = namespace_labels(locked_memory=bool(judges))
+        metadata = {"name": plan.namespace, "labels": {**plan.labels, **judged}}
         namespace = KubernetesObject(
             self._name,
             {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata},
-            pulumi.ResourceOptions(parent=self, provider=provider),
+            pulumi.ResourceOptions(parent=self, provider=provider, depends_on=judges),
         )
         jobs = namespace.called
         self.outputs["namespace"] = jobs

@@ -13,31 +13,26 @@ from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.environment.cluster import cluster
-from encamp.plan.environment.gke import node_features
 from encamp.plan.environment.monitoring import overdue_warnings
+from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replica_groups
 from encamp.plan.images import python_warning
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
-from encamp.plan.machines.image_rules import ImageCase, image_warnings
+from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
-from encamp.plan.machines.room import SIDECAR, replica_room
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
     container,
     environment_variables,
-    master_task_type,
-    task_type,
     tpu_variables,
     training_input_data,
 )
-from encamp.plan.manifests.pod_security import is_non_root
 from encamp.plan.model import (
     ENVIRONMENT_LABEL,
     JOB_LABEL,
     OWNER_LABEL,
     JobPlan,
-    ReplicaGroupPlan,
 )
 from encamp.plan.names import short_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
@@ -51,7 +46,6 @@ if TYPE_CHECKING:
 
     from encamp.plan.cost.lasting import Lasting
     from encamp.plan.cost.model import CostPlan
-    from encamp.plan.machines.system_pods import NodeFeature
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -83,7 +77,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     billed, unbilled = bill_labels(job.labels)
-    cases = _image_cases(training_input, requests, containers)
+    cases = image_cases(job, requests, containers)
     pools, hosts, placing = node_pools(
         name, requests, job, environment=environment, limits=bounds, labels=labels, images=cases
     )
@@ -98,15 +92,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     variables = {**environment_variables(job, environment.project, compact_json(data)), **study_variables(searched)}
     zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
-    groups = _groups(
-        job,
-        requests=requests,
-        containers=containers,
-        pools=hosts,
-        env=env,
-        uris=uris,
-        features=node_features(environment),
-    )
+    placed_roles = [Placed(*each) for each in zip(requests, containers, hosts, env, strict=True)]
+    groups = replica_groups(job, environment, placed_roles, uris)
     check_quotas(queue, groups, pools, environment)
     plan = JobPlan(
         job_id=job_id,
@@ -135,6 +122,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *warnings,
             *placing,
             *dict.fromkeys(image_warnings(cases, job.encamp.requirements or ())),
+            *_locked_memory_warnings(environment, requests),
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
@@ -198,62 +186,11 @@ def _check(job: TrainingJobSpec, environment: EnvironmentSpec, packages: Sequenc
     return job.job_id
 
 
-def _groups(
-    job: TrainingJobSpec,
-    *,
-    requests: Sequence[RoleRequest],
-    containers: Sequence[Container],
-    pools: Sequence[str],
-    env: Sequence[Mapping[str, str]],
-    uris: tuple[str, ...],
-    features: frozenset[NodeFeature],
-) -> tuple[ReplicaGroupPlan, ...]:
-    master = master_task_type(job.training_input)
-    beside = SIDECAR if job.encamp.mounts else None
-    rooms = [
-        replica_room(request.shape.machine_type, request.shape.accelerator, features, beside=beside)
-        for request in requests
-    ]
-    return tuple(
-        ReplicaGroupPlan(
-            role=request.role,
-            count=request.count,
-            requested=request.requested,
-            machine_type=request.shape.machine_type,
-            accelerator=request.shape.accelerator,
-            image=chosen.image,
-            command=chosen.command,
-            args=chosen.args,
-            env=variables,
-            task_type=task_type(request.role, master),
-            package_uris=uris if chosen.interpreter is not None else (),
-            node_pool=pool,
-            resources=room.request,
-            shared_memory_mib=room.shared_memory_mib,
-            values_at=chosen.values_at,
-            custom_container=chosen.custom,
-            interpreter=chosen.interpreter,
-            non_root=is_non_root(
-                job.encamp.run_as, custom_container=chosen.custom, has_tpu=request.shape.tpu_version is not None
-            ),
-        )
-        for request, chosen, pool, variables, room in zip(requests, containers, pools, env, rooms, strict=True)
-    )
-
-
-def _image_cases(
-    training_input: TrainingInputSpec, requests: Sequence[RoleRequest], containers: Sequence[Container]
-) -> tuple[ImageCase, ...]:
-    return tuple(
-        ImageCase(
-            image=chosen.image,
-            shape=request.shape,
-            where=request.where,
-            runtime_version=training_input.runtime_version if chosen.runtime is not None else None,
-            for_tpus=chosen.runtime is not None and chosen.runtime.for_tpus,
-        )
-        for request, chosen in zip(requests, containers, strict=True)
-    )
+def _locked_memory_warnings(environment: EnvironmentSpec, requests: Sequence[RoleRequest]) -> list[str]:
+    if allows_locked_memory(environment) or all(request.shape.tpu_version is None for request in requests):
+        return []
+    what = "replicas on TPUs may not raise their limit of locked memory here, as GKE's page of TPUs asks"
+    return [f"{what}; gke.tpuLockedMemory of the environment allows it"]
 
 
 def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:

@@ -79,6 +79,7 @@ class ReplicaGroupPlan:
         non_root: whether it runs as a user without rights instead of the image's own.
         resources: what it asks for; of memory also the most that it may use.
         shared_memory_mib: size of ``/dev/shm``, which counts as its memory.
+        locked_memory: whether it may raise its limit of locked memory, as TPUs want.
     """
 
     role: Role
@@ -99,6 +100,7 @@ class ReplicaGroupPlan:
     non_root: bool = False
     values_at: int = 0
     shared_memory_mib: int = 0
+    locked_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,8 @@ class EnvironmentPlan:
         adopted: what exists already; it is read and never changed.
         protect: whether engine and GKE refuse to delete what must not be lost.
         warnings: what somebody should know before it is made.
+        pod_admission: objects by which the API server judges the pods of jobs; empty where their namespace's label says
+            all.
     """
 
     name: str
@@ -352,6 +356,7 @@ class EnvironmentPlan:
     monitoring: MonitoringPlan | None = None
     driver: DriverPlan | None = None
     api: ApiPlan | None = None
+    pod_admission: tuple[Mapping[str, Any], ...] = ()
 
 
 #: Label keys that every resource of a job carries (Google: lowercase letters, digits, ``_`` and ``-``).

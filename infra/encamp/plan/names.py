@@ -92,6 +92,11 @@ def queue_object(environment: str, name: str) -> str:
     return _readable(environment, name, LONGEST_LABEL)
 
 
+def pod_policy(environment: str) -> str:
+    """The name of an environment's admission policy: it has no namespace, so the environment leads."""
+    return _readable(environment, "pods-of-jobs", LONGEST_LABEL)
+
+
 def custom_role_id(project: str, environment: str, key: str) -> str:
     """The id of a custom role of an environment, at most 64 characters: such ids take no hyphens.
 

@@ -92,6 +92,8 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
         f"--tls-private-key-file={key}",
         f"--client-ca-file={layout.ca_certificate}",
         f"--token-auth-file={layout.pki / 'tokens.csv'}",
+        # As on GKE: what a namespace takes is said by its label.
+        "--allow-privileged=true",
         "--authorization-mode=Node,RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={layout.pki / 'service-account.pub'}",

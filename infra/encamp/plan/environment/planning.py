@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from encamp.plan.access.planning import plan_access, roles_of_jobs, starters
 from encamp.plan.environment import parts
@@ -11,14 +11,15 @@ from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
 from encamp.plan.environment.monitoring import plan_monitoring
+from encamp.plan.environment.pod_admission import admission_policy
 from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
-from encamp.plan.names import short_name
+from encamp.plan.names import pod_policy, short_name
 from encamp.spec.environment.gke import GkeSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from encamp.spec.environment import EnvironmentSpec
 
@@ -59,7 +60,14 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         monitoring=plan_monitoring(spec, labels),
         driver=driver,
         api=plan_api(spec, labels, driver.name) if driver is not None else None,
+        pod_admission=_pod_admission(spec, labels),
     )
+
+
+def _pod_admission(spec: EnvironmentSpec, labels: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    if not (spec.gke or GkeSpec()).tpu_locked_memory:
+        return ()
+    return admission_policy(pod_policy(spec.name), spec.namespace, labels)
 
 
 def _warnings(spec: EnvironmentSpec) -> Iterator[str]:

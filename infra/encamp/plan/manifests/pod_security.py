@@ -13,13 +13,12 @@ from encamp.spec.encamp import RunAs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Of the jobs' namespace: the API server refuses what goes beyond "baseline", and notes what goes beyond "restricted".
-NAMESPACE_LABELS = {
-    "pod-security.kubernetes.io/enforce": "baseline",
-    "pod-security.kubernetes.io/audit": "restricted",
-}
 #: User and group of replicas that run as nobody in particular; no image's own user has this number.
 NON_ROOT_ID = 65_532
+#: What a process needs to raise its own limit of locked memory.
+LOCKED_MEMORY_CAPABILITY = "SYS_RESOURCE"
+#: What GKE's page of TPUs raises that limit to, in bytes.
+LOCKED_MEMORY_BYTES = 68_719_476_736
 #: What root of a container may do by default and no trainer needs: Kubernetes' baseline allows all of these.
 _NEVER_NEEDED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT")
 
@@ -44,10 +43,12 @@ def pod_security(*, non_root: bool) -> Mapping[str, Any]:
     return {**user, "seccompProfile": seccomp}
 
 
-def container_security(*, non_root: bool) -> Mapping[str, Any]:
-    """The security context of a container."""
-    dropped = ["ALL"] if non_root else list(_NEVER_NEEDED)
-    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": dropped}}
+def container_security(*, non_root: bool, locked_memory: bool = False) -> Mapping[str, Any]:
+    """The security context of a container; with ``locked_memory`` it may raise its limit of locked memory."""
+    capabilities = {"drop": ["ALL"] if non_root else list(_NEVER_NEEDED)}
+    if locked_memory:
+        capabilities["add"] = [LOCKED_MEMORY_CAPABILITY]
+    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 
 def home_variables(folder: str) -> Mapping[str, str]:

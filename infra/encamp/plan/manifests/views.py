@@ -123,7 +123,7 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         annotations=_annotations(plan, group, pool),
         job_annotations={EXCLUSIVE_ANNOTATION: _POOL_KEY} if pool.multi_host else {},
         pod_security=pod_security(non_root=group.non_root),
-        container_security=container_security(non_root=group.non_root),
+        container_security=container_security(non_root=group.non_root, locked_memory=group.locked_memory),
         replica_restarts=plan.limits.max_replica_restarts,
         pod_failure_rules=pod_failure_rules(custom_container=group.custom_container, whole_job=whole_job),
         node_selector=_node_selector(pool),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.environment.cluster import cluster, cluster_spec, tf_config
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.model import Variable
-from encamp.plan.manifests.pod_security import home_variables
+from encamp.plan.manifests.pod_security import LOCKED_MEMORY_BYTES, home_variables
 from encamp.plan.study import TRIAL_VARIABLE
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ RUN_MOUNT = "/encamp-run"
 INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
 #: Name of the JobSet that a trial's replica is of, which its cluster's hosts have.
 JOB_SET_VARIABLE = "ENCAMP_JOB_SET"
+#: Tells the set-up how much memory the trainer may lock, in bytes.
+LOCKED_MEMORY_VARIABLE = "ENCAMP_LOCKED_MEMORY"
 #: Stands among a study's arguments for the values of a trial. Nobody else's word is this: their ``$`` are doubled.
 VALUES_MARK = "$(ENCAMP_TRIAL_VALUES)"
 
@@ -54,7 +56,9 @@ def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
 
     They refer to the index, and in a study to the trial and its JobSet, whose variables a trial fills in.
     """
-    own = home_variables(RUN_MOUNT) if group.non_root else {}
+    own = dict(home_variables(RUN_MOUNT)) if group.non_root else {}
+    if group.locked_memory and group.interpreter is not None:
+        own[LOCKED_MEMORY_VARIABLE] = str(LOCKED_MEMORY_BYTES)
     trial: dict[str, str] = {}
     if plan.study is not None:
         trial = {JOB_SET_VARIABLE: plan.name, TRIAL_VARIABLE: ""}

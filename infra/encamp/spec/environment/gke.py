@@ -24,7 +24,7 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
 #: What can be said of a cluster that is adopted: how it is reached, and the nodes that jobs bring into it.
-_OF_ADOPTED = {"dns_endpoint", "node_service_account", "image_repositories"}
+_OF_ADOPTED = {"dns_endpoint", "node_service_account", "image_repositories", "tpu_locked_memory"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
@@ -116,6 +116,10 @@ class GkeSpec(Written):
     image_repositories: tuple[Text, ...] = ()
     """Other repositories that the environment's own nodes may pull images from, such as
     ``projects/my-project/locations/us/repositories/team``. Public images need none."""
+    tpu_locked_memory: Flag = False
+    """Replicas on TPUs may raise their limit of locked memory, as GKE's page of TPUs asks: their containers get the
+    capability ``SYS_RESOURCE``. The namespace of jobs is then judged by an admission policy instead of the label
+    ``baseline``; it says the same rules with this one exception."""
     system_pool: SystemPoolSpec | None = None
     """Machines of what runs always. A small pool when absent; in the sandbox, none."""
     node_auto_provisioning: NodeAutoProvisioningSpec | None = None
