@@ -35,6 +35,16 @@ def test_a_refusal_names_the_request_and_the_servers_words(kubernetes: Any, clus
         cluster.get("pods", "n", "a")
 
 
+def test_who_may_not_list_what_older_roles_do_not_name_finds_none(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("resourceclaimtemplates", "a", {"x": "1"})
+    assert [one["metadata"]["name"] for one in cluster.list("resourceclaimtemplates", "n", "x=1")] == ["a"]
+    kubernetes.say("GET", 403, {"message": "resourceclaimtemplates is forbidden"})
+    assert cluster.list("resourceclaimtemplates", "n") == []
+    kubernetes.say("GET", 403, {"message": "pods is forbidden"})
+    with pytest.raises(EngineError, match="forbidden"):
+        cluster.list("pods", "n")
+
+
 def _read(cluster: Cluster, pod: str, *, follow: bool) -> bytes:
     async def read() -> bytes:
         logs = cluster.logs()

@@ -160,8 +160,10 @@ def test_requests_for_queued_machines_are_listed(client: GoogleClient, kubernete
     kubernetes.put("podtemplates", "digits-1-master", LABELS)
     kubernetes.put("networkpolicies", "digits-1", LABELS)
     kubernetes.put("podtemplates", "another", {**LABELS, "encamp-owner": "another"})
+    kubernetes.put("resourceclaimtemplates", "digits-1-rdma-8", LABELS)
     assert [str(one) for one in leftovers(client, PLACE, cluster)] == [
         "provisioningrequest jobs/digits-1-master",
         "podtemplate jobs/digits-1-master",
+        "resourceclaimtemplate jobs/digits-1-rdma-8",
         "networkpolicy jobs/digits-1",
     ]

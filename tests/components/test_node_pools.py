@@ -117,6 +117,19 @@ def test_a_job_that_is_queued_for_asks_before_its_pods_run(registered: Callable[
     assert request["metadata"]["labels"]["encamp-deadline"]
 
 
+def test_replicas_on_several_machines_with_rdma_claim_its_network(registered: Callable[[str], Declared]) -> None:
+    resources = registered("golden/rdma-h200")
+    pool = pool_of(resources, "a3-ultragpu-8g")
+    assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
+    template = next(inputs for key, inputs in resources.items() if "ResourceClaimTemplate" in key)
+    assert template["metadata"]["labels"]["encamp-deadline"]
+    job_set = next(inputs for key, inputs in resources.items() if ":JobSet " in key)
+    for job in job_set["spec"]["replicatedJobs"]:
+        (claim,) = job["template"]["spec"]["template"]["spec"]["resourceClaims"]
+        assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
+
+
 def test_what_is_paid_for_carries_the_jobs_own_labels_beside_encamps(registered: Callable[[str], Declared]) -> None:
     found = registered("golden/labels-on-the-bill")
     own = {"team": "vision", "cost-center": "c-42"}

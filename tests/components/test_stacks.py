@@ -34,6 +34,7 @@ CASES = (
     "identity-direct",
     "mounts",
     "queued",
+    "rdma-h200",
     "seventy-workers",
     "storage-environment",
     "storage-given-account",
@@ -130,7 +131,7 @@ def test_what_the_intent_names_is_what_the_components_declare(registered: Callab
         for one in declared:
             inputs = resources[f"{one.type} {one.name}"]
             assert _cloud_name(inputs, one.type, plan) == one.cloud
-    assert len(kinds) == 14
+    assert len(kinds) == 15
 
 
 def _cloud_name(inputs: dict[str, Any], kind: str, plan: JobPlan) -> str:

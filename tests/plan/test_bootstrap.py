@@ -47,6 +47,9 @@ if "--wait" in sys.argv:
     signal.signal(signal.SIGTERM, stop)
     print("ready", flush=True)
     time.sleep(60)
+if "--nccl" in sys.argv:
+    wanted = ("LD_LIBRARY_PATH", "NCCL_NET", "NCCL_IB_TC", "SECRET_OF_THE_SCRIPT")
+    print("nccl", [os.environ.get(name) for name in wanted])
 if "--locked" in sys.argv:
     import resource
     print("locked", resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
@@ -406,3 +409,29 @@ def test_a_limit_that_cannot_be_raised_is_said_and_left(replica: Path) -> None:
     found = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=30, check=False)
     assert "the limit of locked memory stays as it is" in found.stderr
     assert "locked 65536" in found.stdout
+
+
+def _with_plugin(replica: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(replica / "bootstrap.py"), "--", sys.executable, "-m", "trainer.task", "--nccl"]
+    env = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    env |= {"ENCAMP_NCCL_PLUGIN": str(folder), **variables}
+    return subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_the_script_of_nccls_plugin_says_the_trainers_variables(replica: Path, tmp_path: Path) -> None:
+    script = tmp_path / "scripts" / "set_nccl_env.sh"
+    script.parent.mkdir()
+    # Its last command may fail: what it prints and returns says nothing.
+    script.write_text("export NCCL_IB_TC=52 SECRET_OF_THE_SCRIPT=1; echo said by the script; false\n")
+    found = _with_plugin(replica, tmp_path, LD_LIBRARY_PATH="/of/the/image")
+    assert f"nccl ['{tmp_path}/lib64:/of/the/image', 'gIB', '52', None]" in found.stdout, found.stderr
+    assert "said by the script" in found.stderr
+    script.write_text("export NCCL_NET=other\n")
+    found = _with_plugin(replica, tmp_path, LD_LIBRARY_PATH="")
+    assert f"nccl ['{tmp_path}/lib64', 'other', None, None]" in found.stdout, found.stderr
+
+
+def test_a_replica_without_the_plugin_that_it_was_promised_fails(replica: Path, tmp_path: Path) -> None:
+    found = _with_plugin(replica, tmp_path)
+    assert found.returncode == 1
+    assert f"cannot load NCCL's plugin by {tmp_path}/scripts/set_nccl_env.sh" in found.stderr

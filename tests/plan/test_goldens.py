@@ -122,6 +122,7 @@ def test_golden_manifests_read_back_in_the_order_of_their_creation(case: str) ->
     text = (GOLDEN / case / "manifests.yaml").read_text(encoding="utf-8")
     kinds = [each["kind"] for each in yaml.safe_load_all(text)]
     queued = kinds.count("ProvisioningRequest")
-    between = ["PodTemplate"] * queued + ["ProvisioningRequest"] * queued
+    claims = ["ResourceClaimTemplate"] * kinds.count("ResourceClaimTemplate")
+    between = claims + ["PodTemplate"] * queued + ["ProvisioningRequest"] * queued
     last = "ConfigMap" if case.removeprefix("example-").startswith("tuning") else "JobSet"
     assert kinds == ["ServiceAccount", "ConfigMap", "NetworkPolicy", *between, last]

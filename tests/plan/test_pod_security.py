@@ -128,7 +128,8 @@ def test_replicas_on_tpus_may_lock_memory_where_the_environment_says_so(environm
 
 
 def test_no_other_replica_may_lock_memory(environment: EnvironmentSpec) -> None:
-    for training_input, block in ((RUNTIME, {}), (IMAGE | {"scaleTier": "CUSTOM"}, TPU | {"runAs": "NON_ROOT"})):
+    nobody: dict[str, Any] = {}
+    for training_input, block in ((RUNTIME, nobody), (IMAGE | {"scaleTier": "CUSTOM"}, TPU | {"runAs": "NON_ROOT"})):
         (pod,) = pods(locking(environment), training_input, **block)
         (container,) = pod["containers"]
         assert "add" not in container["securityContext"]["capabilities"]

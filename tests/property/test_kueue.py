@@ -35,7 +35,7 @@ SECONDS = 60.0
 def lab() -> EnvironmentSpec:
     """Every kind of machine that a quota may be for, as far as Kueue takes them, and two teams that share CPUs."""
     kinds = [
-        {"provisioning": how.value, "accelerator": what.value, "count": 8}
+        {"provisioning": how.value, "accelerator": what.value, "count": 16}
         for what in (*GpuType, *TpuVersion)
         for how in Provisioning
     ]
@@ -160,3 +160,18 @@ def test_what_is_beyond_the_quota_waits_until_there_is_room(api: httpx.Client, c
     pods = [one["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"] for one in (second, let_in)]
     assert pods[0]["nodeSelector"] == pods[1]["nodeSelector"]
     api.delete(f"{JOB_SETS}/{name}").raise_for_status()
+
+
+def test_a_job_that_claims_network_interfaces_is_let_in_by_its_gpus_alone(api: httpx.Client) -> None:
+    image = {"imageUri": "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"}
+    training = {"scaleTier": "CUSTOM", "region": "us-central1", "masterConfig": image, "workerCount": 1}
+    machine = {"gpu": {"type": "NVIDIA_H200_141GB", "count": 8}}
+    block = {"queue": "research", "machines": {"master": machine, "worker": machine}}
+    job = parse_job({"trainingInput": training, "encamp": block}, source="test").named("claims").job
+    manifests = render_manifests(plan_job(job, lab()))
+    (template,) = manifests.claim_templates
+    post(api, collection(template), template)
+    post(api, JOB_SETS, manifests.job_set)
+    until(api, manifests.job_set["metadata"]["name"], waits=False)
+    api.delete(f"{JOB_SETS}/{manifests.job_set['metadata']['name']}").raise_for_status()
+    api.delete(place(template)).raise_for_status()

@@ -38,8 +38,8 @@ _NOT_FOUND = 404
 _LOCATION = 3
 #: In the order in which they are best deleted: what makes others first.
 _KINDS = (
-    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "networkpolicies", "configmaps",
-    "serviceaccounts",
+    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "resourceclaimtemplates",
+    "networkpolicies", "configmaps", "serviceaccounts",
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ _POD_LABELS = "template.spec.template.metadata.labels"
 
 
 class JobWorkload(pulumi.ComponentResource):
-    """Service account, config map, network policy and JobSet; and requests for machines that are queued for.
+    """Service account, config map, network policy and JobSet; requests for machines that are queued for, and claims.
 
     A study has no JobSet but the object that its trials belong to, which whoever drives the job makes. With that object
     Kubernetes deletes them all.
@@ -59,11 +59,12 @@ class JobWorkload(pulumi.ComponentResource):
             self._options(*(("data",) if hidden else ())),
         )
         policy = KubernetesObject("replicas", self._with_deadline(manifests.network_policy), self._options())
+        claims = [self._claims(template) for template in manifests.claim_templates]
         queued = [
             self._queued(template, request)
             for template, request in zip(manifests.pod_templates, manifests.provisioning_requests, strict=True)
         ]
-        before = [account, scripts, policy, *queued, *after]
+        before = [account, scripts, policy, *claims, *queued, *after]
         if manifests.study is None:
             self._job_set(manifests.job_set, facts, hidden=hidden, after=before)
         else:
@@ -101,6 +102,16 @@ class JobWorkload(pulumi.ComponentResource):
             pulumi.ResourceOptions.merge(
                 self._options(*(("data",) if hidden else ())),
                 pulumi.ResourceOptions(depends_on=list(after), replace_on_changes=["data"], delete_before_replace=True),
+            ),
+        )
+
+    def _claims(self, template: Mapping[str, Any]) -> pulumi.Resource:
+        """What each replica claims. Kubernetes never changes such a template."""
+        return KubernetesObject(
+            template["metadata"]["name"],
+            self._with_deadline(template),
+            pulumi.ResourceOptions.merge(
+                self._options(), pulumi.ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
             ),
         )
 

@@ -55,6 +55,7 @@ _RULES = (
     ("batch", ("jobs",), _ENDED),
     ("", ("pods", "services", "configmaps", "serviceaccounts", "podtemplates"), _ENDED),
     ("autoscaling.x-k8s.io", ("provisioningrequests",), _ENDED),
+    ("resource.k8s.io", ("resourceclaimtemplates",), _ENDED),
     ("networking.k8s.io", ("networkpolicies",), _ENDED),
     ("", ("pods/log", "events"), ("get", "list")),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.plan.job_queue import asks_for_machines
-from encamp.plan.manifests.views import config_map_name, request_name
+from encamp.plan.manifests.views import claim_views, config_map_name, request_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,7 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 PROVISIONING_REQUEST = "kubernetes:autoscaling.x-k8s.io/v1beta1:ProvisioningRequest"
+CLAIM_TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 
 
 def runs_the_job(type_token: str, name: str) -> bool:
@@ -111,6 +112,8 @@ def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
     yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
     yield DeclaredResource(CONFIG_MAP, "scripts", f"{inside}{config_map_name(plan)}")
     yield DeclaredResource(NETWORK_POLICY, "replicas", f"{inside}{plan.name}")
+    for claim in claim_views(plan):
+        yield DeclaredResource(CLAIM_TEMPLATE, claim.name, f"{inside}{claim.name}")
     queued = {pool.name for pool in plan.node_pools if asks_for_machines(plan, pool)}
     for group in plan.groups:
         if group.node_pool in queued:

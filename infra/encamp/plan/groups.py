@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.image_rules import ImageCase
 from encamp.plan.machines.room import SIDECAR, replica_room
+from encamp.plan.machines.system_pods import NodeFeature
 from encamp.plan.manifests.containers import Container, master_task_type, task_type
 from encamp.plan.manifests.pod_security import is_non_root
 from encamp.plan.model import ReplicaGroupPlan
@@ -16,6 +17,7 @@ from encamp.spec.environment.gke import GkeSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.plan.model import NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
@@ -27,7 +29,7 @@ class Placed:
 
     request: RoleRequest
     container: Container
-    pool: str
+    pool: NodePoolPlan
     env: Mapping[str, str]
 
 
@@ -54,7 +56,8 @@ def _group(
     request, chosen = placed.request, placed.container
     shape = request.shape
     beside = SIDECAR if job.encamp.mounts else None
-    room = replica_room(shape.machine_type, shape.accelerator, node_features(environment), beside=beside)
+    driver = {NodeFeature.NETWORK_DRIVER} if placed.pool.rdma_nics else set()
+    room = replica_room(shape.machine_type, shape.accelerator, node_features(environment) | driver, beside=beside)
     has_tpu = shape.tpu_version is not None
     non_root = is_non_root(job.encamp.run_as, custom_container=chosen.custom, has_tpu=has_tpu)
     return ReplicaGroupPlan(
@@ -69,7 +72,7 @@ def _group(
         env=placed.env,
         task_type=task_type(request.role, master_task_type(job.training_input)),
         package_uris=uris if chosen.interpreter is not None else (),
-        node_pool=placed.pool,
+        node_pool=placed.pool.name,
         resources=room.request,
         shared_memory_mib=room.shared_memory_mib,
         # A process of another user than root gets no capability by its container's.
@@ -78,6 +81,7 @@ def _group(
         custom_container=chosen.custom,
         interpreter=chosen.interpreter,
         non_root=non_root,
+        rdma_nics=placed.pool.rdma_nics,
     )
 
 

@@ -20,6 +20,7 @@ from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
+from encamp.plan.machines.rdma import rdma_warnings
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
@@ -90,9 +91,10 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     distinct_names(uris)
     searched = study(job)
     variables = {**environment_variables(job, environment.project, compact_json(data)), **study_variables(searched)}
-    zones = {pool.name: pool.zone for pool in pools if pool.tpu_topology is not None}
-    env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
-    placed_roles = [Placed(*each) for each in zip(requests, containers, hosts, env, strict=True)]
+    by_name = {pool.name: pool for pool in pools}
+    chosen = [by_name[host] for host in hosts]
+    env = [{**variables, **_tpu_variables(environment, pool)} for pool in chosen]
+    placed_roles = [Placed(*each) for each in zip(requests, containers, chosen, env, strict=True)]
     groups = replica_groups(job, environment, placed_roles, uris)
     check_quotas(queue, groups, pools, environment)
     plan = JobPlan(
@@ -123,6 +125,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *placing,
             *dict.fromkeys(image_warnings(cases, job.encamp.requirements or ())),
             *_locked_memory_warnings(environment, requests),
+            *rdma_warnings(groups, pools, environment, table),
             *_warnings(job, environment, containers),
             *storage_warnings(job, environment, placed),
             *cut,
@@ -184,6 +187,10 @@ def _check(job: TrainingJobSpec, environment: EnvironmentSpec, packages: Sequenc
     if len(packages) != len(block.packages or ()) + (block.package_path is not None):
         raise PlanError("the local packages were not packed", where="encamp.packagePath")
     return job.job_id
+
+
+def _tpu_variables(environment: EnvironmentSpec, pool: NodePoolPlan) -> Mapping[str, str]:
+    return tpu_variables(environment.project, pool.zone if pool.tpu_topology is not None else None)
 
 
 def _locked_memory_warnings(environment: EnvironmentSpec, requests: Sequence[RoleRequest]) -> list[str]:

@@ -80,6 +80,7 @@ class ReplicaGroupPlan:
         resources: what it asks for; of memory also the most that it may use.
         shared_memory_mib: size of ``/dev/shm``, which counts as its memory.
         locked_memory: whether it may raise its limit of locked memory, as TPUs want.
+        rdma_nics: network interfaces with RDMA that each replica claims.
     """
 
     role: Role
@@ -101,6 +102,7 @@ class ReplicaGroupPlan:
     values_at: int = 0
     shared_memory_mib: int = 0
     locked_memory: bool = False
+    rdma_nics: int = 0
 
 
 @dataclass(frozen=True)

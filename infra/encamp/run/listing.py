@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from encamp.run.target import Target
 
 _OBJECT_KINDS = (
-    "jobsets", "provisioningrequests", "podtemplates", "networkpolicies", "configmaps", "serviceaccounts",
+    "jobsets", "provisioningrequests", "podtemplates", "resourceclaimtemplates", "networkpolicies", "configmaps",
+    "serviceaccounts",
 )  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def test_pods_share_nodes_and_no_more_come_than_the_maximum() -> None:
     done = autoscaler.plan(five, [small], {full: 1}, [])
     assert done.add == {full: 1}
     assert set(done.hopeless.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
-    fresh = [(small, fit.free(small.allocatable, []))]
+    fresh = [(small, fit.free(small.allocatable))]
     assert autoscaler.plan(five[:1], [small], {full: 1}, fresh).add == {}
 
 
@@ -229,7 +229,7 @@ def test_the_smallest_pool_that_fits_grows() -> None:
 )
 def test_why_a_pod_does_not_fit(spec: dict[str, Any], reason: str | None) -> None:
     marked = pool(taints=[{"key": "encamp-job", "value": "j", "effect": "NO_SCHEDULE"}])
-    left = fit.free(marked.allocatable, [])
+    left = fit.free(marked.allocatable)
     assert fit.obstacle(waiting("a", "1", **spec), marked.labels, marked.taints, left) == reason
     greedy = waiting("b", "64", tolerations=[{"operator": "Exists"}])
     assert fit.obstacle(greedy, marked.labels, marked.taints, left) == "Insufficient cpu"

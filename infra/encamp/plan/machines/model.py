@@ -35,6 +35,8 @@ class NodePoolPlan:
         workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
             placement does.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
+        rdma_nics: network interfaces with RDMA that the replica on each of its nodes claims, 0 for none.
+        architecture: of its CPUs, in Kubernetes' words.
     """
 
     name: str
@@ -60,6 +62,8 @@ class NodePoolPlan:
     disk_key: str | None = None
     workload_policy: str | None = None
     network_profile: str | None = None
+    rdma_nics: int = 0
+    architecture: str = "amd64"
 
     @property
     def spot(self) -> bool:

@@ -11,6 +11,7 @@ from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.machines import catalog
 from encamp.plan.machines.placing import Wish, place
 from encamp.plan.machines.preconditions import PoolCase, Situation, check
+from encamp.plan.machines.rdma import driver_label, rdma_nics
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
 from encamp.plan.names import pool_name
 from encamp.plan.study import parallel_trials
@@ -73,8 +74,12 @@ def node_pools(
         pool = _pool(name, request, job, environment=environment, limits=limits, warnings=warnings)
         known = cases.get(pool.name)
         nodes = pool.max_nodes + (known.pool.max_nodes if known else 0)
-        together = _compact(job, request.shape, nodes // parallel)
-        whole = replace(pool, max_nodes=nodes, labels=labels, compact=together)
+        together, nics = (
+            _compact(job, request.shape, nodes // parallel),
+            rdma_nics(pool.machine_type, nodes // parallel),
+        )
+        driver = {driver_label(): "true"} if nics else {}
+        whole = replace(pool, max_nodes=nodes, labels={**labels, **driver}, compact=together, rdma_nics=nics)
         cases[pool.name] = PoolCase(whole, request.shape, known.where if known else request.where)
         hosts.append(pool.name)
     trials = None if study is None else parallel
@@ -117,7 +122,7 @@ def _pool(
     limits: LimitsPlan,
     warnings: list[str],
 ) -> NodePoolPlan:
-    shape = request.shape
+    shape, machine = request.shape, catalog.machine(request.shape.machine_type)
     asked = provisioning_of(job)
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
     disk = _disk(request)
@@ -143,7 +148,8 @@ def _pool(
         zone=placed.zone,
         zones=placed.zones,
         workload_policy=_workload_policy(shape),
-        network_profile=catalog.machine(shape.machine_type).network_profile,
+        network_profile=machine.network_profile,
+        architecture=machine.architecture,
         service_account=nodes.email if nodes is not None else None,
         disk_key=key.full_name if key is not None else None,
     )

@@ -15,6 +15,7 @@ import yaml
 from encamp.errors import PlanError
 from encamp.plan.manifests.views import (
     account_view,
+    claim_views,
     files_view,
     job_set_view,
     policy_view,
@@ -73,6 +74,7 @@ class Manifests:
         study: the object that a study's trials belong to, which holds that JobSet; None without a study.
         pod_templates: of the roles whose machines are queued for.
         provisioning_requests: what asks for those machines, in the same order.
+        claim_templates: templates of what replicas claim of their machines.
     """
 
     service_account: dict[str, Any]
@@ -82,11 +84,12 @@ class Manifests:
     pod_templates: tuple[dict[str, Any], ...] = ()
     provisioning_requests: tuple[dict[str, Any], ...] = ()
     study: dict[str, Any] | None = None
+    claim_templates: tuple[dict[str, Any], ...] = ()
 
     def __iter__(self) -> Any:
         before = (self.service_account, self.config_map, self.network_policy)
         last = self.job_set if self.study is None else self.study
-        return iter((*before, *self.pod_templates, *self.provisioning_requests, last))
+        return iter((*before, *self.claim_templates, *self.pod_templates, *self.provisioning_requests, last))
 
     def to_yaml(self) -> str:
         """All objects as one YAML stream."""
@@ -112,6 +115,7 @@ def render_manifests(plan: JobPlan) -> Manifests:
         pod_templates=tuple(_render("pod-template.yaml.j2", request=each) for each in requests),
         provisioning_requests=tuple(_render("provisioning-request.yaml.j2", request=each) for each in requests),
         study=_study(plan, job_set),
+        claim_templates=tuple(_render("resource-claim-template.yaml.j2", claim=each) for each in claim_views(plan)),
     )
 
 
@@ -174,6 +178,7 @@ def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
             (pod["securityContext"], container["securityContext"], [each["mountPath"] for each in _buckets(container)]),
             job["template"]["metadata"].get("annotations", {}),
             (container["image"], container.get("command"), container.get("args"), container["resources"]["requests"]),
+            [each.get("resourceClaimTemplateName") for each in pod.get("resourceClaims", [])],
             [(each["name"], each["value"]) for each in container["env"][_OWN_VARIABLES:]],
         )
         wanted = (
@@ -181,6 +186,7 @@ def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
             (meant.pod_security, meant.container_security, [mount.path for mount in view.mounts]),
             meant.annotations,
             (meant.image, meant.command, meant.args, meant.requests),
+            [meant.rdma.claim_template] if meant.rdma is not None else [],
             [(each.name, each.value) for each in meant.env],
         )
         if said != wanted:

@@ -58,6 +58,26 @@ class MountView:
 
 
 @dataclass(frozen=True)
+class ClaimView:
+    """A template of claims: each replica gets so many devices of a class."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    device_class: str
+    count: int
+
+
+@dataclass(frozen=True)
+class RdmaView:
+    """RDMA of a role's replicas: the template of their claims, and the image that brings NCCL's plugin to a folder."""
+
+    claim_template: str
+    image: str
+    folder: str
+
+
+@dataclass(frozen=True)
 class GroupView:
     """One role."""
 
@@ -81,6 +101,8 @@ class GroupView:
     limits: Mapping[str, str]
     shared_memory: str
     termination_path: str
+    rdma: RdmaView | None
+    init_security: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

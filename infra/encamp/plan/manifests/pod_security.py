@@ -51,6 +51,11 @@ def container_security(*, non_root: bool, locked_memory: bool = False) -> Mappin
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 
+def init_security() -> Mapping[str, Any]:
+    """The security context of an init container that copies files of its image: root, whose the image's files are."""
+    return {"runAsUser": 0, "runAsNonRoot": False, **container_security(non_root=False)}
+
+
 def home_variables(folder: str) -> Mapping[str, str]:
     """Variables of a user whom the image's ``/etc/passwd`` does not know: where it may write, and what it is called.
 

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
 from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE
+from encamp.plan.machines.rdma import device_class, plugin_folder, plugin_image
 from encamp.plan.machines.room import SIDECAR
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.failure_policy import job_set_rules, pod_failure_rules
 from encamp.plan.manifests.model import (
     AccountView,
+    ClaimView,
     FilesView,
     GroupView,
     JobSetView,
     MountView,
     PolicyView,
+    RdmaView,
     RequestView,
 )
-from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, pod_security
+from encamp.plan.manifests.pod_security import NON_ROOT_ID, container_security, init_security, pod_security
 from encamp.plan.manifests.words import RUN_MOUNT, arguments, escaped_words, variables
 from encamp.plan.model import JOB_LABEL
 from encamp.plan.names import PORT
@@ -41,6 +44,8 @@ BOOTSTRAP_MOUNT = "/encamp"
 TERMINATION_PATH = f"{RUN_MOUNT}/termination-log"
 #: Says that the replica runs what its image holds, so that a runtime without images can refuse it.
 RUNS_IMAGE_ANNOTATION = "encamp.dev/runs-image"
+#: Label of every node, and taint of those with Arm CPUs: GKE's page of Arm workloads.
+_ARCHITECTURE_KEY, _USUAL_ARCHITECTURE = "kubernetes.io/arch", "amd64"
 #: Labels and taints of GKE's nodes, by how they were got.
 _POOL_KEY = "cloud.google.com/gke-nodepool"
 SPOT_KEY = "cloud.google.com/gke-spot"
@@ -87,6 +92,20 @@ def study_view(plan: JobPlan, study: StudyPlan, job_set: Mapping[str, Any]) -> F
     """The object that a study's trials belong to: what is searched for, and the JobSet that trials are made from."""
     data = {STUDY_FILE: compact_json(study.to_json()) + "\n", TEMPLATE_FILE: compact_json(job_set) + "\n"}
     return FilesView(plan.name, plan.namespace, plan.labels, data)
+
+
+def claim_template_name(plan: JobPlan, count: int) -> str:
+    """The name of the template of claims of so many network interfaces."""
+    return f"{plan.name}-rdma-{count}"
+
+
+def claim_views(plan: JobPlan) -> list[ClaimView]:
+    """The templates of replicas' claims: one for each number of network interfaces."""
+    counts = sorted({group.rdma_nics for group in plan.groups if group.rdma_nics})
+    return [
+        ClaimView(claim_template_name(plan, count), plan.namespace, plan.labels, device_class(), count)
+        for count in counts
+    ]
 
 
 def job_set_view(plan: JobPlan) -> JobSetView:
@@ -137,7 +156,15 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
         limits={"memory": amounts["memory"], **devices},
         shared_memory=f"{group.shared_memory_mib}Mi",
         termination_path=_termination_path(plan, group),
+        rdma=_rdma(plan, group, pool),
+        init_security=init_security(),
     )
+
+
+def _rdma(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> RdmaView | None:
+    if not group.rdma_nics:
+        return None
+    return RdmaView(claim_template_name(plan, group.rdma_nics), plugin_image(pool.architecture), plugin_folder())
 
 
 def _termination_path(plan: JobPlan, group: ReplicaGroupPlan) -> str:
@@ -166,6 +193,8 @@ def _node_selector(pool: NodePoolPlan) -> dict[str, str]:
         selector["cloud.google.com/gke-tpu-topology"] = pool.tpu_topology
     elif pool.accelerator is not None:
         selector["cloud.google.com/gke-accelerator"] = pool.accelerator.type
+    if pool.architecture != _USUAL_ARCHITECTURE:
+        selector[_ARCHITECTURE_KEY] = pool.architecture
     if pool.spot:
         selector[SPOT_KEY] = "true"
     if pool.waits_for_room:
@@ -185,6 +214,9 @@ def _tolerations(pool: NodePoolPlan, devices: Mapping[str, str]) -> list[dict[st
         for device in (GPU_RESOURCE, TPU_RESOURCE)
         if device in devices
     )
+    if pool.architecture != _USUAL_ARCHITECTURE:
+        arm = {"key": _ARCHITECTURE_KEY, "operator": "Equal", "value": pool.architecture, "effect": "NoSchedule"}
+        tolerations.append(arm)
     taints = {SPOT_KEY: pool.spot, FLEX_START_KEY: pool.waits_for_room, QUEUED_KEY: pool.provisioning == "QUEUED"}
     tolerations.extend(
         {"key": key, "operator": "Equal", "value": "true", "effect": "NoSchedule"}

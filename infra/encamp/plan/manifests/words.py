@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.environment.cluster import cluster, cluster_spec, tf_config
+from encamp.plan.machines.rdma import plugin_folder
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.model import Variable
 from encamp.plan.manifests.pod_security import LOCKED_MEMORY_BYTES, home_variables
@@ -26,6 +27,8 @@ INDEX_VARIABLE = "ENCAMP_REPLICA_INDEX"
 JOB_SET_VARIABLE = "ENCAMP_JOB_SET"
 #: Tells the set-up how much memory the trainer may lock, in bytes.
 LOCKED_MEMORY_VARIABLE = "ENCAMP_LOCKED_MEMORY"
+#: Tells the set-up where NCCL's plugin is.
+NCCL_PLUGIN_VARIABLE = "ENCAMP_NCCL_PLUGIN"
 #: Stands among a study's arguments for the values of a trial. Nobody else's word is this: their ``$`` are doubled.
 VALUES_MARK = "$(ENCAMP_TRIAL_VALUES)"
 
@@ -59,6 +62,8 @@ def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
     own = dict(home_variables(RUN_MOUNT)) if group.non_root else {}
     if group.locked_memory and group.interpreter is not None:
         own[LOCKED_MEMORY_VARIABLE] = str(LOCKED_MEMORY_BYTES)
+    if group.rdma_nics and group.interpreter is not None:
+        own[NCCL_PLUGIN_VARIABLE] = plugin_folder()
     trial: dict[str, str] = {}
     if plan.study is not None:
         trial = {JOB_SET_VARIABLE: plan.name, TRIAL_VARIABLE: ""}

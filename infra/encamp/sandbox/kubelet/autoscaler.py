@@ -48,6 +48,7 @@ def plan(
     pools: Sequence[Pool],
     sizes: Mapping[str, int],
     fresh: Sequence[tuple[Pool, dict[str, Fraction]]],
+    claimed: Mapping[str, Mapping[str, int]] | None = None,
 ) -> ScalePlan:
     """Decide for each waiting pod.
 
@@ -56,16 +57,18 @@ def plan(
         pools: every node pool there is.
         sizes: nodes that each pool has now, by its full name.
         fresh: nodes that have just come, with what is free on them: the scheduler has not used them yet.
+        claimed: devices that pods (by UID) claim, by class.
     """
     done = ScalePlan()
     places = list(fresh)
     for pod in waiting:
-        if any(_placed(pod, pool, left) for pool, left in places):
+        devices = (claimed or {}).get(pod["metadata"]["uid"], {})
+        if any(_placed(pod, pool, left, devices) for pool, left in places):
             continue
         reasons: Counter[str] = Counter()
         best: Pool | None = None
         for pool in pools:
-            reason = fit.obstacle(pod, pool.labels, pool.taints, pool.free())
+            reason = fit.obstacle(pod, pool.labels, pool.taints, pool.free(), devices)
             if reason is None:
                 reason = provisioning.refusal(pod, pool)
             if reason is None and (
@@ -86,15 +89,15 @@ def plan(
         new = [(best, best.free()) for _ in range(count)]
         done.add[best.full_name] += count
         done.triggered[uid] = best
-        fit.take(new[0][1], pod)
+        fit.take(new[0][1], pod, devices)
         places.extend(new)
     return done
 
 
-def _placed(pod: Mapping[str, Any], pool: Pool, left: dict[str, Fraction]) -> bool:
-    if fit.obstacle(pod, pool.labels, pool.taints, left) is not None:
+def _placed(pod: Mapping[str, Any], pool: Pool, left: dict[str, Fraction], devices: Mapping[str, int]) -> bool:
+    if fit.obstacle(pod, pool.labels, pool.taints, left, devices) is not None:
         return False
-    fit.take(left, pod)
+    fit.take(left, pod, devices)
     return True
 
 

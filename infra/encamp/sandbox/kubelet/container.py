@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
-from encamp.sandbox.kubelet import accelerators
+from encamp.sandbox.kubelet import accelerators, network_devices
 from encamp.sandbox.kubelet.environment import ConfigError, container_environment
 from encamp.sandbox.kubelet.expansion import expand_all
 from encamp.sandbox.kubelet.logs import LogFile, last_lines
@@ -153,7 +153,7 @@ class Container:
 
     async def _run_with_log(self, context: PodContext, request: ContainerRequest, log: LogFile) -> None:
         try:
-            for line in accelerators.notes(self.spec):
+            for line in [*accelerators.notes(self.spec), *network_devices.notes(self.spec)]:
                 log.write("stderr", line)
             process = self._process = await context.sandbox.run(request)
         except (StartError, EncampError) as error:
@@ -213,7 +213,7 @@ class Container:
         own = accelerators.environment(spec) | accelerators.tpu_environment(context.pod(), spec) | own
         path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{_SYSTEM_PATH}"}
         hostname = {"HOSTNAME": context.pod()["spec"].get("hostname") or context.pod()["metadata"]["name"]}
-        argv = expand_all([*spec["command"], *(spec.get("args") or [])], own)
+        argv = network_devices.installer(spec) or expand_all([*spec["command"], *(spec.get("args") or [])], own)
         termination_log = context.folder / "termination" / f"{self.state.name}-{self.state.restarts}"
         termination_log.parent.mkdir(parents=True, exist_ok=True)
         termination_log.write_bytes(b"")

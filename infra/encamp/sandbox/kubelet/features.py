@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.machines.rdma import driver_label
 from encamp.plan.machines.system_pods import NodeFeature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-#: Label by which a pool asks for GKE's managed DRANET.
-NETWORK_DRIVER_LABEL = "cloud.google.com/gke-networking-dra-driver"
 
 
 def cluster_features(cluster: Mapping[str, Any]) -> frozenset[NodeFeature]:
@@ -40,7 +38,7 @@ def cluster_features(cluster: Mapping[str, Any]) -> frozenset[NodeFeature]:
 
 def pool_features(config: Mapping[str, Any]) -> frozenset[NodeFeature]:
     """Features that a node pool's own configuration adds."""
-    driver = (config.get("labels") or {}).get(NETWORK_DRIVER_LABEL) == "true"
+    driver = (config.get("labels") or {}).get(driver_label()) == "true"
     metadata = (config.get("workloadMetadataConfig") or {}).get("mode") == "GKE_METADATA"
     found = {NodeFeature.NETWORK_DRIVER: driver, NodeFeature.WORKLOAD_IDENTITY: metadata}
     return frozenset(feature for feature, on in found.items() if on)

@@ -1,7 +1,7 @@
 """Whether a pod fits a node: the scheduler's filters that matter for node pools, in the scheduler's words.
 
-Node selector, required node affinity, taints, and resources. What pods want of other pods is left to the scheduler.
-Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,noderesources}.
+Node selector, required node affinity, taints, resources, devices. What pods want of others is left to the scheduler.
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,noderesources,dynamicresources}.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
+_CLAIMS = "cannot allocate all claims"
 
 
 def requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
@@ -29,17 +30,14 @@ def requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
     return {**total, "pods": Fraction(1)}
 
 
-def free(allocatable: Mapping[str, str], pods: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
-    """What is left of a node with these pods on it."""
-    left = {name: quantity.parse(amount) for name, amount in allocatable.items()}
-    for pod in pods:
-        take(left, pod)
-    return left
+def free(allocatable: Mapping[str, str]) -> dict[str, Fraction]:
+    """What there is on a node without pods."""
+    return {name: quantity.parse(amount) for name, amount in allocatable.items()}
 
 
-def take(left: dict[str, Fraction], pod: Mapping[str, Any]) -> None:
-    """Put a pod on a node: less is left of it."""
-    for name, amount in requests(pod).items():
+def take(left: dict[str, Fraction], pod: Mapping[str, Any], devices: Mapping[str, int] | None = None) -> None:
+    """Put a pod on a node, and what it claims: less is left of it."""
+    for name, amount in [*requests(pod).items(), *(devices or {}).items()]:
         left[name] = left.get(name, Fraction(0)) - amount
 
 
@@ -48,8 +46,17 @@ def obstacle(
     labels: Mapping[str, str],
     taints: Sequence[Mapping[str, str]],
     left: Mapping[str, Fraction],
+    devices: Mapping[str, int] | None = None,
 ) -> str | None:
-    """Why a pod cannot be on a node of such labels, taints and free resources; None where it can."""
+    """Why a pod cannot be on a node of such labels, taints and free resources; None where it can.
+
+    Args:
+        pod: the pod.
+        labels: of the node.
+        taints: of the node.
+        left: resources, and devices by class, that nobody uses.
+        devices: how many of which class the pod claims.
+    """
     if not _selected(pod, labels):
         return NO_MATCH
     tolerations = pod["spec"].get("tolerations") or []
@@ -59,7 +66,7 @@ def obstacle(
     missing = [name for name, amount in requests(pod).items() if amount > left.get(name, 0)]
     if missing:
         return "Too many pods" if missing == ["pods"] else f"Insufficient {min(missing, key=_order)}"
-    return None
+    return _CLAIMS if any(count > left.get(name, 0) for name, count in (devices or {}).items()) else None
 
 
 def _order(name: str) -> tuple[bool, str]:

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.sandbox.kubelet import autoscaler, pools, provisioning
+from encamp.sandbox.kubelet import autoscaler, fit, pools, provisioning
 from encamp.sandbox.kubelet.api import MERGE
 from encamp.sandbox.kubelet.departures import Departures
+from encamp.sandbox.kubelet.network_devices import NetworkDevices
 from encamp.sandbox.kubelet.system_pods import SystemPods, is_stand_in, pod_name
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
+    from fractions import Fraction
 
     from encamp.sandbox.kubelet.api import Api
     from encamp.sandbox.kubelet.events import Events
@@ -81,6 +83,7 @@ class Nodes:
         self._wake = asyncio.Event()
         self._departures = Departures(api, lives, self._unmake)
         self._system = SystemPods(api)
+        self._devices = NetworkDevices(api)
 
     def wake(self) -> None:
         """Something has changed: look at once."""
@@ -100,13 +103,17 @@ class Nodes:
 
     async def load(self) -> None:
         """Take over the nodes of an earlier kubelet: give them this one's address."""
+        await self._devices.prepare()
         found = await self._api.get(_NODES) or {}
         for node in found.get("items") or []:
             if pools.POOL_NAME in (node["metadata"].get("annotations") or {}):
                 name = node["metadata"]["name"]
                 self._nodes[name] = node
                 known = node["status"]
-                status = pools.node_status(known["capacity"], known["allocatable"], name, self._host, self._port)
+                kind = known["nodeInfo"]["architecture"]
+                status = pools.node_status(
+                    known["capacity"], known["allocatable"], name, self._host, self._port, architecture=kind
+                )
                 await self._api.patch(f"{_NODES}/{name}/status", {"status": status})
         await self._renew()
 
@@ -188,13 +195,17 @@ class Nodes:
 
     async def _scale_up(self) -> None:
         sizes = {name: len(self._of(name)) for name in self._pools}
-        fresh = []
-        for name, node in self._nodes.items():
-            pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
-            if name not in self._departures and pool and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH:
-                fresh.append((pool, pool.free(self._on(name))))
         waiting = {pod["metadata"]["uid"]: pod for pod in self._pods() if autoscaler.waits(pod)}
-        plan = autoscaler.plan(list(waiting.values()), list(self._pools.values()), sizes, fresh)
+        new = {
+            name: pool
+            for name, node in self._nodes.items()
+            if (pool := self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])) is not None
+            and name not in self._departures
+            and now() - parse(node["metadata"]["creationTimestamp"]) < _FRESH
+        }
+        claimed = await self._devices.asked([*waiting.values(), *(pod for name in new for pod in self._on(name))])
+        fresh = [(pool, self._free(pool, name, claimed)) for name, pool in new.items()]
+        plan = autoscaler.plan(list(waiting.values()), list(self._pools.values()), sizes, fresh, claimed)
         for uid, pool in plan.triggered.items():
             size = sizes[pool.full_name]
             change = f"{pool.group} {size}->{size + plan.add[pool.full_name]} (max: {pool.maximum})"
@@ -207,6 +218,13 @@ class Nodes:
             missing = max(pool.minimum - sizes[name] - plan.add[name], 0)
             for ordinal in range(plan.add[name] + missing):
                 await self._make(pool, sizes[name] + ordinal)
+
+    def _free(self, pool: pools.Pool, node: str, claimed: Mapping[str, Mapping[str, int]]) -> dict[str, Fraction]:
+        """What nobody uses of a node."""
+        left = pool.free()
+        for pod in self._on(node):
+            fit.take(left, pod, claimed.get(pod["metadata"]["uid"]))
+        return left
 
     def _note(self, pod: dict[str, Any], reason: str, message: str) -> None:
         uid, moment = pod["metadata"]["uid"], now()
@@ -223,6 +241,7 @@ class Nodes:
         node = None
         try:
             await self._system.place(name, pool.system)
+            await self._devices.place(name, pool.devices)
             node = await self._api.create(_NODES, wished)
         finally:
             if node is None:
@@ -288,6 +307,7 @@ class Nodes:
 
     async def _unmake(self, name: str) -> None:
         await self._system.remove(name)
+        await self._devices.remove(self._nodes.get(name) or {})
         await self._api.delete(f"{_NODES}/{name}")
         await self._api.delete(f"{_LEASES}/{name}")
         self._nodes.pop(name, None)

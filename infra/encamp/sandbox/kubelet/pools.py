@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.machines.allocatable import TPU_RESOURCE, allocatable, capacity, disk_amounts
 from encamp.plan.machines.catalog import machine, single_host_topology
-from encamp.plan.machines.system_pods import SystemPod, device_features, system_pods
+from encamp.plan.machines.system_pods import NodeFeature, SystemPod, device_features, system_pods
 from encamp.plan.model import Accelerator, ResourceAmounts
 from encamp.sandbox.kubelet import fit
 from encamp.sandbox.kubelet.features import cluster_features, pool_features, streams_images
+from encamp.sandbox.kubelet.network_devices import offered
 from encamp.sandbox.kubelet.times import now, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 QUEUED_KEY = "cloud.google.com/gke-queued"
+#: Nodes with Arm CPUs carry a taint of the same key: GKE's page of Arm workloads.
+_ARCHITECTURE_KEY, _USUAL_ARCHITECTURE = "kubernetes.io/arch", "amd64"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 #: Annotation with the full name of the pool: two clusters may have pools of the same name.
 POOL_NAME = "sandbox.encamp.dev/node-pool"
@@ -53,6 +56,7 @@ class Pool:
         atomic: whether all of its nodes come and go together (a multi-host TPU slice).
         max_run: how long a machine of it exists at most, None for ever.
         system: GKE's own pods on each of its nodes.
+        devices: what each of its nodes offers to claims, by device class.
     """
 
     full_name: str
@@ -72,15 +76,16 @@ class Pool:
     capacity: dict[str, str] = field(hash=False)
     allocatable: dict[str, str] = field(hash=False)
     system: tuple[SystemPod, ...] = ()
+    devices: dict[str, int] = field(default_factory=dict, hash=False)
 
-    def free(self, pods: Sequence[Mapping[str, Any]] = ()) -> dict[str, Fraction]:
-        """What GKE's own pods and these leave of a node of this pool."""
-        left = fit.free(self.allocatable, pods)
+    def free(self) -> dict[str, Fraction]:
+        """What GKE's own pods leave of a node of this pool."""
+        left = fit.free(self.allocatable)
         for pod in self.system:
             left["cpu"] -= Fraction(pod.cpu_millis, 1000)
             left["memory"] -= pod.memory_mib * _MIB
             left["pods"] -= 1
-        return left
+        return left | {name: Fraction(count) for name, count in self.devices.items()}
 
     @property
     def group(self) -> str:
@@ -107,7 +112,9 @@ class Pool:
                 "taints": [dict(taint) for taint in self.taints],
                 "providerID": f"gce://{project}/{zone}/{name}",
             },
-            "status": node_status(self.capacity, self.allocatable, name, host, port),
+            "status": node_status(
+                self.capacity, self.allocatable, name, host, port, architecture=self.labels[_ARCHITECTURE_KEY]
+            ),
         }
 
 
@@ -138,7 +145,10 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
     taints = [_taint(one) for one in config.get("taints") or []]
     own = [(device, "present") for device in whole.devices]
     queued = bool((pool.get("queuedProvisioning") or {}).get("enabled"))
-    for key, value in [*own, *([(QUEUED_KEY, "true")] if queued else [])]:
+    architecture = machine(machine_type).architecture
+    own += [(QUEUED_KEY, "true")] if queued else []
+    own += [(_ARCHITECTURE_KEY, architecture)] if architecture != _USUAL_ARCHITECTURE else []
+    for key, value in own:
         if all(taint["key"] != key for taint in taints):
             taints.append({"key": key, "value": value, "effect": "NoSchedule"})
     region = "-".join(cluster["location"].split("-")[:2])
@@ -160,10 +170,19 @@ def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Po
         capacity=_amounts(whole, pods, disk_amounts(disk)[0]),
         allocatable=_amounts(usable, pods, disk_amounts(disk)[1]),
         system=system_pods(features),
+        devices=offered(pool, machine_type, dataplane_v2=NodeFeature.DATAPLANE_V2 in features),
     )
 
 
-def node_status(whole: Mapping[str, str], usable: Mapping[str, str], name: str, host: str, port: int) -> dict[str, Any]:
+def node_status(
+    whole: Mapping[str, str],
+    usable: Mapping[str, str],
+    name: str,
+    host: str,
+    port: int,
+    *,
+    architecture: str = _USUAL_ARCHITECTURE,
+) -> dict[str, Any]:
     """The status of a node that is well."""
     moment = stamp(now())
     conditions = [("Ready", "True", "KubeletReady", "kubelet is posting ready status")]
@@ -185,7 +204,7 @@ def node_status(whole: Mapping[str, str], usable: Mapping[str, str], name: str, 
             "kubeletVersion": "v1.36.3-encamp",
             "kubeProxyVersion": "",
             "operatingSystem": "linux",
-            "architecture": "amd64",
+            "architecture": architecture,
         },
         "conditions": [
             {
@@ -251,7 +270,7 @@ def _labels(
         "beta.kubernetes.io/instance-type": machine_type,
         "topology.kubernetes.io/region": region,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        _ARCHITECTURE_KEY: machine(machine_type).architecture,
     }
     if spot:
         labels["cloud.google.com/gke-spot"] = "true"

@@ -45,7 +45,14 @@ READ_ONLY_METADATA: Final = (
 )
 BUILT_IN_GROUPS: Final = frozenset(
     {"", "apps", "autoscaling", "batch", "coordination.k8s.io", "discovery.k8s.io", "networking.k8s.io", "node.k8s.io"}
-    | {"policy", "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io"}
+    | {
+        "policy",
+        "resource.k8s.io",
+        "rbac.authorization.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "admissionregistration.k8s.io",
+    }
 )
 SUFFIXES: Final = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
