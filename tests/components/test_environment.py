@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
+from encamp.plan.environment.gke import node_features
+from encamp.plan.machines.system_pods import NodeFeature
 from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.kubelet.features import cluster_features
+from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,3 +109,22 @@ def test_pods_of_jobs_are_judged_by_a_policy_where_tpus_may_lock_memory(declared
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]
     assert selector == {"kubernetes.io/metadata.name": "encamp-jobs"}
     assert binding["spec"] == {"policyName": "lab-pods-of-jobs", "validationActions": ["Deny"]}
+
+
+def test_the_plan_counts_every_feature_that_the_cluster_is_made_with(declared: Callable[[str], Resources]) -> None:
+    inputs = declared("full")[CLUSTER]
+    as_gke_lists_it = {
+        "networkConfig": {"datapathProvider": inputs["datapathProvider"]},
+        "addonsConfig": inputs["addonsConfig"],
+        "loggingConfig": {"componentConfig": inputs["loggingConfig"]},
+        "monitoringConfig": {
+            "componentConfig": inputs["monitoringConfig"],
+            "managedPrometheusConfig": inputs["monitoringConfig"]["managedPrometheus"],
+        },
+        "workloadIdentityConfig": inputs["workloadIdentityConfig"],
+    }
+    data = yaml.safe_load((Path(__file__).parent / "environments" / "full.yaml").read_text(encoding="utf-8"))
+    written = parse_environment(data, project="my-lab-project", source="test")
+    # GKE may turn on its DNS cache by itself.
+    assert node_features(written) - cluster_features(as_gke_lists_it) == {NodeFeature.DNS_CACHE}
+    assert cluster_features(as_gke_lists_it) <= node_features(written)

@@ -65,3 +65,18 @@ def test_mounts_are_shown_with_what_they_are_for(environment: EnvironmentSpec) -
         "path": "/gcs/data/a",
         "readOnly": True,
     }
+
+
+def test_rdma_is_shown_where_replicas_have_it(environment: EnvironmentSpec) -> None:
+    machine = {"gpu": {"type": "NVIDIA_H200_141GB", "count": 8}}
+    image = {"imageUri": "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"}
+    data: dict[str, Any] = {
+        "jobId": "job",
+        "trainingInput": {"region": "us-central1", "scaleTier": "CUSTOM", "masterConfig": image, "workerCount": 1},
+        "encamp": {"machines": {"master": machine, "worker": machine}},
+    }
+    shown = job_table(plan_job(parse_job(data, source="test").job, environment))
+    assert "network  RDMA between machines, 8 interfaces each" in shown
+    training = {**data["trainingInput"], "workerCount": 0}
+    alone = {**data, "trainingInput": training, "encamp": {"machines": {"master": machine}}}
+    assert "RDMA" not in job_table(plan_job(parse_job(alone, source="test").job, environment))

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.cli.lines import _allocatable
+from encamp.plan.job import plan_job
+from encamp.plan.manifests.job import render_manifests
 from encamp.run.pending import quantity, waiting
+from encamp.spec.environment import parse_environment
+from encamp.spec.job_file import load_job
 
+if TYPE_CHECKING:
+    from encamp.plan.model import NodePoolPlan
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 LABELS = {"encamp-job": "j"}
 
 
@@ -97,3 +107,33 @@ def test_replicas_with_one_reason_share_a_line() -> None:
 @pytest.mark.parametrize(("text", "value"), [("500m", 0.5), ("2", 2.0), ("1Gi", 2.0**30), ("1k", 1e3), ("x", 0.0)])
 def test_quantities(text: str, value: float) -> None:
     assert quantity(text) == value
+
+
+def _as_gke_lists(pool: NodePoolPlan) -> dict[str, Any]:
+    key, value, _ = pool.taint
+    config: dict[str, Any] = {
+        "machineType": pool.machine_type,
+        "labels": dict(pool.labels),
+        "taints": [{"key": key, "value": value, "effect": "NO_SCHEDULE"}],
+        "spot": pool.spot,
+        "flexStart": pool.waits_for_room,
+    }
+    if pool.accelerator is not None and pool.tpu_topology is None:
+        config["accelerators"] = [{"acceleratorType": pool.accelerator.type}]
+    if pool.reservation is not None:
+        config["reservationAffinity"] = {"values": [pool.reservation]}
+    return {"name": pool.name, "config": config}
+
+
+@pytest.mark.parametrize("case", ["flex-start", "gpu-gb200", "queued", "reservation", "spot-all-roles", "rdma-h200"])
+def test_a_pool_that_was_made_for_a_pod_fits_it(case: str) -> None:
+    data = {"name": "sandbox", "region": "us-central1", "artifactsBucket": "artifacts"}
+    environment = parse_environment(data, project="sandbox-encamp", source="test")
+    plan = plan_job(load_job(GOLDEN / case / "job.yaml").job.model_copy(update={"job_id": "job"}), environment)
+    listed = [_as_gke_lists(pool) for pool in plan.node_pools]
+    status = _pod({})["status"]
+    for job in render_manifests(plan).job_set["spec"]["replicatedJobs"]:
+        spec = job["template"]["spec"]["template"]["spec"]
+        pod = {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status}
+        (said,) = waiting([pod], [], listed, lambda one: one["metadata"]["name"], _allocatable)
+        assert said.startswith("p: waits for a machine"), said

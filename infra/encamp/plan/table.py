@@ -103,7 +103,7 @@ def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
 
 def _runs(group: ReplicaGroupPlan) -> tuple[object, ...]:
     """What tells containers apart."""
-    return group.image, group.command, group.args, group.non_root
+    return group.image, group.command, group.args, group.non_root, group.rdma_nics
 
 
 def _whose(plan: JobPlan, group: ReplicaGroupPlan) -> str:
@@ -121,6 +121,8 @@ def _container(plan: JobPlan, group: ReplicaGroupPlan) -> list[str]:
     lines.append(f"env      {', '.join([*sorted(group.env), 'TF_CONFIG'])}")
     tasks = ", ".join(f"{len(hosts)} x {task}" for task, hosts in plan.cluster.tasks.items())
     lines.append(f"cluster  {tasks}")
+    if group.rdma_nics:
+        lines.append(f"network  RDMA between machines, {group.rdma_nics} interfaces each, by GKE's managed DRANET")
     return lines
 
 

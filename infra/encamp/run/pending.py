@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+#: Labels that Google puts on every node itself, of which a pool's own description says nothing.
+_OF_EVERY_NODE = ("topology.", "kubernetes.io/", "cloud.google.com/gke-tpu")
 _MACHINE_LABEL = "node.kubernetes.io/instance-type"
 _UNITS = {"": 1.0, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3}
 _QUANTITY = re.compile(r"^([0-9.]+)([A-Za-z]*)$")
@@ -114,16 +116,12 @@ def _differences(
 ) -> list[str]:
     config = pool.get("config", {})
     machine = config.get("machineType", "")
-    labels = {**(config.get("labels") or {}), POOL_LABEL: pool["name"], _MACHINE_LABEL: machine}
-    if config.get("accelerators"):
-        labels.setdefault("cloud.google.com/gke-accelerator", config["accelerators"][0].get("acceleratorType", ""))
-    if config.get("spot"):
-        labels.setdefault("cloud.google.com/gke-spot", "true")
+    labels = {**_labels_of_gke(config), **(config.get("labels") or {})}
+    labels |= {POOL_LABEL: pool["name"], _MACHINE_LABEL: machine}
     found = [
         f"label {key}={value} is wanted, the pool has {labels.get(key, 'no such label')}"
         for key, value in sorted(selector.items())
-        # What Google's cloud puts on every node itself is not part of the pool's own description.
-        if labels.get(key) != value and (key in labels or not key.startswith(("topology.", "cloud.google.com/gke-tpu")))
+        if labels.get(key) != value and (key in labels or not key.startswith(_OF_EVERY_NODE))
     ]
     found += [
         f"taint {taint['key']}={taint.get('value', '')}:{_EFFECTS.get(taint['effect'], taint['effect'])}"
@@ -137,6 +135,19 @@ def _differences(
     most = scaling.get("totalMaxNodeCount", scaling.get("maxNodeCount"))
     if scaling.get("enabled") and most == 0:
         found.append("its maximum size is 0 nodes")
+    return found
+
+
+def _labels_of_gke(config: dict[str, Any]) -> dict[str, str]:
+    """Labels that GKE gives a pool's nodes for how their machines are got and what these have."""
+    found: dict[str, str] = {}
+    if config.get("accelerators"):
+        found["cloud.google.com/gke-accelerator"] = config["accelerators"][0].get("acceleratorType", "")
+    for field, key in (("spot", "cloud.google.com/gke-spot"), ("flexStart", "cloud.google.com/gke-flex-start")):
+        if config.get(field):
+            found[key] = "true"
+    for reservation in (config.get("reservationAffinity") or {}).get("values") or ():
+        found["cloud.google.com/reservation-name"] = reservation
     return found
 
 

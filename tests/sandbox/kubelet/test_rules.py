@@ -289,3 +289,50 @@ def test_accelerators_are_counted() -> None:
     assert accelerators.environment(container) == {"ENCAMP_SIMULATED_ACCELERATORS": '{"nvidia.com/gpu": 2}'}
     assert "simulated" in accelerators.notes(container)[0].text
     assert accelerators.notes({}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "devices"),
+    [
+        ({}, {"mrdma.google.com": 8}),
+        ({"labels": {}}, {}),
+        ({"profile": None}, {}),
+        ({"datapath": "LEGACY_DATAPATH"}, {}),
+        ({"machine": "a3-megagpu-8g"}, {}),
+    ],
+)
+def test_interfaces_with_rdma_come_by_label_profile_and_dataplane(
+    change: dict[str, Any], devices: dict[str, int]
+) -> None:
+    driver = {"cloud.google.com/gke-networking-dra-driver": "true"}
+    described = {
+        "name": "p",
+        "config": {"machineType": change.get("machine", "a3-ultragpu-8g"), "labels": change.get("labels", driver)},
+        "networkConfig": {"acceleratorNetworkProfile": change.get("profile", "auto")},
+        "autoscaling": {"enabled": True, "totalMaxNodeCount": 2},
+    }
+    cluster = CLUSTER | {"networkConfig": {"datapathProvider": change.get("datapath", "ADVANCED_DATAPATH")}}
+    found = pools.read(cluster, described, PARENT)
+    assert found.devices == devices
+    pod = waiting("a", "1", tolerations=[{"operator": "Exists"}])
+    done = autoscaler.plan([pod], [found], {}, [], {"a": {"mrdma.google.com": 8}})
+    assert done.add == ({found.full_name: 1} if devices else {})
+
+
+def test_two_pods_that_claim_everything_need_two_nodes() -> None:
+    described = {
+        "name": "p",
+        "config": {
+            "machineType": "a4x-highgpu-4g",
+            "labels": {"cloud.google.com/gke-networking-dra-driver": "true"},
+        },
+        "networkConfig": {"acceleratorNetworkProfile": "auto"},
+        "autoscaling": {"enabled": True, "totalMaxNodeCount": 4},
+    }
+    found = pools.read(CLUSTER, described, PARENT)
+    assert found.labels["kubernetes.io/arch"] == "arm64"
+    assert {"key": "kubernetes.io/arch", "value": "arm64", "effect": "NoSchedule"} in found.taints
+    pods = [waiting(str(index), "1", tolerations=[{"operator": "Exists"}]) for index in range(2)]
+    claimed = {str(index): {"mrdma.google.com": 4} for index in range(2)}
+    assert autoscaler.plan(pods, [found], {}, [], claimed).add == {found.full_name: 2}
+    assert autoscaler.plan(pods, [found], {}, []).add == {found.full_name: 1}
