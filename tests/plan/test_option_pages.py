@@ -54,6 +54,21 @@ USES: dict[str, Callable[[JobPlan], bool]] = {
 }
 
 
+#: Features of nodes in the words of GKE's pages, where they are not those of the table.
+_NEEDS = {
+    "dataplane-v1": "the older dataplane",
+    "dataplane-v2": "Dataplane V2",
+    "dcgm": "DCGM metrics",
+    "dns-cache": "NodeLocal DNSCache",
+    "gcs-fuse": "Cloud Storage FUSE",
+    "gpu": "GPUs",
+    "managed-prometheus": "Managed Prometheus",
+    "network-driver": "managed DRANET",
+    "tpu": "TPU chips",
+    "workload-identity": "Workload Identity",
+}
+
+
 @pytest.fixture
 def lab() -> EnvironmentSpec:
     data = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
@@ -101,8 +116,19 @@ def _with_tables(page: str) -> str:
         for what in ("cpus", "gpus", "tpus", "disks")
         for name, entry in data_file("quotas")[what].items()
     ]
+    pods = [
+        f"| {entry['name']} | {', '.join(map(_need, entry['needs'])) or 'every node'} | {entry['cpuMillis']} "
+        f"| {entry['memoryMib']} | {entry['sure']} |"
+        for entry in data_file("system_pods")["pods"]
+    ]
+    titles = ["| pod | on nodes with | milli-CPUs | MiB | how sure |", "|---|---|---:|---:|---|"]
+    page = _between(page, "system pods", [*titles, *pods])
     page = _between(page, "preconditions", ["| | it must be so | source |", "|---|---|---|", *preconditions])
     return _between(page, "quotas", ["| what | of | quota | source |", "|---|---|---|---|", *quotas])
+
+
+def _need(feature: str) -> str:
+    return _NEEDS.get(feature, feature.replace("-", " "))
 
 
 def _dimension(entry: dict[str, str]) -> str:

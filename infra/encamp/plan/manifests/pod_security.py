@@ -2,6 +2,7 @@
 
 Kubernetes' profile "restricted" (kubernetes.io/docs/concepts/security/pod-security-standards) where a replica is nobody
 in particular; its profile "baseline" where the image's user, often root, is needed.
+Beliefs: tpu-locked-memory, rdma-without-root.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _HOST = "/.host"
 _POD = "/.pod"
 _PRIVATE = {"/run": "755", "/tmp": "1777", "/var/tmp": "1777"}  # noqa: S108 - of the container
 _OWN = ("dev", "etc", "proc", "run", "sys", "tmp", "lost+found")
-#: What container runtimes give a container that has no volume there.
+#: What container runtimes give a container that has no volume there. Belief: container-shared-memory.
 _SHARED_MEMORY_BYTES = 64 * 2**20
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEV_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
