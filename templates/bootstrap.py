@@ -414,7 +414,7 @@ def nccl_variables(folder):
     try:
         said = json.loads(subprocess.check_output(command, env=environment).decode("utf-8"))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise SetUpError("NetworkSetUpFailed", "cannot load NCCL's plugin by {}: {}".format(script, error))
+        raise SetUpError("NetworkSetUpFailed", "cannot load NCCL's plugin by {}: {}".format(script, error)) from None
     # Without it NCCL takes TCP where the plugin fails, and nobody sees why a run is slow.
     environment.setdefault("NCCL_NET", "gIB")
     environment.update((name, value) for name, value in said.items() if name.startswith("NCCL_"))

@@ -21,7 +21,7 @@ from encamp.sandbox.kubelet.system_pods import SystemPods, is_stand_in, pod_name
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from fractions import Fraction
 
@@ -187,8 +187,7 @@ class Nodes:
                 else (None, f"pod template {name} is missing")
             )
             if pool is not None:
-                for ordinal in range(count):
-                    await self._make(pool, sizes[pool.full_name] + ordinal)
+                await self._make_all((pool, sizes[pool.full_name] + ordinal) for ordinal in range(count))
             if provisioning.says_new(request, status := provisioning.status(pool, reason)):
                 path = provisioning.path(metadata["namespace"], metadata["name"])
                 await self._api.patch(f"{path}/status", {"status": status}, MERGE)
@@ -214,10 +213,10 @@ class Nodes:
             self._note(waiting[uid], "NotTriggerScaleUp", reason)
         for uid in self._noted.keys() - waiting.keys():
             del self._noted[uid]
-        for name, pool in self._pools.items():
-            missing = max(pool.minimum - sizes[name] - plan.add[name], 0)
-            for ordinal in range(plan.add[name] + missing):
-                await self._make(pool, sizes[name] + ordinal)
+        wanted = {name: max(pool.minimum - sizes[name], plan.add[name]) for name, pool in self._pools.items()}
+        await self._make_all(
+            (pool, sizes[name] + ordinal) for name, pool in self._pools.items() for ordinal in range(wanted[name])
+        )
 
     def _free(self, pool: pools.Pool, node: str, claimed: Mapping[str, Mapping[str, int]]) -> dict[str, Fraction]:
         """What nobody uses of a node."""
@@ -233,6 +232,12 @@ class Nodes:
             self._noted[uid] = (message, moment)
             self._events.send({"kind": "Pod", **pod}, reason, message)
 
+    async def _make_all(self, places: Iterable[tuple[pools.Pool, int]]) -> None:
+        """Make nodes at once. One that fails stops no other; the first error is raised."""
+        done = await asyncio.gather(*(self._make(*place) for place in places), return_exceptions=True)
+        for error in filter(None, done):
+            raise error
+
     async def _make(self, pool: pools.Pool, ordinal: int) -> None:
         wished = pool.node(ordinal, self._host, self._port)
         name = wished["metadata"]["name"]
@@ -240,8 +245,7 @@ class Nodes:
         self._nodes[name] = wished
         node = None
         try:
-            await self._system.place(name, pool.system)
-            await self._devices.place(name, pool.devices)
+            await asyncio.gather(self._system.place(name, pool.system), self._devices.place(name, pool.devices))
             node = await self._api.create(_NODES, wished)
         finally:
             if node is None:
