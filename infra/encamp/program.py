@@ -80,6 +80,7 @@ def _environment(config: pulumi.Config) -> None:
 
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
+    from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
@@ -111,7 +112,8 @@ def _job(config: pulumi.Config) -> None:
         plan.name,
         plan,
         cluster=outputs.require_output("cluster"),
-        kubeconfig=outputs.require_output("kubeconfig"),
+        kubeconfig=own_kubeconfig(environment.cluster_path) or outputs.require_output("kubeconfig"),
+        cluster_path=environment.cluster_path,
         deadline=config.get("deadline") or str(int(time.time()) + plan.limits.expiry_seconds),
         secret=_is_secret(config),
     )

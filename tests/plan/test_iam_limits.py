@@ -115,7 +115,7 @@ TEAMS = st.lists(
     ),
     min_size=1,
     max_size=4,
-    unique_by=lambda team: team["name"],
+    unique_by=lambda team: str(team["name"]),
 )
 
 

@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.pod_account import acted_as_by_pods
+from encamp.plan.environment.in_cluster import engine_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,8 +173,11 @@ class Reaper(pulumi.ComponentResource):
             "reaper",
             metadata=metadata,
             role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            # GKE knows who authenticates at Google by the e-mail.
-            subjects=[{"api_group": _RBAC, "kind": "User", "name": account.email}],
+            # By the pod's own token, and by the e-mail where it authenticates at Google.
+            subjects=[
+                {"kind": "ServiceAccount", "name": self._plan.name, "namespace": self._plan.name},
+                {"api_group": _RBAC, "kind": "User", "name": account.email},
+            ],
             opts=self._cluster,
         )
 
@@ -184,8 +188,8 @@ class Reaper(pulumi.ComponentResource):
             "image": plan.image,
             "command": ["encamp", "reap", "--remote", "--environment", pulumi.get_stack()],
             "env": [
-                {"name": "PULUMI_BACKEND_URL", "value": plan.backend_url},
-                {"name": "PULUMI_SKIP_UPDATE_CHECK", "value": "true"},
+                {"name": name, "value": value}
+                for name, value in engine_variables(plan.backend_url, plan.cluster).items()
             ],
             "env_from": [{"secret_ref": {"name": plan.record_secret}}],
             "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
@@ -196,7 +200,8 @@ class Reaper(pulumi.ComponentResource):
             "spec": {
                 "restart_policy": "Never",
                 "service_account_name": account.metadata.name,
-                "automount_service_account_token": False,
+                # By this token it reaches the API server; at Google it has its account's.
+                "automount_service_account_token": True,
                 "security_context": {"run_as_non_root": True, "seccomp_profile": {"type": "RuntimeDefault"}},
                 "containers": [reaper],
             },

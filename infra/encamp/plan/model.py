@@ -295,6 +295,7 @@ class ReaperPlan:
         grants_role_id: of the one by which it takes jobs' grants from the project's policy.
         grants: under which condition it has that one.
         record_secret: a Secret whose keys become the pod's variables.
+        cluster: full name of the cluster that it runs in, and its jobs.
     """
 
     name: str
@@ -305,6 +306,7 @@ class ReaperPlan:
     schedule: str
     backend_url: str
     record_secret: str
+    cluster: str
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,9 @@ class _Driver:
             self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
         self._checked()
         self._engine.up(self._intent.stack)
+        if self._cluster.kubeconfig != self._environment.kubeconfig:
+            # A pod's own way to its cluster is nobody else's.
+            self._engine.reach(self._intent.stack, self._environment.kubeconfig)
         self._checked()
         self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
         outcome = self._supervisor.run()

@@ -174,16 +174,27 @@ class JobEngine:
         """What the state lists now."""
         return StackState.read(self._export(stack))
 
-    def forget_pending(self, stack: str) -> list[Unanswered]:
+    def forget_pending(self, stack: str, kubeconfig: str | None = None) -> list[Unanswered]:
         """Drop operations that never had an answer from the state; returns the creates among them.
 
-        Only right when the cloud's own listing is asked afterwards for what they may have made.
+        Only right when the cloud's own listing is asked afterwards for what they may have made. From then on the engine
+        reaches the cluster by ``kubeconfig``, where one is given.
         """
         exported = self._export(stack)
         state = StackState.read(exported)
-        if state.has_pending:
-            self._import(stack, {**exported, "deployment": state.without_pending()})
+        wanted = StackState(state.without_pending() if state.has_pending else state.deployment)
+        deployment = wanted.deployment if kubeconfig is None else wanted.reaching(kubeconfig)
+        if deployment != state.deployment:
+            self._import(stack, {**exported, "deployment": deployment})
         return state.unanswered()
+
+    def reach(self, stack: str, kubeconfig: str) -> None:
+        """Let the engine reach the stack's cluster by this kubeconfig from now on, whoever runs it."""
+        exported = self._export(stack)
+        state = StackState.read(exported)
+        deployment = state.reaching(kubeconfig)
+        if deployment != state.deployment:
+            self._import(stack, {**exported, "deployment": deployment})
 
     def forget_cluster(self, stack: str) -> None:
         """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""

@@ -138,6 +138,15 @@ class StackState:
         kept = [one for one in self.deployment.get("resources") or [] if one["urn"] not in gone]
         return {**self.deployment, "resources": [_without(one, gone) for one in kept]}
 
+    def reaching(self, kubeconfig: str) -> dict[str, Any]:
+        """The deployment with its providers of Kubernetes reaching their cluster by this kubeconfig.
+
+        The engine destroys and refreshes by the kubeconfig in the state, which may have been right elsewhere only: in a
+        pod of the cluster, or by an address that is closed now.
+        """
+        resources = self.deployment.get("resources") or []
+        return {**self.deployment, "resources": [_reaching(one, kubeconfig) for one in resources]}
+
     @property
     def in_cluster(self) -> bool:
         """Whether it lists objects of a cluster."""
@@ -153,6 +162,13 @@ class StackState:
             ):
                 if labels and DEADLINE_LABEL in labels:
                     yield str(labels[DEADLINE_LABEL])
+
+
+def _reaching(resource: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
+    if resource["type"] != f"{_PROVIDERS}kubernetes":
+        return resource
+    pointed = {key: {**(resource.get(key) or {}), "kubeconfig": kubeconfig} for key in ("inputs", "outputs")}
+    return {**resource, **pointed}
 
 
 def _without(resource: dict[str, Any], gone: set[str]) -> dict[str, Any]:

@@ -36,6 +36,8 @@ _CLUSTER: _Table = {
         "container.clusters.update",
         "container.clusters.delete",
         "container.clusters.get",
+        # What opens the DNS endpoint.
+        "container.clusters.connect",
         "container.operations.get",
         "container.namespaces.create",
         "container.customResourceDefinitions.create",
@@ -118,6 +120,7 @@ SECRETS_KEY: _Table = {
 _JOB: _Table = {
     "roles/container.admin": (
         "container.clusters.get",
+        "container.clusters.connect",
         "container.clusters.update",
         "container.operations.get",
         "container.configMaps.create",

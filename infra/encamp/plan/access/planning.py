@@ -31,7 +31,7 @@ from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from encamp.spec.environment import AuditSpec, EnvironmentSpec
 
@@ -81,7 +81,9 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
             for member in holders[role]
         ),
         cluster_roles=tuple(
-            ClusterRolePlan(f"encamp-{role.replace('.', '-').lower()}", rules, tuple(map(_subject, members)))
+            ClusterRolePlan(
+                f"encamp-{role.replace('.', '-').lower()}", rules, (*map(_subject, members), *_pods(spec, role))
+            )
             for role, members in holders.items()
             if (rules := merged(rule for ability in ml_roles().abilities_of(role) for rule in ability.cluster))
         ),
@@ -154,6 +156,13 @@ def _require_within_limits(plan: AccessPlan) -> None:
                 where="encamp:environment.access.teams",
                 hint="name a group (group:NAME@DOMAIN) in place of its people",
             )
+
+
+def _pods(spec: EnvironmentSpec, role: str) -> Iterator[SubjectPlan]:
+    """Yield the account of drivers' pods, which reach the API server by their own tokens."""
+    account = driver_account(spec)
+    if account is not None and role == DRIVER_ROLE:
+        yield SubjectPlan("ServiceAccount", account[0], account[0])
 
 
 def _subject(member: str) -> SubjectPlan:

@@ -38,12 +38,12 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
     networks = gke.authorized_networks
     limits = gke.node_auto_provisioning
     return GkePlan(
-        full_name=f"projects/{spec.project}/locations/{spec.region}/clusters/{spec.cluster}",
+        full_name=spec.cluster_path,
         workload_pool=f"{spec.project}.svc.id.goog",
         release_channel=gke.release_channel,
         authorized_networks=None if networks is None else tuple((one.name or one.cidr, one.cidr) for one in networks),
         private_endpoint=gke.private_endpoint,
-        dns_endpoint=gke.dns_endpoint,
+        dns_endpoint=_dns_endpoint(spec, gke),
         control_plane_cidr=gke.control_plane_cidr,
         maintenance=_maintenance(gke.maintenance),
         image_streaming=gke.image_streaming,
@@ -53,6 +53,13 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
         system_pool=_system_pool(spec, gke),
         auto_provisioning=AutoProvisioningPlan(limits.cpu, limits.memory_gib) if limits else None,
     )
+
+
+def _dns_endpoint(spec: EnvironmentSpec, gke: GkeSpec) -> bool | None:
+    """Decide whether the API server is reached by its name; None where that is for the cluster to say."""
+    if gke.dns_endpoint is not None:
+        return gke.dns_endpoint
+    return None if spec.is_sandbox or "cluster" in spec.adopt else True
 
 
 def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:

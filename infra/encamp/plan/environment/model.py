@@ -95,7 +95,8 @@ class GkePlan:
     Attributes:
         full_name: ``projects/P/locations/R/clusters/C``.
         authorized_networks: name and range of who may reach the API server; None for every address.
-        dns_endpoint: whether it is reached by its DNS name.
+        dns_endpoint: whether it is reached by its DNS name; None where the cluster says so: it is asked
+            for no name, and reached by the one that it has, if any.
         logs: components whose logs are kept.
         metrics: components whose metrics are kept.
     """
@@ -105,7 +106,7 @@ class GkePlan:
     release_channel: str
     authorized_networks: tuple[tuple[str, str], ...] | None
     private_endpoint: bool
-    dns_endpoint: bool
+    dns_endpoint: bool | None
     control_plane_cidr: str | None
     maintenance: MaintenancePlan
     image_streaming: bool

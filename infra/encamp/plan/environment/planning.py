@@ -70,8 +70,12 @@ def _warnings(spec: EnvironmentSpec) -> Iterator[str]:
     if gke.authorized_networks is None and not gke.private_endpoint:
         yield (
             "every address may reach the cluster's API server, and only Google's sign-in stands before it;"
-            " list who may in gke.authorizedNetworks"
+            f" list who may in gke.authorizedNetworks{_nobody(gke)}"
         )
+
+
+def _nobody(gke: GkeSpec) -> str:
+    return "" if gke.dns_endpoint is False else ": an empty list is enough, for encamp uses the DNS endpoint"
 
 
 def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
@@ -88,4 +92,5 @@ def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
         schedule=spec.reaper.schedule,
         backend_url=spec.reaper.backend_url,
         record_secret=spec.reaper.record_secret,
+        cluster=spec.cluster_path,
     )

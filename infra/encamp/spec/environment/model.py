@@ -106,6 +106,11 @@ class EnvironmentSpec(Written):
         return self.project.startswith(SANDBOX_PREFIX)
 
     @property
+    def cluster_path(self) -> str:
+        """Full name of the cluster: ``projects/P/locations/L/clusters/C``."""
+        return f"projects/{self.project}/locations/{self.region}/clusters/{self.cluster}"
+
+    @property
     def installs_controllers(self) -> bool:
         """Whether the environment installs JobSet and Kueue itself."""
         return not self.is_sandbox if self.controllers is None else self.controllers == "install"
