@@ -72,12 +72,13 @@ def test_a_cluster_that_nobody_outside_of_it_reaches_is_refused_with_the_way_out
     (problem,) = found.value.problems
     assert problem.path == "gke.authorizedNetworks"
     assert "leave dnsEndpoint out" in str(problem.hint)
-    for reachable in (
+    reachable: tuple[dict[str, Any], ...] = (
         {"dnsEndpoint": False, "authorizedNetworks": [{"cidr": "203.0.113.0/24"}]},
         {"dnsEndpoint": False, "authorizedNetworks": [], "privateEndpoint": True},
         {"dnsEndpoint": False},
-    ):
-        planned(gke=reachable)
+    )
+    for gke in reachable:
+        planned(gke=gke)
 
 
 @pytest.mark.parametrize(

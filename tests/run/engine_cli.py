@@ -2,8 +2,8 @@
 
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
 ``kubeconfig`` (of the provider of Kubernetes), ``error``, and ``hang`` (wait for SIGINT). ``destroy`` writes the
-provider's kubeconfig of that moment to ``reached``. ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``;
-it goes on when there is no file ``held``.
+provider's kubeconfig of that moment to ``reached``. ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``,
+``times``; it goes on when there is no file ``held``.
 """
 
 from __future__ import annotations
@@ -147,18 +147,22 @@ def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int
         }
         _say(json.dumps({"version": 3, "deployment": deployment}))
     elif verb == "import":
-        if (ROOT / "lock").exists():
-            return _locked()
-        imported = json.loads(Path(rest[rest.index("--file") + 1]).read_text())["deployment"]
-        kept = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
-        stacks[name]["pending"] = kept
-        listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
-        stacks[name]["resources"] = [one for one in stacks[name]["resources"] if one in listed]
-        for one in imported["resources"]:
-            if one["type"] == "pulumi:providers:kubernetes":
-                if one["inputs"] != one["outputs"] or one["inputs"]["clusterIdentifier"] != "c":
-                    return 1
-                stacks[name]["kubeconfig"] = one["inputs"]["kubeconfig"]
+        return _import(stacks[name], Path(rest[rest.index("--file") + 1]))
+    return 0
+
+
+def _import(state: dict[str, Any], file: Path) -> int:
+    if (ROOT / "lock").exists():
+        return _locked()
+    imported = json.loads(file.read_text())["deployment"]
+    state["pending"] = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
+    listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
+    state["resources"] = [one for one in state["resources"] if one in listed]
+    for one in imported["resources"]:
+        if one["type"] == "pulumi:providers:kubernetes":
+            if one["inputs"] != one["outputs"] or one["inputs"]["clusterIdentifier"] != "c":
+                return 1
+            state["kubeconfig"] = one["inputs"]["kubeconfig"]
     return 0
 
 
