@@ -92,7 +92,8 @@ class Environment(pulumi.ComponentResource):
     def _inside(self, cluster: Cluster, storage: EnvironmentStorage, *, holders: list[pulumi.Resource]) -> None:
         """What stands in the cluster, and who may reach it; rights are given after ``holders`` exist."""
         plan, child = self._plan, self._child
-        # Another way into the cluster replaces nothing of it; another cluster of the same name replaces everything.
+        # By the identifier another way into the cluster replaces nothing of it
+        # (kubernetes-provider-cluster-identifier); another cluster of the same name replaces everything.
         ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready, replace_with=[cluster.cluster])
         provider = k8s.Provider(
             self._name, kubeconfig=cluster.kubeconfig, cluster_identifier=plan.gke.full_name, opts=ready

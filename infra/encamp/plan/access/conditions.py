@@ -74,7 +74,7 @@ def _grants_only(groups: Iterable[Sequence[str]]) -> str:
 
     A list of ``hasOnly`` is short, so the groups are spread over several lists, and no group over two of them. A change
     is allowed that stays within one list: never more than the groups allow, and all of one group at once. Who changes
-    roles of two lists does so in two requests.
+    roles of two lists does so in two requests, as the provider does (iam-provider-retries-batches-singly).
     Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles
     """
     lists: list[list[str]] = [[]]

@@ -36,7 +36,7 @@ _CLUSTER: _Table = {
         "container.clusters.update",
         "container.clusters.delete",
         "container.clusters.get",
-        # What opens the DNS endpoint.
+        # What opens the DNS endpoint (gke-dns-endpoint-permission).
         "container.clusters.connect",
         "container.operations.get",
         "container.namespaces.create",

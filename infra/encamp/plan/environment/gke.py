@@ -56,7 +56,10 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
 
 
 def _dns_endpoint(spec: EnvironmentSpec, gke: GkeSpec) -> bool | None:
-    """Decide whether the API server is reached by its name; None where that is for the cluster to say."""
+    """Decide whether the API server is reached by its name; None where that is for the cluster to say.
+
+    Beliefs: gke-dns-endpoint-recommended.
+    """
     if gke.dns_endpoint is not None:
         return gke.dns_endpoint
     return None if spec.is_sandbox or "cluster" in spec.adopt else True
