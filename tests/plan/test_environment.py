@@ -96,11 +96,13 @@ def test_a_window_may_reach_into_the_next_day(start: str, hours: int, window: tu
 
 
 def test_deleting_old_results_leaves_their_old_versions_to_their_own_rule() -> None:
-    plan = planned(artifactsRetentionDays=90, storage={"keepOldVersionsDays": 7, "colderAfterDays": 30})
+    plan = planned(artifactsRetentionDays=90, storage={"colderAfterDays": 30, "checkpointSuffixes": [".pt"]})
     assert plan.artifacts.lifecycle == (
         LifecyclePlan("Delete", age_days=90, live=True),
         LifecyclePlan("SetStorageClass", age_days=30, storage_class="NEARLINE"),
         LifecyclePlan("Delete", old_days=7),
+        LifecyclePlan("Delete", newer=3),
+        LifecyclePlan("Delete", old_days=1, suffixes=(".pt",)),
         UNFINISHED,
     )
     bare = planned(artifactsRetentionDays=90, storage={"versioning": False})

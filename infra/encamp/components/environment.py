@@ -25,6 +25,7 @@ from encamp.components.reaper import Reaper
 from encamp.plan.manifests.pod_security import NAMESPACE_LABELS
 
 if TYPE_CHECKING:
+    from encamp.plan.environment.model import LogExclusionPlan
     from encamp.plan.model import EnvironmentPlan
 
 
@@ -49,6 +50,8 @@ class Environment(pulumi.ComponentResource):
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
         if plan.budget is not None:
             Budget(name, plan, plan.budget, opts=self._child)
+        if plan.log_exclusion is not None:
+            self._keep_out(plan.log_exclusion)
         if plan.monitoring is not None:
             Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
         self.outputs: dict[str, pulumi.Input[object]] = {
@@ -67,6 +70,17 @@ class Environment(pulumi.ComponentResource):
         # A right is given only to who exists, and a bucket gets a key when it may be used.
         self._inside(cluster, storage, holders=[*ready, *encrypted])
         self.register_outputs({})
+
+    def _keep_out(self, plan: LogExclusionPlan) -> None:
+        """Let Cloud Logging not take in what is stored elsewhere."""
+        gcp.logging.ProjectExclusion(
+            "job-logs",
+            name=plan.name,
+            description=plan.description,
+            filter=plan.filter,
+            project=self._plan.project,
+            opts=self._child,
+        )
 
     def _services(self) -> list[pulumi.Resource]:
         """Google's APIs that the environment and its jobs ask."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError
 from encamp.plan.access.identity import identity
 from encamp.plan.cost.bill import bill_labels
+from encamp.plan.cost.by_use import job_use_costs
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
@@ -114,7 +115,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         python_version=training_input.python_version,
         requirements=tuple(job.encamp.requirements or ()),
         stand_in_region=environment.region if training_input.region != environment.region else None,
-        cost=costs,
+        cost=replace(costs, by_use=job_use_costs(environment, placed, table)),
         queue=queue,
         study=searched,
         warnings=(

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from encamp.plan.environment.api import ApiPlan
     from encamp.plan.environment.charts import ChartPlan
     from encamp.plan.environment.driver import DriverPlan
-    from encamp.plan.environment.model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
+    from encamp.plan.environment.model import (
+        BucketPlan,
+        BudgetPlan,
+        GkePlan,
+        KeyPlan,
+        LogExclusionPlan,
+        VpcPlan,
+    )
     from encamp.plan.environment.monitoring import MonitoringPlan
     from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.job_queue import JobQueuePlan
@@ -177,6 +184,7 @@ class StoragePlan:
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
         key: Cloud KMS key of the buckets that the job makes, None for Google's own.
+        soft_delete_days: how long what is deleted in a bucket of its results can be restored.
     """
 
     bucket: str
@@ -189,6 +197,7 @@ class StoragePlan:
     folder: tuple[str, str] | None = None
     mounts: tuple[MountPlan, ...] = ()
     key: str | None = None
+    soft_delete_days: int = 0
 
 
 @dataclass(frozen=True)
@@ -341,6 +350,7 @@ class EnvironmentPlan:
     adopted: frozenset[Adoptable] = frozenset()
     protect: bool = False
     logs: BucketPlan | None = None
+    log_exclusion: LogExclusionPlan | None = None
     key: KeyPlan | None = None
     budget: BudgetPlan | None = None
     warnings: tuple[str, ...] = ()

@@ -103,6 +103,7 @@ _MONITORING: _Table = {
     "roles/logging.configWriter": ("logging.logMetrics.create", "logging.logMetrics.delete"),
 }
 _SINKS: _Table = {"roles/logging.configWriter": ("logging.sinks.create", "logging.sinks.delete")}
+_EXCLUSIONS: _Table = {"roles/logging.configWriter": ("logging.exclusions.create", "logging.exclusions.delete")}
 #: Where quotas are read, which doctor does and the engine does not need.
 QUOTAS: _Table = {"roles/compute.viewer": ("compute.regions.get",)}
 #: On the billing account.
@@ -156,6 +157,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
         for block, table in (
             (plan.key, _KEYS),
             (plan.monitoring, _MONITORING),
+            (plan.log_exclusion, _EXCLUSIONS),
             (plan.access, _ROLES),
             (plan.access, _SINKS),
             (plan.reaper, _ROLES),

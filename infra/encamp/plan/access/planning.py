@@ -43,7 +43,7 @@ AUDITED = (
     "iam.googleapis.com",
     "storage.googleapis.com",
 )
-_LOG_TYPES = ("ADMIN_READ", "DATA_READ", "DATA_WRITE")
+_LOOKS, _DATA = ("ADMIN_READ",), ("DATA_READ", "DATA_WRITE")
 _AUDIT_RETENTION_DAYS = 400
 #: Where custom roles are given, by the policy that holds the binding.
 _POLICIES = {
@@ -177,7 +177,8 @@ def _subject(member: str) -> SubjectPlan:
 
 
 def _audit(spec: EnvironmentSpec, audit: AuditSpec) -> AuditPlan:
-    services = dict.fromkeys(AUDITED, _LOG_TYPES) if audit.data_access else {}
+    kinds = (*_LOOKS, *(_DATA if audit.data_reads else ()))
+    services = dict.fromkeys(AUDITED, kinds) if audit.data_access else {}
     exempted = tuple(audit.exempted or ())
     if audit.sink is None:
         return AuditPlan(services, exempted, None)

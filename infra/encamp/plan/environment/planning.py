@@ -50,6 +50,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         adopted=frozenset(spec.adopt),
         protect=not spec.is_sandbox if spec.protect is None else spec.protect,
         logs=parts.plan_logs(spec),
+        log_exclusion=parts.plan_log_exclusion(spec),
         key=parts.plan_key(spec),
         budget=parts.plan_budget(spec),
         warnings=tuple(_warnings(spec)),

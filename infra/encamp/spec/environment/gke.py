@@ -24,7 +24,7 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
 #: What can be said of a cluster that is adopted: how it is reached, and the nodes that jobs bring into it.
-_OF_ADOPTED = {"dns_endpoint", "node_service_account", "image_repositories"}
+_OF_ADOPTED = {"dns_endpoint", "job_logs", "node_service_account", "image_repositories"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
@@ -109,6 +109,10 @@ class GkeSpec(Written):
     """When GKE may upgrade the cluster."""
     image_streaming: Flag = True
     """Containers start before their image is there; for images in Artifact Registry of the same region."""
+    job_logs: Flag | None = None
+    """What replicas write also goes to Cloud Logging, at its price a GiB. Off when absent where the environment has
+    drivers, which follow each job's logs and store them; on where it has none: of a job that nobody follows they are
+    there alone when its machines are gone."""
     control_plane_logs: Flag = False
     """Also the logs of API server, scheduler and controller manager; they cost."""
     node_service_account: Text | None = None
