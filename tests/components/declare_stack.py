@@ -128,17 +128,22 @@ def registered(stack: str) -> dict[str, dict[str, Any]]:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
     protected: list[str] = []
+    timeouts: dict[str, Any] = {}
 
     def note(args: pulumi.ResourceTransformationArgs) -> None:
         if args.opts.protect:
             protected.append(f"{args.type_} {args.name}")
+        if args.opts.custom_timeouts is not None:
+            given = vars(args.opts.custom_timeouts)
+            timeouts[f"{args.type_} {args.name}"] = {name: time for name, time in given.items() if time}
 
     def declared() -> None:
         pulumi.runtime.register_stack_transformation(note)
         declare(stack)
 
     _sync_await(runtime_stack.run_pulumi_func(declared))
-    return recorder.resources | ({"pulumi:protected": {"resources": sorted(protected)}} if protected else {})
+    said = {"pulumi:protected": {"resources": sorted(protected)}, "pulumi:timeouts": timeouts}
+    return recorder.resources | {key: found for key, found in said.items() if any(found.values())}
 
 
 if __name__ == "__main__":

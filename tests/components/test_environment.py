@@ -85,3 +85,25 @@ def test_an_adopted_cluster_brings_its_network_and_machines(declared: Callable[[
 def test_everything_that_an_environment_declares_is_in_the_sandbox_too(declared: Callable[[str], Resources]) -> None:
     kinds = {key.partition(" ")[0] for name in ("full", "with-access") for key in declared(name)}
     assert {kind for kind in kinds if kind.startswith("gcp:")} - set(TYPES) == set()
+
+
+def test_a_budget_is_made_with_anybodys_credentials(registered: Callable[[str], Resources]) -> None:
+    """Google's API takes a person's only with a project whose quota the request counts against."""
+    provider = registered("production")["pulumi:providers:gcp billing"]
+    assert (provider["billingProject"], provider["userProjectOverride"]) == ("acme-ml", "true")
+
+
+def test_pools_that_gke_makes_by_itself_have_disks_like_ours(declared: Callable[[str], Resources]) -> None:
+    made = declared("full")[CLUSTER]["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert (made["diskType"], made["diskSize"], made["imageType"]) == ("pd-balanced", 100, "COS_CONTAINERD")
+
+
+def test_no_pool_is_waited_for_for_hours(
+    declared: Callable[[str], Resources], registered: Callable[[str], Resources]
+) -> None:
+    half_an_hour = {"create": "30m", "update": "30m", "delete": "30m"}
+    assert declared("full")["pulumi:timeouts"]["gcp:container/nodePool:NodePool system"] == half_an_hour
+    job = registered("golden/basic-bare")
+    pools = [key for key in job if key.startswith("gcp:container/nodePool:")]
+    assert pools
+    assert [job["pulumi:timeouts"][pool] for pool in pools] == [half_an_hour]

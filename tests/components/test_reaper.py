@@ -44,4 +44,4 @@ def test_an_environment_with_a_reaper_is_what_its_golden_says(
     verbs = {
         verb for rule in found["kubernetes:rbac.authorization.k8s.io/v1:Role reaper"]["rules"] for verb in rule["verbs"]
     }
-    assert verbs == {"get", "list", "delete"}
+    assert verbs == {"get", "list", "watch", "delete"}

@@ -102,6 +102,10 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
         {"machines": {"worker": tpu("v5e", "4x4")}}, "trainingInput.hyperparameters.maxParallelTrials",
         "2 trials at a time need 2 slices 4x4", "set maxParallelTrials to 1",
     ),
+    "G17": (
+        environment(), {}, alone(gpu("NVIDIA_H100_80GB", 4)), "encamp.provisioning",
+        "ON_DEMAND gives no a3-highgpu-4g", "use SPOT or FLEX_START or QUEUED, or take machines with 8 GPUs",
+    ),
 }  # fmt: skip
 
 
@@ -112,6 +116,40 @@ def test_what_would_be_refused_is_refused_when_the_job_is_planned(rule: str) -> 
     assert (problem.rule, problem.path) == (rule, where)
     assert message in problem.message
     assert hint in str(problem.hint)
+
+
+@pytest.mark.parametrize(
+    ("count", "provisioning", "given"),
+    [
+        *((count, how, True) for count in (1, 2, 4) for how in ("SPOT", "FLEX_START", "QUEUED")),
+        *((count, "ON_DEMAND", False) for count in (1, 2, 4)),
+        (8, "ON_DEMAND", True),
+        (8, "SPOT", True),
+    ],
+)
+def test_h100_machines_with_few_gpus_are_given_when_there_is_room_or_as_spot(
+    count: int, provisioning: str, *, given: bool
+) -> None:
+    block = alone(gpu("NVIDIA_H100_80GB", count)) | {"provisioning": provisioning}
+    if given:
+        planned(environment(), **block)
+    else:
+        assert [problem.rule for problem in refused(environment(), **block)] == ["G17"]
+
+
+def test_a_reservation_is_of_other_h100_machines_and_the_only_way_to_a_gb200() -> None:
+    reserved = {"provisioning": "RESERVATION", "reservation": "mine", "zone": "us-central1-a"}
+    few = refused(environment(), **alone(gpu("NVIDIA_H100_80GB", 2)), **reserved)
+    assert [problem.message for problem in few] == ["RESERVATION gives no a3-highgpu-2g"]
+    planned(environment(), **alone(gpu("NVIDIA_GB200", 4)), **reserved)
+    (problem,) = refused(environment(), **alone(gpu("NVIDIA_GB200", 4)))
+    assert problem.hint == "use RESERVATION"
+
+
+def test_what_only_other_clients_know_is_a_warning() -> None:
+    warnings = planned(environment(), **alone(H200)).warnings
+    assert "Google may give no a3-ultragpu-8g ON_DEMAND" in warnings[0]
+    assert not planned(environment(), **alone(H200), provisioning="SPOT").warnings
 
 
 def test_a_slice_is_whole() -> None:

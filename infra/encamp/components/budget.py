@@ -22,6 +22,17 @@ class Budget(pulumi.ComponentResource):
         found = gcp.organizations.get_project_output(
             project_id=environment.project, opts=pulumi.InvokeOutputOptions(parent=self)
         )
+        # The Budget API refuses a person's credentials unless a project is named whose quota the request counts
+        # against (billing-budget-quota-project); a service account's do as well with it.
+        provider = gcp.Provider(
+            "billing",
+            project=environment.project,
+            region=environment.region,
+            billing_project=environment.project,
+            user_project_override=True,
+            impersonate_service_account=gcp.config.impersonate_service_account,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         gcp.billing.Budget(
             name,
             billing_account=plan.billing_account,
@@ -35,7 +46,7 @@ class Budget(pulumi.ComponentResource):
             },
             threshold_rules=[{"threshold_percent": share, "spend_basis": basis} for share, basis in plan.thresholds],
             all_updates_rule=_told(plan),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, provider=provider),
         )
         self.register_outputs({})
 

@@ -8,7 +8,9 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
+from encamp.components.pool_timeouts import pool_timeouts
 from encamp.plan.environment.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
+from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +172,7 @@ class Cluster(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             management={"auto_repair": True, "auto_upgrade": True},
             node_config=config,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, custom_timeouts=pool_timeouts()),
         )
 
 
@@ -280,6 +282,10 @@ def _auto_provisioning(plan: EnvironmentPlan) -> gcp.container.ClusterClusterAut
         return {"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"}
     defaults: gcp.container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict = {
         "oauth_scopes": _SCOPES,
+        # Unsaid, the provider asks for disks of spinning metal (gke-auto-provisioned-disk).
+        "disk_type": SYSTEM_DISK,
+        "disk_size": SYSTEM_DISK_GB,
+        "image_type": "COS_CONTAINERD",
         "management": {"auto_repair": True, "auto_upgrade": True},
         "shielded_instance_config": {"enable_integrity_monitoring": True, "enable_secure_boot": True},
     }

@@ -49,7 +49,8 @@ PERMISSIONS = (
 #: What taking a job's grants from the project's policy takes, and with a condition only: who may change a policy at
 #: will may do everything.
 GRANTS = ("resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy")
-_ENDED = ("get", "list", "delete")
+#: The provider watches an object that it deletes, and its events, until it is gone (kubernetes-delete-watches).
+_ENDED = ("get", "list", "watch", "delete")
 #: API group, resources and verbs: what a reaper does to the objects of jobs.
 _RULES = (
     ("jobset.x-k8s.io", ("jobsets",), _ENDED),
@@ -57,7 +58,8 @@ _RULES = (
     ("", ("pods", "services", "configmaps", "serviceaccounts", "podtemplates"), _ENDED),
     ("autoscaling.x-k8s.io", ("provisioningrequests",), _ENDED),
     ("networking.k8s.io", ("networkpolicies",), _ENDED),
-    ("", ("pods/log", "events"), ("get", "list")),
+    ("", ("events",), ("get", "list", "watch")),
+    ("", ("pods/log",), ("get",)),
 )
 _RBAC = "rbac.authorization.k8s.io"
 

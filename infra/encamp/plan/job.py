@@ -20,6 +20,7 @@ from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.machines.allocatable import SIDECAR, replica_request
 from encamp.plan.machines.pools import node_pools
+from encamp.plan.machines.preconditions import consumption_warnings
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
@@ -127,6 +128,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *unbilled,
             *cost_warnings(costs, environment.region),
             *overdue_warnings(pools, environment),
+            *consumption_warnings(pools),
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})

@@ -103,6 +103,8 @@ _MONITORING: _Table = {
     "roles/logging.configWriter": ("logging.logMetrics.create", "logging.logMetrics.delete"),
 }
 _SINKS: _Table = {"roles/logging.configWriter": ("logging.sinks.create", "logging.sinks.delete")}
+#: A budget's request counts against the quota of the project (billing-budget-quota-project).
+_QUOTA_PROJECT: _Table = {"roles/serviceusage.serviceUsageAdmin": ("serviceusage.services.use",)}
 _EXCLUSIONS: _Table = {"roles/logging.configWriter": ("logging.exclusions.create", "logging.exclusions.delete")}
 #: Where quotas are read, which doctor does and the engine does not need.
 QUOTAS: _Table = {"roles/compute.viewer": ("compute.regions.get",)}
@@ -156,6 +158,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
         table
         for block, table in (
             (plan.key, _KEYS),
+            (plan.budget, _QUOTA_PROJECT),
             (plan.monitoring, _MONITORING),
             (plan.log_exclusion, _EXCLUSIONS),
             (plan.access, _ROLES),
