@@ -76,7 +76,8 @@ def _environment(config: pulumi.Config) -> None:
         pulumi.log.warn(warning)
     table = price_table(spec)
     pulumi.log.info("\n".join([*idle_lines(idle_cost(plan, table)), *use_lines(use_costs(spec, table))]))
-    for name, value in Environment(plan.name, plan).outputs.items():
+    acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
+    for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
 
 

@@ -13,10 +13,20 @@ if TYPE_CHECKING:
 
 
 class Budget(pulumi.ComponentResource):
-    """A monthly budget on what carries the environment's label."""
+    """A monthly budget on what carries the environment's label.
+
+    Args:
+        acts_as: the service account that the stack's own provider impersonates, None without.
+    """
 
     def __init__(
-        self, name: str, environment: EnvironmentPlan, plan: BudgetPlan, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        environment: EnvironmentPlan,
+        plan: BudgetPlan,
+        *,
+        acts_as: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:Budget", name, {}, opts)
         found = gcp.organizations.get_project_output(
@@ -30,7 +40,7 @@ class Budget(pulumi.ComponentResource):
             region=environment.region,
             billing_project=environment.project,
             user_project_override=True,
-            impersonate_service_account=gcp.config.impersonate_service_account,
+            impersonate_service_account=acts_as,
             opts=pulumi.ResourceOptions(parent=self),
         )
         gcp.billing.Budget(

@@ -32,11 +32,21 @@ if TYPE_CHECKING:
 class Environment(pulumi.ComponentResource):
     """An environment as planned, with its stack outputs.
 
+    Args:
+        acts_as: the service account that the stack's own provider impersonates, None without.
+
     Attributes:
         outputs: what job stacks and the driver read of it; no secret among them.
     """
 
-    def __init__(self, name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: EnvironmentPlan,
+        *,
+        acts_as: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("encamp:components:Environment", name, {}, opts)
         self._name, self._plan = name, plan
         self._child = pulumi.ResourceOptions(parent=self, depends_on=self._services())
@@ -49,7 +59,7 @@ class Environment(pulumi.ComponentResource):
         cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
         if plan.budget is not None:
-            Budget(name, plan, plan.budget, opts=self._child)
+            Budget(name, plan, plan.budget, acts_as=acts_as, opts=self._child)
         if plan.log_exclusion is not None:
             self._keep_out(plan.log_exclusion)
         if plan.monitoring is not None:

@@ -63,6 +63,11 @@ class Context:
         """The API server of an environment, by the cluster's own address where this process is a pod of it."""
         return Cluster(own_kubeconfig(environment.cluster_path) or environment.kubeconfig)
 
+    def operations(self, cluster: str) -> Callable[[], Sequence[str]]:
+        """Tells what GKE is at in ``projects/P/locations/L/clusters/C``, in words."""
+        container = Container(self.client)
+        return lambda: container.operations(cluster)
+
     def pools(self, cluster: str) -> Callable[[], Sequence[dict[str, Any]]]:
         """Lists the node pools of ``projects/P/locations/L/clusters/C``."""
         container = Container(self.client)

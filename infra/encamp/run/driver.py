@@ -174,7 +174,8 @@ class _Driver:
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
         self._usage: Usage
-        self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
+        show = _without(request.plan.warnings, context.show)
+        self._engine = JobEngine(self._folder, show, self._keep, operations=context.operations(intent.cluster))
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 

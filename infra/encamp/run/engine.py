@@ -18,10 +18,11 @@ from encamp.errors import EngineError, TeardownError
 from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
+from encamp.run.slow_steps import SlowSteps
 from encamp.run.stack_state import StackState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from encamp.run.command import StackWorkspace, ToldStack
@@ -59,6 +60,7 @@ class JobEngine:
         show: gets a line for people for each step.
         keep: gets each step that is done.
         fence: what this process has to show against locks of dead engines; without it only those of this machine go.
+        operations: tells what GKE is at in the stack's cluster, in words.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class JobEngine:
         show: Callable[[str], None],
         keep: Callable[[ResourceStep], None] | None = None,
         fence: Fence | None = None,
+        operations: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         from encamp.run.command import SessionCommand  # noqa: PLC0415 - the engine's SDK is slow to import
 
@@ -74,6 +77,7 @@ class JobEngine:
         self._show = show
         self._keep = keep
         self._fence = fence
+        self._operations = operations
         self._command = SessionCommand()
         self._workspace: StackWorkspace | None = None
 
@@ -301,7 +305,8 @@ class JobEngine:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
 
         try:
-            command()
+            with SlowSteps(events, self._show, self._operations):
+                command()
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:
