@@ -52,6 +52,7 @@ class Budget(pulumi.ComponentResource):
                 # By its number: Google answers with that, and a name would differ at every preview.
                 "projects": [pulumi.Output.concat("projects/", found.number)],
                 "labels": dict(plan.labels) or None,
+                # What Google fills in where it is absent (budget-calendar-period).
                 "calendar_period": "MONTH",
             },
             threshold_rules=[{"threshold_percent": share, "spend_basis": basis} for share, basis in plan.thresholds],

@@ -22,9 +22,12 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
+from encamp.components.registries import docker_hub_cache, own_registry
 from encamp.plan.manifests.pod_security import NAMESPACE_LABELS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.plan.environment.model import LogExclusionPlan
     from encamp.plan.model import EnvironmentPlan
 
@@ -54,16 +57,12 @@ class Environment(pulumi.ComponentResource):
         encrypted = key.grants if key is not None else []
         under_key = pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=encrypted))
         network = Network(name, plan, opts=self._child) if "cluster" not in plan.adopted else None
-        registry = _registry(name, plan, under_key)
-        ready = self._node_account(registry)
+        registry = own_registry(name, plan, under_key)
+        caches = [docker_hub_cache(name, plan, plan.image_cache, under_key)] if plan.image_cache is not None else []
+        ready = self._node_account([registry, *caches])
         cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
-        if plan.budget is not None:
-            Budget(name, plan, plan.budget, acts_as=acts_as, opts=self._child)
-        if plan.log_exclusion is not None:
-            self._keep_out(plan.log_exclusion)
-        if plan.monitoring is not None:
-            Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
+        self._watch(acts_as)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,
@@ -80,6 +79,16 @@ class Environment(pulumi.ComponentResource):
         # A right is given only to who exists, and a bucket gets a key when it may be used.
         self._inside(cluster, storage, holders=[*ready, *encrypted])
         self.register_outputs({})
+
+    def _watch(self, acts_as: str | None) -> None:
+        """What tells of costs and of jobs, and what logs are not kept."""
+        plan = self._plan
+        if plan.budget is not None:
+            Budget(self._name, plan, plan.budget, acts_as=acts_as, opts=self._child)
+        if plan.log_exclusion is not None:
+            self._keep_out(plan.log_exclusion)
+        if plan.monitoring is not None:
+            Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
 
     def _keep_out(self, plan: LogExclusionPlan) -> None:
         """Let Cloud Logging not take in what is stored elsewhere."""
@@ -106,12 +115,12 @@ class Environment(pulumi.ComponentResource):
             for service in self._plan.services
         ]
 
-    def _node_account(self, registry: gcp.artifactregistry.Repository) -> list[pulumi.Resource]:
+    def _node_account(self, registries: Sequence[gcp.artifactregistry.Repository]) -> list[pulumi.Resource]:
         """What nodes need before the first of them comes; nothing where their account is somebody else's."""
         nodes = self._plan.gke.nodes
         if nodes is None or nodes.account_id is None:
             return []
-        return NodeAccount("nodes", self._plan, nodes, registry=registry, opts=self._child).ready
+        return NodeAccount("nodes", self._plan, nodes, registries=registries, opts=self._child).ready
 
     def _inside(self, cluster: Cluster, storage: EnvironmentStorage, *, holders: list[pulumi.Resource]) -> None:
         """What stands in the cluster, and who may reach it; rights are given after ``holders`` exist."""
@@ -148,19 +157,3 @@ class Environment(pulumi.ComponentResource):
             )
             if access.audit_writer is not None:
                 self.outputs["auditWriter"] = access.audit_writer
-
-
-def _registry(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.artifactregistry.Repository:
-    if "registry" in plan.adopted:
-        full_name = f"projects/{plan.project}/locations/{plan.region}/repositories/{plan.registry}"
-        return gcp.artifactregistry.Repository.get(name, full_name, opts=opts)
-    return gcp.artifactregistry.Repository(
-        name,
-        repository_id=plan.registry,
-        location=plan.region,
-        format="DOCKER",
-        description="Images of training jobs",
-        kms_key_name=plan.key.full_name if plan.key is not None else None,
-        labels=dict(plan.labels),
-        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=plan.protect)),
-    )

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.plan.environment.parts import LOG_WRITER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.plan.environment.model import BucketPlan, LifecyclePlan
     from encamp.plan.model import EnvironmentPlan
-
-#: Who delivers usage logs: cloud.google.com/storage/docs/access-logs#delivery.
-LOG_WRITER = "group:cloud-storage-analytics@google.com"
 
 
 _DAY_SECONDS = 86_400
@@ -63,7 +62,7 @@ class EnvironmentStorage(pulumi.ComponentResource):
             f"{name}-usage",
             bucket=logs.name,
             role="roles/storage.objectCreator",
-            member=LOG_WRITER,
+            member=f"group:{LOG_WRITER}",
             opts=pulumi.ResourceOptions(parent=self),
         )
         self._after.append(writer)

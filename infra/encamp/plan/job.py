@@ -14,6 +14,7 @@ from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.environment.cluster import cluster
+from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.images import python_warning
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
@@ -77,7 +78,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     placed = storage(job, job_id, environment, packages)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
-    containers = [container(training_input, request, placed.job_dir, images) for request in requests]
+    containers = [_pulled(container(training_input, one, placed.job_dir, images), environment) for one in requests]
     queue = job_queue(job, environment)
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
@@ -132,6 +133,11 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})
+
+
+def _pulled(chosen: Container, environment: EnvironmentSpec) -> Container:
+    """Let a stock image come through the environment's cache; images of the user's own are left alone."""
+    return chosen if chosen.custom else replace(chosen, image=through_cache(chosen.image, environment))
 
 
 def _paid(

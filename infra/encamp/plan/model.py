@@ -325,6 +325,7 @@ class EnvironmentPlan:
     Attributes:
         services: Google's APIs that it and its jobs ask.
         adopted: what exists already; it is read and never changed.
+        image_cache: id of the repository through which images of Docker Hub come, None without one.
         protect: whether engine and GKE refuse to delete what must not be lost.
         warnings: what somebody should know before it is made.
     """
@@ -351,6 +352,7 @@ class EnvironmentPlan:
     protect: bool = False
     logs: BucketPlan | None = None
     log_exclusion: LogExclusionPlan | None = None
+    image_cache: str | None = None
     key: KeyPlan | None = None
     budget: BudgetPlan | None = None
     warnings: tuple[str, ...] = ()

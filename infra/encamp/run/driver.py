@@ -314,7 +314,7 @@ class _Driver:
         return {
             **({"encamp:jobFolder": str(folder)} if folder is not None else {}),
             "gcp:project": self._intent.project,
-            # Rights of jobs do not reach to listing regions, and the provider would warn of that.
+            # Rights of jobs do not reach to listing regions, of which the provider would warn (region-validation).
             "gcp:skipRegionValidation": "true",
             "encamp:environmentStack": self._request.environment,
             **({} if self._hides else {"encamp:job": self._request.job}),

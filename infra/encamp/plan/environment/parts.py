@@ -45,6 +45,8 @@ AGENTS = (
         identity="artifactregistry.googleapis.com",
     ),
 )
+#: The group that delivers usage logs: cloud.google.com/storage/docs/access-logs#delivery.
+LOG_WRITER = "cloud-storage-analytics@google.com"
 #: Parts of an upload that nobody finished are deleted after so many days.
 UNFINISHED_DAYS = 7
 _SECONDS_A_DAY = 86400

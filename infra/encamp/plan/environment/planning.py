@@ -11,6 +11,7 @@ from encamp.plan.environment.api import plan_api
 from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
+from encamp.plan.environment.image_cache import plan_image_cache
 from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels
@@ -50,6 +51,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         adopted=frozenset(spec.adopt),
         protect=not spec.is_sandbox if spec.protect is None else spec.protect,
         logs=parts.plan_logs(spec),
+        image_cache=plan_image_cache(spec),
         log_exclusion=parts.plan_log_exclusion(spec),
         key=parts.plan_key(spec),
         budget=parts.plan_budget(spec),
