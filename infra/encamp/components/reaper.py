@@ -9,7 +9,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.pod_account import acted_as_by_pods
-from encamp.plan.environment.in_cluster import engine_variables
+from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, engine_resources, engine_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +185,7 @@ class Reaper(pulumi.ComponentResource):
 
     def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan
+        resources: k8s.core.v1.ResourceRequirementsArgsDict = {**engine_resources(ENDINGS_AT_ONCE)}
         reaper: k8s.core.v1.ContainerArgsDict = {
             "name": "reaper",
             "image": plan.image,
@@ -194,7 +195,7 @@ class Reaper(pulumi.ComponentResource):
                 for name, value in engine_variables(plan.backend_url, plan.cluster).items()
             ],
             "env_from": [{"secret_ref": {"name": plan.record_secret}}],
-            "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+            "resources": resources,
             "security_context": {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}},
         }
         return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError, UsageError
-from encamp.plan.environment.in_cluster import engine_variables, named_values
+from encamp.plan.environment.in_cluster import engine_resources, engine_variables, named_values
 from encamp.plan.names import LONGEST_NAME, service_account_email, short_name
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _pod(plan: DriverPlan, environment: str, job_id: str, name: str) -> dict[str
                 ],
                 "env": named_values(engine_variables(plan.backend_url, plan.cluster)),
                 "envFrom": [{"secretRef": {"name": plan.record_secret}}],
-                "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+                "resources": engine_resources(engines=1),
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                 "volumeMounts": [{"name": "job", "mountPath": JOB_FOLDER, "readOnly": True}],
             }
