@@ -185,7 +185,7 @@ class Reaper(pulumi.ComponentResource):
 
     def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan
-        resources: k8s.core.v1.ResourceRequirementsArgsDict = {**engine_resources(ENDINGS_AT_ONCE)}
+        resources = engine_resources(ENDINGS_AT_ONCE)
         reaper: k8s.core.v1.ContainerArgsDict = {
             "name": "reaper",
             "image": plan.image,
@@ -195,7 +195,7 @@ class Reaper(pulumi.ComponentResource):
                 for name, value in engine_variables(plan.backend_url, plan.cluster).items()
             ],
             "env_from": [{"secret_ref": {"name": plan.record_secret}}],
-            "resources": resources,
+            "resources": {"requests": resources["requests"], "limits": resources["limits"]},
             "security_context": {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}},
         }
         return {

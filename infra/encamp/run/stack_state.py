@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _STACK = "pulumi:pulumi:Stack"
 _PROVIDERS = "pulumi:providers:"
 _KUBERNETES = "kubernetes:"
+_BUCKET = "gcp:storage/bucket:Bucket"
 _JOB = "encamp:components:TrainingJob"
 #: Of the job's component: its outputs as far as they are known before anything is made, as JSON text.
 INTENT_INPUT = "intent"
@@ -73,6 +74,13 @@ class StackState:
         """Type and logical name of each that the engine refuses to delete."""
         kept = [one for one in self.resources if one.get("protect") and not one.get("external")]
         return [f"{one['type'].rpartition(':')[2]} {_name(one)}" for one in kept]
+
+    @property
+    def buckets(self) -> dict[str, str]:
+        """Name to URN of every bucket that goes with the stack and only when it is empty."""
+        made = [one for one in self.resources if one["type"] == _BUCKET and not one.get("external")]
+        inputs = [(one, one.get("inputs") or {}) for one in made]
+        return {given["name"]: one["urn"] for one, given in inputs if "name" in given and not given.get("forceDestroy")}
 
     @property
     def outputs(self) -> dict[str, Any]:
