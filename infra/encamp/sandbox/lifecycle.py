@@ -61,6 +61,8 @@ def up(layout: Layout, listener: Listener, project: str | None = None) -> Sandbo
     """Bring the sandbox up, or find it up, and wait until everything in it answers.
 
     Args:
+        layout: the sandbox.
+        listener: where progress goes.
         project: what a new sandbox serves in place of a project of its own.
 
     Raises:

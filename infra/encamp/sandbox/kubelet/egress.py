@@ -26,7 +26,7 @@ _GOOD, _BAD, _GONE = "200 OK", "400 Bad Request", "502 Bad Gateway"
 
 async def serve_egress(path: Path, dial: Dial) -> asyncio.Server:
     """Serve CONNECT on a unix socket; ``dial`` connects to an address and port."""
-    path.unlink(missing_ok=True)
+    await asyncio.to_thread(path.unlink, missing_ok=True)
     return await asyncio.start_unix_server(Connections(partial(_connect, dial)), path)
 
 
