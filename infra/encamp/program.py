@@ -58,7 +58,8 @@ def _declare(config: pulumi.Config) -> None:
 
 def _environment(config: pulumi.Config) -> None:
     from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
-    from encamp.plan.cost.idle import idle_cost, idle_lines  # noqa: PLC0415
+    from encamp.plan.cost.by_use import use_costs  # noqa: PLC0415
+    from encamp.plan.cost.idle import idle_cost, idle_lines, use_lines  # noqa: PLC0415
     from encamp.plan.cost.prices import price_table  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
@@ -73,13 +74,16 @@ def _environment(config: pulumi.Config) -> None:
     plan = plan_environment(spec)
     for warning in plan.warnings:
         pulumi.log.warn(warning)
-    pulumi.log.info("\n".join(idle_lines(idle_cost(plan, price_table(spec)))))
-    for name, value in Environment(plan.name, plan).outputs.items():
+    table = price_table(spec)
+    pulumi.log.info("\n".join([*idle_lines(idle_cost(plan, table)), *use_lines(use_costs(spec, table))]))
+    acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
+    for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
 
 
 def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
+    from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
@@ -111,7 +115,8 @@ def _job(config: pulumi.Config) -> None:
         plan.name,
         plan,
         cluster=outputs.require_output("cluster"),
-        kubeconfig=outputs.require_output("kubeconfig"),
+        kubeconfig=own_kubeconfig(environment.cluster_path) or outputs.require_output("kubeconfig"),
+        cluster_path=environment.cluster_path,
         deadline=config.get("deadline") or str(int(time.time()) + plan.limits.expiry_seconds),
         secret=_is_secret(config),
     )

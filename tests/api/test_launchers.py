@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from encamp.run.submissions import Waiting
 
 SPEC = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
-DRIVER = DriverPlan("drivers", "drivers@p.iam.gserviceaccount.com", "gcr.io/p/encamp:1", "gs://state", "record", {})
+DRIVER = DriverPlan(
+    "drivers", "drivers@p.iam.gserviceaccount.com", "gcr.io/p/encamp:1", "gs://state", "record", {}, "c"
+)
 JOB = {
     "jobId": "rnn",
     "labels": {"team": "a"},

@@ -18,6 +18,8 @@ from encamp.cli.main import cli
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 WORKFLOWS = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+HOSTED = "ubuntu-24.04"
+RUNNER = f"${{{{ vars.ENCAMP_RUNNER && fromJSON(vars.ENCAMP_RUNNER) || '{HOSTED}' }}}}"
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 #: What each may write, job by job; `id-token` is what stands for a key.
 WRITES = {
@@ -58,6 +60,14 @@ def test_no_job_may_write_more_than_it_needs(file: Path) -> None:
         for name, job in content["jobs"].items()
     }
     assert found == WRITES[file.stem]
+
+
+@WORKFLOWS
+def test_who_enters_google_cloud_may_run_inside_of_the_vpc_and_nobody_else(file: Path) -> None:
+    """A runner of one's own holds what the job leaves on it; what needs no cluster stays on a hosted one."""
+    for job in loaded(file)["jobs"].values():
+        enters = any("google-github-actions/auth" in step.get("uses", "") for step in job["steps"])
+        assert job["runs-on"] == (RUNNER if enters else HOSTED)
 
 
 @WORKFLOWS

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from encamp.cli import environment
+from encamp.cloud.storage import Storage
 from encamp.errors import UsageError
 from encamp.run.stack_state import StackState
 
@@ -31,11 +32,15 @@ class Engine:
         self.destroyed.append(stack)
 
 
-def down(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+def down(engine: Engine, monkeypatch: pytest.MonkeyPatch, *full: str) -> str:
     def opened(_stack: str) -> Engine:
         return engine
 
+    def is_empty(_storage: Storage, bucket: str) -> bool:
+        return bucket not in full
+
     monkeypatch.setattr(environment, "open_engine", opened)
+    monkeypatch.setattr(Storage, "is_empty", is_empty)
     return CliRunner().invoke(environment.command, ["down", "lab", "--yes"], catch_exceptions=False).output
 
 
@@ -47,6 +52,30 @@ def test_a_protected_environment_is_left_whole(monkeypatch: pytest.MonkeyPatch) 
     assert "Bucket lab-artifacts" in caught.value.what
     assert "Network" not in caught.value.what
     assert "protect: false" in str(caught.value.hint)
+
+
+NAMED = {**BUCKET, "inputs": {"name": "acme-results"}}
+
+
+@pytest.mark.parametrize(
+    ("bucket", "whole"),
+    [
+        (NAMED, True),
+        ({**NAMED, "external": True}, False),
+        ({**NAMED, "inputs": {"name": "acme-results", "forceDestroy": True}}, False),
+    ],
+)
+def test_an_environment_whose_buckets_hold_something_is_left_whole(
+    monkeypatch: pytest.MonkeyPatch, bucket: dict[str, Any], *, whole: bool
+) -> None:
+    engine = Engine(NETWORK, bucket)
+    if whole:
+        with pytest.raises(UsageError, match="acme-results") as caught:
+            down(engine, monkeypatch, "acme-results")
+        assert "gs://acme-results/**" in str(caught.value.hint)
+    else:
+        down(engine, monkeypatch, "acme-results")
+    assert engine.destroyed == ([] if whole else ["lab"])
 
 
 def test_what_is_adopted_protects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

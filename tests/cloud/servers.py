@@ -163,6 +163,7 @@ class GoogleServer(Loopback):
         self.policies: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.clusters: dict[str, dict[str, Any]] = {}
+        self.operations: list[dict[str, Any]] = []
         self.placements: dict[str, dict[str, Any]] = {}
         self.accounts: dict[str, dict[str, Any]] = {}
         self.roles: dict[str, list[str]] = {}
@@ -198,6 +199,7 @@ class GoogleServer(Loopback):
             (r"(GET|DELETE) /storage/v1/b/([^/]+)", self._bucket),
             (r"(GET|DELETE) /container/v1/.+/nodePools(?:/(.+))?", self._pools),
             (r"GET /container/v1/(projects/[^/]+/locations/[^/]+/clusters/[^/]+)", self._cluster),
+            (r"GET /container/v1/projects/[^/]+/locations/[^/]+/operations", self._operations),
             (r"(GET|DELETE) /compute/v1/projects/[^/]+/regions/[^/]+/resourcePolicies(?:/(.+))?", self._placements),
             (r"POST /iam/v1/projects/[^/]+/serviceAccounts/([^/:]+):(get|set)IamPolicy", self._account_policy),
             (r"POST /iam/v1/projects/-/serviceAccounts/[^/:]+:testIamPermissions", self._every_permission),
@@ -334,6 +336,9 @@ class GoogleServer(Loopback):
             begin, end = (int(span[1]), int(span[2]) + 1 if span[2] else len(content)) if span else (0, len(content))
             return (206 if span else 200, content[begin:end]) if begin <= len(content) else (416, b"")
         return 200, {"bucket": bucket, "name": name, "size": str(len(content))}
+
+    def _operations(self, _: Request) -> Answer:
+        return 200, {"operations": self.operations} if self.operations else {}
 
     def _pools(self, _: Request, method: str, name: str | None) -> Answer:
         if method == "GET":

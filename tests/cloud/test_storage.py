@@ -89,3 +89,12 @@ def test_an_upload_that_nothing_arrives_of_is_given_up(google: Any, storage: Sto
     google.keep_always = 0
     with pytest.raises(EngineError, match="does not advance"):
         storage.upload("b", "big", io.BytesIO(bytes(CHUNK_BYTES + 1)))
+
+
+def test_a_bucket_is_empty_when_no_version_of_anything_is_in_it(google: Any, storage: Storage) -> None:
+    assert storage.is_empty("nowhere")
+    google.buckets["b"] = {"name": "b"}
+    assert storage.is_empty("b")
+    storage.upload("b", "one", b"1")
+    assert not storage.is_empty("b")
+    assert google.requests[-1].first("versions") == "true"

@@ -27,6 +27,7 @@ from encamp.spec.job_stack import read_job_stack
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE = "1800000000"
+CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 #: What a cloud would compute of each type.
 COMPUTED = {
     "gcp:monitoring/notificationChannel:NotificationChannel": {
@@ -70,6 +71,9 @@ class Recorder(pulumi.runtime.Mocks):
             return args.resource_id, {**FOUND.get(args.typ, {}), **COMPUTED.get(args.typ, {})}
         self.resources[key] = dict(args.inputs)
         made = {**args.inputs, **COMPUTED.get(args.typ, {})}
+        if "controlPlaneEndpointsConfig" not in args.inputs:
+            # Nobody asked for a name that lets anybody in.
+            made.pop("controlPlaneEndpointsConfig", None)
         if args.typ == "gcp:projects/iAMCustomRole:IAMCustomRole":
             made["name"] = "projects/{project}/roles/{roleId}".format(**args.inputs)
         return f"{args.name}-id", made
@@ -104,7 +108,7 @@ def declare(stack: str) -> None:
     found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
     environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
     plan = plan_job(found.job, environment, packages=local_packages(found))
-    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE)
+    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE)
 
 
 def declare_job(case: str) -> None:
@@ -112,7 +116,7 @@ def declare_job(case: str) -> None:
     case, _, where = case.partition("@")
     found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
     plan = plan_job(found.job, written_environment(where) if where else load_environment("sandbox", REPOSITORY))
-    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", deadline=DEADLINE)
+    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE)
 
 
 def main(stacks: list[str]) -> None:
@@ -124,17 +128,22 @@ def registered(stack: str) -> dict[str, dict[str, Any]]:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
     protected: list[str] = []
+    timeouts: dict[str, Any] = {}
 
     def note(args: pulumi.ResourceTransformationArgs) -> None:
         if args.opts.protect:
             protected.append(f"{args.type_} {args.name}")
+        if args.opts.custom_timeouts is not None:
+            given = vars(args.opts.custom_timeouts)
+            timeouts[f"{args.type_} {args.name}"] = {name: time for name, time in given.items() if time}
 
     def declared() -> None:
         pulumi.runtime.register_stack_transformation(note)
         declare(stack)
 
     _sync_await(runtime_stack.run_pulumi_func(declared))
-    return recorder.resources | ({"pulumi:protected": {"resources": sorted(protected)}} if protected else {})
+    said = {"pulumi:protected": {"resources": sorted(protected)}, "pulumi:timeouts": timeouts}
+    return recorder.resources | {key: found for key, found in said.items() if any(found.values())}
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ class Made(pulumi.Resource):
     def __init__(self, name: str, manifest: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
         # Nothing is registered: there is no engine here.
         self.kind = manifest["kind"]
+        self.annotations = manifest["metadata"].get("annotations", {})
         self.name = name
         self.after: Any = opts.depends_on
 
@@ -42,6 +43,8 @@ def test_webhooks_come_when_their_controller_answers(monkeypatch: pytest.MonkeyP
     assert len(webhooks) == 2
     for webhook in webhooks:
         assert {"Deployment", "Service"} <= {one.kind for one in webhook.after}
+        # Whoever comes after it is refused until the controller's authority stands in it.
+        assert "caBundle" in webhook.annotations["pulumi.com/waitFor"]
     # A Service is waited for until a pod answers behind it: the controller's own may not come before it.
     before = {one.kind for one in controller.after}
     assert "Service" not in before

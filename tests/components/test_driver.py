@@ -39,6 +39,9 @@ def test_a_driver_has_the_rights_of_who_may_start_jobs_and_no_other(declared: Ca
         if key.endswith("RoleBinding encamp-ml-developer") and inputs["metadata"]["namespace"] == "encamp-jobs"
     ]
     assert driver.removeprefix("serviceAccount:") in {subject["name"] for subject in binding["subjects"]}
+    # Its pods reach the API server by their own tokens.
+    pods = [subject for subject in binding["subjects"] if subject["kind"] == "ServiceAccount"]
+    assert pods == [{"kind": "ServiceAccount", "name": account, "namespace": account}]
 
 
 def test_only_who_may_start_jobs_may_hand_them_over(declared: Callable[[str], Resources]) -> None:

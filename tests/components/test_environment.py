@@ -128,3 +128,25 @@ def test_the_plan_counts_every_feature_that_the_cluster_is_made_with(declared: C
     # GKE may turn on its DNS cache by itself.
     assert node_features(written) - cluster_features(as_gke_lists_it) == {NodeFeature.DNS_CACHE}
     assert cluster_features(as_gke_lists_it) <= node_features(written)
+
+
+def test_a_budget_is_made_with_anybodys_credentials(registered: Callable[[str], Resources]) -> None:
+    """Google's API takes a person's only with a project whose quota the request counts against."""
+    provider = registered("production")["pulumi:providers:gcp billing"]
+    assert (provider["billingProject"], provider["userProjectOverride"]) == ("acme-ml", "true")
+
+
+def test_pools_that_gke_makes_by_itself_have_disks_like_ours(declared: Callable[[str], Resources]) -> None:
+    made = declared("full")[CLUSTER]["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert (made["diskType"], made["diskSize"], made["imageType"]) == ("pd-balanced", 100, "COS_CONTAINERD")
+
+
+def test_no_pool_is_waited_for_for_hours(
+    declared: Callable[[str], Resources], registered: Callable[[str], Resources]
+) -> None:
+    half_an_hour = {"create": "30m", "update": "30m", "delete": "30m"}
+    assert declared("full")["pulumi:timeouts"]["gcp:container/nodePool:NodePool system"] == half_an_hour
+    job = registered("golden/basic-bare")
+    pools = [key for key in job if key.startswith("gcp:container/nodePool:")]
+    assert pools
+    assert [job["pulumi:timeouts"][pool] for pool in pools] == [half_an_hour]

@@ -24,6 +24,12 @@ def test_an_environment_with_a_reaper_is_what_its_golden_says(
         "containers"
     ]
     assert pod["command"] == ["encamp", "reap", "--remote", "--environment", "environment/with-a-reaper"]
+    # Its own address of the cluster, and the same rights there as by its Google account.
+    assert {one["name"]: one["value"] for one in pod["env"]}["ENCAMP_OWN_CLUSTER"] == (
+        "projects/my-lab-project/locations/us-central1/clusters/encamp"
+    )
+    subjects = found["kubernetes:rbac.authorization.k8s.io/v1:RoleBinding reaper"]["subjects"]
+    assert [subject["kind"] for subject in subjects] == ["ServiceAccount", "User"]
     # What may end jobs may make none: no right to create but that of sealed logs and of lines about them.
     granted = found["gcp:projects/iAMCustomRole:IAMCustomRole reaper"]["permissions"]
     made = [one for one in granted if one.endswith((".create", ".actAs"))]
@@ -38,4 +44,4 @@ def test_an_environment_with_a_reaper_is_what_its_golden_says(
     verbs = {
         verb for rule in found["kubernetes:rbac.authorization.k8s.io/v1:Role reaper"]["rules"] for verb in rule["verbs"]
     }
-    assert verbs == {"get", "list", "delete"}
+    assert verbs == {"get", "list", "watch", "delete"}

@@ -264,6 +264,29 @@ def test_quotas_by_family_are_those_of_the_family_and_the_region(world: World, l
     assert grades(world.findings("train"))["quota"] is grade
 
 
+LOGS = ("storage: {logsBucket: acme-ml-logs}",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "body", "grade"),
+    [
+        ((), 200, {"listPolicy": {"allowedValues": ["C0123abcd"]}}, None),
+        (LOGS, 200, {"listPolicy": {"allValues": "ALLOW"}}, Grade.OK),
+        (LOGS, 200, {"listPolicy": {"allowedValues": ["C0123abcd"]}}, Grade.NOTE),
+        (LOGS, 403, {"error": {"code": 403, "message": "orgpolicy.policy.get"}}, Grade.NOTE),
+    ],
+)
+def test_an_organization_that_keeps_others_out_is_told_before_a_bucket_of_logs(
+    world: World, lines: tuple[str, ...], status: int, body: Any, grade: Grade | None
+) -> None:
+    world.environment(*lines)
+    world.answer(r"POST /crm/v1/projects/acme-ml:getEffectiveOrgPolicy", status, body)
+    found = world.findings()
+    assert grades(found).get("members") is grade
+    if grade is Grade.NOTE:
+        assert "storage.logsBucket" in only(found, "members").advice
+
+
 def test_without_credentials_google_is_not_asked_for_the_rest(world: World) -> None:
     world.answer(r"GET /crm", 401, {"error": {"code": 401, "message": "invalid credentials"}})
     found = world.findings()

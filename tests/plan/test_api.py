@@ -100,6 +100,7 @@ def test_a_pod_writes_nothing_but_its_own_folder_and_gains_nothing() -> None:
     (mount,), (volume,) = container["volumeMounts"], pod["volumes"]
     assert set(volume) == {"name", "emptyDir"}
     folders = {each["name"]: each["value"] for each in container["env"]}
+    assert folders.pop("ENCAMP_OWN_CLUSTER").startswith("projects/")
     assert all(folder.startswith(mount["mountPath"]) for folder in folders.values())
     assert {"HOME", "TMPDIR", "ENCAMP_STATE_DIR"} == set(folders)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.errors import SpecError
 from encamp.plan.environment.adoption import FoundCluster, cluster_problems
 from encamp.plan.environment.model import LifecyclePlan
 from encamp.plan.environment.planning import plan_environment
@@ -56,6 +57,30 @@ def test_an_api_server_that_everybody_reaches_is_warned_of() -> None:
     assert planned(adopt=["cluster"]).warnings == ()
 
 
+def test_the_api_server_has_a_name_that_runners_and_drivers_reach_unless_somebody_says_otherwise() -> None:
+    assert planned().gke.dns_endpoint is True
+    assert planned(gke={"authorizedNetworks": []}).gke.dns_endpoint is True
+    assert planned(gke={"dnsEndpoint": False}).gke.dns_endpoint is False
+    # The cluster says itself whether it has one.
+    assert planned("sandbox-lab").gke.dns_endpoint is None
+    assert planned(adopt=["cluster"]).gke.dns_endpoint is None
+
+
+def test_a_cluster_that_nobody_outside_of_it_reaches_is_refused_with_the_way_out() -> None:
+    with pytest.raises(SpecError, match="nobody could reach the API server") as found:
+        planned(gke={"dnsEndpoint": False, "authorizedNetworks": []})
+    (problem,) = found.value.problems
+    assert problem.path == "gke.authorizedNetworks"
+    assert "leave dnsEndpoint out" in str(problem.hint)
+    reachable: tuple[dict[str, Any], ...] = (
+        {"dnsEndpoint": False, "authorizedNetworks": [{"cidr": "203.0.113.0/24"}]},
+        {"dnsEndpoint": False, "authorizedNetworks": [], "privateEndpoint": True},
+        {"dnsEndpoint": False},
+    )
+    for gke in reachable:
+        planned(gke=gke)
+
+
 @pytest.mark.parametrize(
     ("start", "hours", "window"),
     [
@@ -71,11 +96,13 @@ def test_a_window_may_reach_into_the_next_day(start: str, hours: int, window: tu
 
 
 def test_deleting_old_results_leaves_their_old_versions_to_their_own_rule() -> None:
-    plan = planned(artifactsRetentionDays=90, storage={"keepOldVersionsDays": 7, "colderAfterDays": 30})
+    plan = planned(artifactsRetentionDays=90, storage={"colderAfterDays": 30, "checkpointSuffixes": [".pt"]})
     assert plan.artifacts.lifecycle == (
         LifecyclePlan("Delete", age_days=90, live=True),
         LifecyclePlan("SetStorageClass", age_days=30, storage_class="NEARLINE"),
         LifecyclePlan("Delete", old_days=7),
+        LifecyclePlan("Delete", newer=3),
+        LifecyclePlan("Delete", old_days=1, suffixes=(".pt",)),
         UNFINISHED,
     )
     bare = planned(artifactsRetentionDays=90, storage={"versioning": False})

@@ -31,6 +31,7 @@ TAKES = {
     "kms/cryptoKeyIAMMember:CryptoKeyIAMMember": "cloudkms.cryptoKeys.setIamPolicy",
     "kms/keyRing:KeyRing": "cloudkms.keyRings.create",
     "logging/metric:Metric": "logging.logMetrics.create",
+    "logging/projectExclusion:ProjectExclusion": "logging.exclusions.create",
     "logging/projectSink:ProjectSink": "logging.sinks.create",
     "monitoring/alertPolicy:AlertPolicy": "monitoring.alertPolicies.create",
     "monitoring/dashboard:Dashboard": "monitoring.dashboards.create",

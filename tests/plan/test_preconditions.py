@@ -52,6 +52,7 @@ def alone(machine: dict[str, Any]) -> dict[str, Any]:
 H200, A100 = gpu("NVIDIA_H200_141GB"), gpu("NVIDIA_TESLA_A100")
 FOUR = {"masterType": "n1-standard-4", "workerCount": 4}
 TOGETHER: dict[str, Any] = {"placement": "COMPACT", "zone": "us-central1-b"}
+RESERVED = {"provisioning": "RESERVATION", "reservation": "mine", "zone": "us-central1-a"}
 STOCK_IMAGE = "tensorflow/tensorflow:2.11.0"
 STOCK: dict[str, Any] = {
     "masterConfig": None,
@@ -120,7 +121,7 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
         "NVIDIA_H100_80GB needs CUDA 11.8 or newer, and tensorflow/tensorflow:2.11.0-gpu has 11.2", "NVIDIA_L4",
     ),
     "G15": (
-        environment(), {"masterConfig": {"imageUri": STOCK_IMAGE}}, alone(gpu("NVIDIA_GB200", 4)),
+        environment(), {"masterConfig": {"imageUri": STOCK_IMAGE}}, alone(gpu("NVIDIA_GB200", 4)) | RESERVED,
         "encamp.machines.master", "a4x-highgpu-4g has arm64 CPUs, and tensorflow/tensorflow:2.11.0 is for amd64",
         "give an image for arm64 by masterConfig.imageUri",
     ),
@@ -128,6 +129,10 @@ BROKEN: dict[str, tuple[EnvironmentSpec, dict[str, Any], dict[str, Any], str, st
         environment("us-central2"), STOCK, alone(tpu("v4", "2x2x1")), "encamp.machines.master",
         "tensorflow/tensorflow:2.11.0 has no TPU support, and the machine has a TPU v4",
         "build what `encamp containerfile 2.11 --tpu` prints and name it as 2.11-tpu in the environment's runtimeImag",
+    ),
+    "G17": (
+        environment(), {}, alone(gpu("NVIDIA_H100_80GB", 4)), "encamp.provisioning",
+        "ON_DEMAND gives no a3-highgpu-4g", "use SPOT or FLEX_START or QUEUED, or take machines with 8 GPUs",
     ),
 }  # fmt: skip
 
@@ -139,6 +144,41 @@ def test_what_would_be_refused_is_refused_when_the_job_is_planned(rule: str) -> 
     assert (problem.rule, problem.path) == (rule, where)
     assert message in problem.message
     assert hint in str(problem.hint)
+
+
+@pytest.mark.parametrize(
+    ("count", "provisioning", "given"),
+    [
+        *((count, how, True) for count in (1, 2, 4) for how in ("SPOT", "FLEX_START", "QUEUED")),
+        *((count, "ON_DEMAND", False) for count in (1, 2, 4)),
+        (8, "ON_DEMAND", True),
+        (8, "SPOT", True),
+    ],
+)
+def test_h100_machines_with_few_gpus_are_given_when_there_is_room_or_as_spot(
+    count: int, provisioning: str, *, given: bool
+) -> None:
+    block = alone(gpu("NVIDIA_H100_80GB", count)) | {"provisioning": provisioning}
+    if given:
+        planned(environment(), **block)
+    else:
+        assert [problem.rule for problem in refused(environment(), **block)] == ["G17"]
+
+
+def test_a_reservation_is_of_other_h100_machines_and_the_only_way_to_a_gb200() -> None:
+    few = refused(environment(), **alone(gpu("NVIDIA_H100_80GB", 2)), **RESERVED)
+    assert [problem.message for problem in few] == ["RESERVATION gives no a3-highgpu-2g"]
+    planned(environment(), **alone(gpu("NVIDIA_GB200", 4)), **RESERVED)
+    (problem,) = refused(environment(), **alone(gpu("NVIDIA_GB200", 4)))
+    assert problem.hint == "use RESERVATION"
+
+
+def test_what_only_other_clients_know_is_a_warning() -> None:
+    warnings = planned(environment(), **alone(H200)).warnings
+    assert [each for each in warnings if "Google may give no a3-ultragpu-8g ON_DEMAND" in each]
+    assert not [
+        each for each in planned(environment(), **alone(H200), provisioning="SPOT").warnings if "give no" in each
+    ]
 
 
 def test_a_slice_is_whole() -> None:

@@ -25,6 +25,9 @@ MODULE = {"packageUris": ["gs://packages/trainer.tar.gz"], "pythonModule": "trai
 LABEL = "cloud.google.com/gke-networking-dra-driver"
 H200, B200, GB200 = ("NVIDIA_H200_141GB", 8), ("NVIDIA_B200", 8), ("NVIDIA_GB200", 4)
 
+#: Google gives GB200 machines by reservation only.
+RESERVED = {"provisioning": "RESERVATION", "reservation": "training", "zone": "us-central1-a"}
+
 
 def planned(
     environment: EnvironmentSpec, gpu: tuple[str, int], workers: int, *, queue: str | None = None, **fields: Any
@@ -33,7 +36,7 @@ def planned(
     cluster = {"region": "us-central1", "scaleTier": "CUSTOM", "masterConfig": {"imageUri": IMAGE}}
     count = {"workerCount": workers} if workers else {}
     roles = {"master": machine, **({"worker": machine} if workers else {})}
-    block = {"machines": roles, **({"queue": queue} if queue else {})}
+    block = {"machines": roles, **({"queue": queue} if queue else {}), **(RESERVED if gpu == GB200 else {})}
     data = {"jobId": "job", "trainingInput": cluster | MODULE | count | fields, "encamp": block}
     return plan_job(parse_job(data, source="test").job, environment)
 

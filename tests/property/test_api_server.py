@@ -157,7 +157,9 @@ def test_a_goldens_manifests_are_taken(api: httpx.Client, path: Path) -> None:
 
 
 def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
-    plan = DriverPlan("default", "d@p.iam.gserviceaccount.com", "gcr.io/p/encamp:1", "gs://state", "record", {"a": "b"})
+    plan = DriverPlan(
+        "default", "d@p.iam.gserviceaccount.com", "gcr.io/p/encamp:1", "gs://state", "record", {"a": "b"}, "c"
+    )
     job = driver_job(plan, "prod", "census_1", "census-1a2b3c4d")
     secret = driver_secret(plan, "census-1a2b3c4d", "{}", "00000000-0000-0000-0000-000000000000")
     reaper = json.loads(WHOLE.sub(r"\1", json.dumps(yaml.safe_load(REAPER.read_text())[CRON_JOB])))

@@ -1,8 +1,9 @@
 """A stand-in for the Pulumi CLI: the commands that encamp gives it, on a state of JSON files in ``$FAKE_ENGINE``.
 
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
-``error``, and ``hang`` (wait for SIGINT). ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``;
-it goes on when there is no file ``held``.
+``kubeconfig`` (of the provider of Kubernetes), ``error``, and ``hang`` (wait for SIGINT). ``destroy`` writes the
+provider's kubeconfig of that moment to ``reached``. ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``,
+``times``; it goes on when there is no file ``held``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,12 @@ def _resource(name: str) -> dict[str, Any]:
     }
 
 
+def _provider(kubeconfig: str) -> dict[str, Any]:
+    kind = "pulumi:providers:kubernetes"
+    given = {"kubeconfig": kubeconfig, "clusterIdentifier": "c"}
+    return {"urn": _urn("cluster", kind), "type": kind, "custom": True, "inputs": given, "outputs": given}
+
+
 def _locked() -> int:
     sys.stderr.write(f"error: the stack is currently locked by 1 lock(s). {(ROOT / 'lock').read_text()}\n")
     return 255
@@ -60,6 +67,7 @@ def _up(state: dict[str, Any]) -> int:
     script = _read("up.json")
     state["resources"] = script.get("resources", ["bucket"])
     state["pending"] = script.get("pending", [])
+    state["kubeconfig"] = script.get("kubeconfig", "")
     if script.get("hang"):
         stopped: list[int] = []
         signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
@@ -87,6 +95,7 @@ def _destroy(state: dict[str, Any]) -> int:
         _write("destroy.json", {**script, "times": script.get("times", 1) - 1})
         sys.stderr.write(f"error: {script['error']}\n")
         return 255
+    (ROOT / "reached").write_text(state.get("kubeconfig", ""))
     state["resources"] = script.get("keeps", [])
     state.pop("intent", None)
     return 0
@@ -128,6 +137,7 @@ def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int
             "resources": [
                 stack,
                 *([component] if stacks[name].get("intent") else []),
+                *([_provider(stacks[name]["kubeconfig"])] if stacks[name].get("kubeconfig") else []),
                 *(_resource(one) for one in stacks[name]["resources"]),
             ],
             "pending_operations": [
@@ -137,13 +147,22 @@ def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int
         }
         _say(json.dumps({"version": 3, "deployment": deployment}))
     elif verb == "import":
-        if (ROOT / "lock").exists():
-            return _locked()
-        imported = json.loads(Path(rest[rest.index("--file") + 1]).read_text())["deployment"]
-        kept = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
-        stacks[name]["pending"] = kept
-        listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
-        stacks[name]["resources"] = [one for one in stacks[name]["resources"] if one in listed]
+        return _import(stacks[name], Path(rest[rest.index("--file") + 1]))
+    return 0
+
+
+def _import(state: dict[str, Any], file: Path) -> int:
+    if (ROOT / "lock").exists():
+        return _locked()
+    imported = json.loads(file.read_text())["deployment"]
+    state["pending"] = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
+    listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
+    state["resources"] = [one for one in state["resources"] if one in listed]
+    for one in imported["resources"]:
+        if one["type"] == "pulumi:providers:kubernetes":
+            if one["inputs"] != one["outputs"] or one["inputs"]["clusterIdentifier"] != "c":
+                return 1
+            state["kubeconfig"] = one["inputs"]["kubeconfig"]
     return 0
 
 

@@ -471,3 +471,34 @@ def test_logs_that_cannot_be_stored_do_not_keep_machines_and_are_stored_by_a_lat
     assert world.stored("receipt.json")["logs"] == {"complete": True, "replicas": 1}
     assert not (world.folder / "own" / "jobs" / "j").exists()
     assert reap(world.context, "sandbox") == []
+
+
+def test_a_pod_of_the_cluster_uses_its_own_way_there_and_leaves_everybodys_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process then destroys, it reaches by the address that is open to it."""
+    own = world.kubernetes.kubeconfig({"tokenFile": str(world.folder / "token")})
+    (world.folder / "token").write_text("of-the-pod")
+    everybodys = world.stacks["sandbox"]["outputs"]["kubeconfig"]
+    ways: dict[str, str] = {"projects/p/locations/r/clusters/c": own}
+    monkeypatch.setattr("encamp.run.context.own_kubeconfig", ways.get)
+    world.script("up", resources=["in-cluster"], kubeconfig=own)
+    seen: list[str] = []
+
+    def show(line: str) -> None:
+        if line == "waiting for the replicas":
+            seen.extend(stack["kubeconfig"] for name, stack in world.stacks.items() if name != "sandbox")
+
+    world.context.show = show
+    world.trains(0)
+    assert world.run().exit_code == ExitCode.OK
+    assert seen == [everybodys]
+    assert (world.folder / "engine" / "reached").read_text() == own
+    assert {one.headers.get("Authorization") for one in world.kubernetes.requests} == {"Bearer of-the-pod"}
+
+
+def test_whoever_ends_a_job_that_a_pod_brought_up_reaches_its_cluster(world: World) -> None:
+    world.script("up", resources=["in-cluster"], kubeconfig='{"of": "a pod"}')
+    world.trains(0)
+    assert world.run().exit_code == ExitCode.OK
+    assert (world.folder / "engine" / "reached").read_text() == world.stacks["sandbox"]["outputs"]["kubeconfig"]

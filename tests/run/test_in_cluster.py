@@ -31,6 +31,7 @@ DRIVER = DriverPlan(
     "gs://state",
     "record",
     {"encamp-owner": "lab"},
+    "projects/p/locations/us-central1/clusters/encamp",
     (SubjectPlan("User", "ana@example.com"),),
 )
 JOB = {"jobId": "job_1", "trainingInput": {"region": "us-central1"}}

@@ -72,6 +72,7 @@ def test_a_wrong_team_says_where_and_what_to_try(change: dict[str, Any], path: s
         ({"teams": [TEAM, TEAM]}, "access.teams[1].name", "make them one"),
         ({"audit": {"exempted": ["ana"]}}, "access.audit.exempted[0]", "no member"),
         ({"audit": {"exempted": ["user:a@b.org"], "dataAccess": False}}, "access.audit.exempted", "dataAccess"),
+        ({"audit": {"dataReads": True, "dataAccess": False}}, "access.audit.dataReads", "dataAccess"),
         ({"audit": {"sink": {}}}, "access.audit.sink", "one of bucket and destination"),
         ({"audit": {"sink": {"bucket": "B"}}}, "access.audit.sink.bucket", "bucket name"),
         ({"audit": {"sink": {"destination": "gs://b"}}}, "access.audit.sink.destination", "bigquery.googleapis.com"),

@@ -95,3 +95,20 @@ def test_comments_explain_what_stands_there() -> None:
     fields = [index for index, line in enumerate(lines) if line.startswith("  ") and line[2] not in " #"]
     explained = [index for index in fields if "#" in lines[index - 1] or lines[index - 1].strip()]
     assert len(explained) == len(fields)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "provisioning"),
+    [
+        (GpuType.NVIDIA_L4, None),
+        (GpuType.NVIDIA_H100_80GB, "SPOT"),
+        (GpuType.NVIDIA_H200_141GB, "SPOT"),
+        (GpuType.NVIDIA_GB200, "RESERVATION"),
+        (TpuVersion.V5E, None),
+    ],
+)
+def test_machines_that_are_not_given_on_demand_come_with_another_way(
+    accelerator: GpuType | TpuVersion, provisioning: str | None
+) -> None:
+    choices = Choices(accelerator=accelerator, framework="pytorch")
+    assert new_job(choices, file="job.yaml", schema="job.schema.json").provisioning == provisioning

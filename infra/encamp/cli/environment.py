@@ -35,6 +35,7 @@ def down(stack: str) -> None:
     """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything."""
     engine = open_engine(stack)
     _refuse_protected(engine, stack)
+    _refuse_full(engine, stack)
     engine.destroy(stack)
     click.echo(f"environment {stack} is gone")
 
@@ -52,6 +53,27 @@ def _refuse_protected(engine: JobEngine, stack: str) -> None:
         hint = f"write `protect: false` there, `encamp environment up {stack}`, and then this"
         message = f"environment {stack} is protected: {', '.join(protected)}"
         raise UsageError(message, where=f"stacks/Pulumi.{stack}.yaml", hint=hint)
+
+
+def _refuse_full(engine: JobEngine, stack: str) -> None:
+    """A bucket goes last and only when it is empty: the rest would be gone by then.
+
+    Raises:
+        UsageError: a bucket holds something.
+    """
+    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - `--help` starts without it
+    from encamp.cloud.storage import Storage  # noqa: PLC0415
+    from encamp.errors import UsageError  # noqa: PLC0415
+
+    found = engine.state(stack).buckets
+    storage = Storage(GoogleClient())
+    full = [name for name in sorted(found) if not storage.is_empty(name)]
+    if full:
+        hint = (
+            f"`gcloud storage rm --recursive --all-versions 'gs://{full[0]}/**'` empties it; "
+            f"`pulumi state delete --target-dependents '{found[full[0]]}' -s {stack}` leaves it as it is, for good"
+        )
+        raise UsageError(f"buckets of environment {stack} hold something: {', '.join(full)}", where=stack, hint=hint)
 
 
 def _start_queues(stack: str) -> None:

@@ -27,13 +27,18 @@ def command() -> None:
 
 @command.command()
 @click.option("--queues", is_flag=True, help="With Kueue, which an environment with queues needs.")
-def up(queues: bool) -> None:
+@click.option(
+    "--project",
+    metavar="ID",
+    help="Have a new sandbox stand for this project, to rehearse a committed stack of it.",
+)
+def up(queues: bool, project: str | None) -> None:
     """Start the sandbox, and build its tools where they are missing. Harmless when it is up."""
     from encamp.sandbox import lifecycle  # noqa: PLC0415 - `env` and `--help` start without it
 
     begun = time.monotonic()
     layout = Layout.located()
-    found = lifecycle.up(layout, listener(begun))
+    found = lifecycle.up(layout, listener(begun), project)
     if queues:
         lifecycle.start_queues(Layout.open(), listener(begun))
     seconds = time.monotonic() - begun

@@ -63,6 +63,11 @@ class Cluster:
         self._sleep = sleep
         self._closed = False
 
+    @property
+    def kubeconfig(self) -> str:
+        """The kubeconfig by which it is reached."""
+        return self._kubeconfig
+
     def close(self) -> None:
         """Close every connection; threads that still ask get an EngineError."""
         self._closed = True

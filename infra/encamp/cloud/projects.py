@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: How many permissions one question may hold: cloud.google.com/resource-manager/reference/rest/v1/projects.
 _MOST_PERMISSIONS = 100
+_MEMBERS = "constraints/iam.allowedPolicyMemberDomains"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class Projects:
         """Whether a billing account stands behind it."""
         found = self._client.json(Service.BILLING, "GET", f"/v1/projects/{quote(project)}/billingInfo")
         return bool(found.get("billingEnabled"))
+
+    def allowed_members(self, project: str) -> frozenset[str]:
+        """Read whose members may be given roles (domain restricted sharing); empty where that is anybody."""
+        path = f"/v1/projects/{quote(project)}:getEffectiveOrgPolicy"
+        found = self._client.json(Service.RESOURCE_MANAGER, "POST", path, json={"constraint": _MEMBERS})
+        return frozenset((found.get("listPolicy") or {}).get("allowedValues") or ())
 
     def services(self, project: str) -> frozenset[str]:
         """Names of the APIs that are on, such as ``container.googleapis.com``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ _NOT_FOUND = 404
 #: Another operation runs on the cluster (FAILED_PRECONDITION comes as 400, conflicts as 409), or the policy changed.
 _BUSY = frozenset({400, 409, 412})
 _BUSY_SECONDS = 300.0
+_CLUSTER = re.compile(r"/clusters/([^/]+)")
 _POLL_SECONDS = 2.0
 
 
@@ -55,6 +57,18 @@ class Container:
             raise
         found: list[dict[str, Any]] = answer.get("nodePools", [])
         return found
+
+    def operations(self, cluster: str) -> list[str]:
+        """Say what GKE is at in ``projects/P/locations/L/clusters/C``, such as ``CREATE_NODE_POOL of pool-1``."""
+        parent, _, name = cluster.partition("/clusters/")
+        found = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations").get("operations", [])
+        said = []
+        for operation in found:
+            target = str(operation.get("targetLink") or "")
+            if operation.get("status") != "DONE" and name in _CLUSTER.findall(target):
+                kind, what = operation.get("operationType", "an operation"), target.rpartition("/")[2]
+                said.append(f"{kind} of {what} since {operation.get('startTime', 'some time')}")
+        return said
 
     def delete_node_pool(self, cluster: str, name: str) -> None:
         """Delete a pool and wait until it is gone, other operations of the cluster allowed to end before.

@@ -113,6 +113,16 @@ class Storage:
         for item in self._client.pages(Service.STORAGE, path, "items", {"prefix": prefix}):
             yield _stored({"bucket": bucket, **item})
 
+    def is_empty(self, bucket: str) -> bool:
+        """Whether a bucket holds nothing, old versions of objects included; one that is not there holds nothing."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        try:
+            return next(self._client.pages(Service.STORAGE, path, "items", {"versions": "true"}), None) is None
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return True
+            raise
+
     def folders(self, bucket: str, prefix: str) -> Iterator[str]:
         """The names directly below ``prefix`` that objects lie under (``jobs/a/`` below ``jobs/``), in their order."""
         path = f"/storage/v1/b/{quote(bucket, safe='')}/o"

@@ -14,12 +14,18 @@ from encamp.spec.ml_roles import Reach
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.access.model import AccessPlan, ClusterRolePlan, CustomRolePlan, MemberRolePlan
+    from encamp.plan.access.model import AccessPlan, ClusterRolePlan, CustomRolePlan, MemberRolePlan, SubjectPlan
     from encamp.plan.model import EnvironmentPlan
 
 _RBAC = "rbac.authorization.k8s.io"
 #: Source: cloud.google.com/iam/docs/service-agents, Cloud TPU.
 _TPU_ROLE = "roles/cloudtpu.serviceAgent"
+
+
+def _subject(plan: SubjectPlan) -> k8s.rbac.v1.SubjectArgsDict:
+    if plan.namespace is not None:
+        return {"kind": plan.kind, "name": plan.name, "namespace": plan.namespace}
+    return {"api_group": _RBAC, "kind": plan.kind, "name": plan.name}
 
 
 class Access(pulumi.ComponentResource):
@@ -120,14 +126,11 @@ class Access(pulumi.ComponentResource):
             for rule in plan.rules
         ]
         role = k8s.rbac.v1.Role(plan.name, metadata=metadata, rules=rules, opts=inside)
-        subjects: list[k8s.rbac.v1.SubjectArgsDict] = [
-            {"api_group": _RBAC, "kind": subject.kind, "name": subject.name} for subject in plan.subjects
-        ]
         k8s.rbac.v1.RoleBinding(
             plan.name,
             metadata=metadata,
             role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            subjects=subjects,
+            subjects=[_subject(one) for one in plan.subjects],
             opts=inside,
         )
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _TYPE = "CustomResourceDefinition"
 _WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
+#: A webhook can be called when its controller has written its authority into it, which takes moments: until then the
+#: API server refuses what it is asked about. The annotation: pulumi.com/registry/packages/kubernetes/how-to-guides.
+_CALLED = {"pulumi.com/waitFor": "jsonpath={.webhooks[0].clientConfig.caBundle}"}
 #: What a controller writes into its own objects once it runs: certificates.
 _CERTIFICATES = {
     "Secret": ["data"],
@@ -58,6 +61,7 @@ class Chart(pulumi.ComponentResource):
         kind = item["kind"]
         ignored = list(_CERTIFICATES.get(kind, []))
         if kind in _WEBHOOKS:
+            labelled["annotations"] = {**metadata.get("annotations", {}), **_CALLED}
             ignored = [f"webhooks[{index}].clientConfig.caBundle" for index, _ in enumerate(item["webhooks"])]
         return KubernetesObject(
             metadata["name"],

@@ -8,7 +8,9 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
+from encamp.components.pool_timeouts import pool_timeouts
 from encamp.plan.environment.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
+from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,12 +58,16 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubeconfig(self) -> pulumi.Output[str]:
         plan, cluster = self._plan, self.cluster
+        by_name = cluster.control_plane_endpoints_config.apply(_dns_name)
         if plan.gke.dns_endpoint:
-            return cluster.control_plane_endpoints_config.apply(
-                lambda found: gke_kubeconfig(plan.cluster, _dns_name(found, plan), None)
-            )
-        return pulumi.Output.all(cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
+            return by_name.apply(lambda name: gke_kubeconfig(plan.cluster, _required(name, plan), None))
+        by_address = pulumi.Output.all(cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
             lambda given: gke_kubeconfig(plan.cluster, given[0], given[1])
+        )
+        if plan.gke.dns_endpoint is not None:
+            return by_address
+        return pulumi.Output.all(by_name, by_address).apply(
+            lambda ways: gke_kubeconfig(plan.cluster, ways[0], None) if ways[0] else ways[1]
         )
 
     def _adopted(self, name: str) -> gcp.container.Cluster:
@@ -166,7 +172,7 @@ class Cluster(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             management={"auto_repair": True, "auto_upgrade": True},
             node_config=config,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, custom_timeouts=pool_timeouts()),
         )
 
 
@@ -206,15 +212,22 @@ def _endpoint(gke: GkePlan) -> gcp.container.ClusterPrivateClusterConfigArgsDict
 
 
 def _by_name(gke: GkePlan) -> gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None:
-    return {"dns_endpoint_config": {"allow_external_traffic": True}} if gke.dns_endpoint else None
+    if gke.dns_endpoint is None:
+        return None
+    return {"dns_endpoint_config": {"allow_external_traffic": gke.dns_endpoint}}
 
 
-def _dns_name(endpoints: gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None, plan: EnvironmentPlan) -> str:
-    """The DNS name of the API server; an adopted cluster that lets nobody in by it is refused."""
+def _dns_name(endpoints: gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None) -> str | None:
+    """Give the DNS name of the API server, None where it lets nobody in by it."""
     found = endpoints.dns_endpoint_config if endpoints else None
-    if found is None or not found.allow_external_traffic or found.endpoint is None:
+    return found.endpoint if found is not None and found.allow_external_traffic else None
+
+
+def _required(name: str | None, plan: EnvironmentPlan) -> str:
+    """Refuse an adopted cluster that nobody reaches by the name that it is said to have."""
+    if name is None:
         raise _refusal([NO_NAME], plan)
-    return found.endpoint
+    return name
 
 
 def _authorized(gke: GkePlan) -> gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
@@ -269,6 +282,10 @@ def _auto_provisioning(plan: EnvironmentPlan) -> gcp.container.ClusterClusterAut
         return {"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"}
     defaults: gcp.container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict = {
         "oauth_scopes": _SCOPES,
+        # Unsaid, the provider asks for disks of spinning metal (gke-auto-provisioned-disk).
+        "disk_type": SYSTEM_DISK,
+        "disk_size": SYSTEM_DISK_GB,
+        "image_type": "COS_CONTAINERD",
         "management": {"auto_repair": True, "auto_upgrade": True},
         "shielded_instance_config": {"enable_integrity_monitoring": True, "enable_secure_boot": True},
     }

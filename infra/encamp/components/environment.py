@@ -22,20 +22,34 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
+from encamp.components.registries import docker_hub_cache, own_registry
 from encamp.plan.environment.pod_admission import namespace_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from encamp.plan.environment.model import LogExclusionPlan
     from encamp.plan.model import EnvironmentPlan
 
 
 class Environment(pulumi.ComponentResource):
     """An environment as planned, with its stack outputs.
 
+    Args:
+        acts_as: the service account that the stack's own provider impersonates, None without.
+
     Attributes:
         outputs: what job stacks and the driver read of it; no secret among them.
     """
 
-    def __init__(self, name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: EnvironmentPlan,
+        *,
+        acts_as: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("encamp:components:Environment", name, {}, opts)
         self._name, self._plan = name, plan
         self._child = pulumi.ResourceOptions(parent=self, depends_on=self._services())
@@ -43,14 +57,12 @@ class Environment(pulumi.ComponentResource):
         encrypted = key.grants if key is not None else []
         under_key = pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=encrypted))
         network = Network(name, plan, opts=self._child) if "cluster" not in plan.adopted else None
-        registry = _registry(name, plan, under_key)
-        ready = self._node_account(registry)
+        registry = own_registry(name, plan, under_key)
+        caches = [docker_hub_cache(name, plan, plan.image_cache, under_key)] if plan.image_cache is not None else []
+        ready = self._node_account([registry, *caches])
         cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
-        if plan.budget is not None:
-            Budget(name, plan, plan.budget, opts=self._child)
-        if plan.monitoring is not None:
-            Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
+        self._watch(acts_as)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,
@@ -68,6 +80,27 @@ class Environment(pulumi.ComponentResource):
         self._inside(cluster, storage, holders=[*ready, *encrypted])
         self.register_outputs({})
 
+    def _watch(self, acts_as: str | None) -> None:
+        """What tells of costs and of jobs, and what logs are not kept."""
+        plan = self._plan
+        if plan.budget is not None:
+            Budget(self._name, plan, plan.budget, acts_as=acts_as, opts=self._child)
+        if plan.log_exclusion is not None:
+            self._keep_out(plan.log_exclusion)
+        if plan.monitoring is not None:
+            Monitoring("monitoring", plan, plan.monitoring, opts=self._child)
+
+    def _keep_out(self, plan: LogExclusionPlan) -> None:
+        """Let Cloud Logging not take in what is stored elsewhere."""
+        gcp.logging.ProjectExclusion(
+            "job-logs",
+            name=plan.name,
+            description=plan.description,
+            filter=plan.filter,
+            project=self._plan.project,
+            opts=self._child,
+        )
+
     def _services(self) -> list[pulumi.Resource]:
         """Google's APIs that the environment and its jobs ask."""
         return [
@@ -82,18 +115,22 @@ class Environment(pulumi.ComponentResource):
             for service in self._plan.services
         ]
 
-    def _node_account(self, registry: gcp.artifactregistry.Repository) -> list[pulumi.Resource]:
+    def _node_account(self, registries: Sequence[gcp.artifactregistry.Repository]) -> list[pulumi.Resource]:
         """What nodes need before the first of them comes; nothing where their account is somebody else's."""
         nodes = self._plan.gke.nodes
         if nodes is None or nodes.account_id is None:
             return []
-        return NodeAccount("nodes", self._plan, nodes, registry=registry, opts=self._child).ready
+        return NodeAccount("nodes", self._plan, nodes, registries=registries, opts=self._child).ready
 
     def _inside(self, cluster: Cluster, storage: EnvironmentStorage, *, holders: list[pulumi.Resource]) -> None:
         """What stands in the cluster, and who may reach it; rights are given after ``holders`` exist."""
         plan, child = self._plan, self._child
-        ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready)
-        provider = k8s.Provider(self._name, kubeconfig=cluster.kubeconfig, opts=ready)
+        # By the identifier another way into the cluster replaces nothing of it
+        # (kubernetes-provider-cluster-identifier); another cluster of the same name replaces everything.
+        ready = pulumi.ResourceOptions(parent=self, depends_on=cluster.ready, replace_with=[cluster.cluster])
+        provider = k8s.Provider(
+            self._name, kubeconfig=cluster.kubeconfig, cluster_identifier=plan.gke.full_name, opts=ready
+        )
         inside = pulumi.ResourceOptions(parent=self, provider=provider)
         # It judges pods before the namespace's own label stops to.
         judges = [KubernetesObject(each["metadata"]["name"], each, inside) for each in plan.pod_admission]
@@ -124,19 +161,3 @@ class Environment(pulumi.ComponentResource):
             )
             if access.audit_writer is not None:
                 self.outputs["auditWriter"] = access.audit_writer
-
-
-def _registry(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.artifactregistry.Repository:
-    if "registry" in plan.adopted:
-        full_name = f"projects/{plan.project}/locations/{plan.region}/repositories/{plan.registry}"
-        return gcp.artifactregistry.Repository.get(name, full_name, opts=opts)
-    return gcp.artifactregistry.Repository(
-        name,
-        repository_id=plan.registry,
-        location=plan.region,
-        format="DOCKER",
-        description="Images of training jobs",
-        kms_key_name=plan.key.full_name if plan.key is not None else None,
-        labels=dict(plan.labels),
-        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=plan.protect)),
-    )

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.plan.environment.parts import LOG_WRITER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from encamp.plan.environment.model import BucketPlan, LifecyclePlan
     from encamp.plan.model import EnvironmentPlan
 
-#: Who delivers usage logs: cloud.google.com/storage/docs/access-logs#delivery.
-LOG_WRITER = "group:cloud-storage-analytics@google.com"
+
+_DAY_SECONDS = 86_400
 
 
 class EnvironmentStorage(pulumi.ComponentResource):
@@ -60,7 +62,7 @@ class EnvironmentStorage(pulumi.ComponentResource):
             f"{name}-usage",
             bucket=logs.name,
             role="roles/storage.objectCreator",
-            member=LOG_WRITER,
+            member=f"group:{LOG_WRITER}",
             opts=pulumi.ResourceOptions(parent=self),
         )
         self._after.append(writer)
@@ -86,6 +88,7 @@ class EnvironmentStorage(pulumi.ComponentResource):
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
             versioning=versioning,
+            soft_delete_policy=soft_delete(bucket.soft_delete_days),
             lifecycle_rules=[_rule(one) for one in bucket.lifecycle],
             encryption=key,
             logging=usage,
@@ -94,6 +97,11 @@ class EnvironmentStorage(pulumi.ComponentResource):
             labels=dict(plan.labels),
             opts=pulumi.ResourceOptions.merge(own, opts),
         )
+
+
+def soft_delete(days: int | None) -> gcp.storage.BucketSoftDeletePolicyArgsDict | None:
+    """Give the policy that keeps what is deleted for so many days; None leaves that to Google, which keeps a week."""
+    return None if days is None else {"retention_duration_seconds": days * _DAY_SECONDS}
 
 
 def _rule(rule: LifecyclePlan) -> gcp.storage.BucketLifecycleRuleArgsDict:
@@ -105,6 +113,10 @@ def _rule(rule: LifecyclePlan) -> gcp.storage.BucketLifecycleRuleArgsDict:
         condition["age"] = rule.age_days
     if rule.old_days is not None:
         condition["days_since_noncurrent_time"] = rule.old_days
+    if rule.newer is not None:
+        condition["num_newer_versions"] = rule.newer
+    if rule.suffixes:
+        condition["matches_suffixes"] = list(rule.suffixes)
     if rule.live:
         condition["with_state"] = "LIVE"
     return {"action": action, "condition": condition}

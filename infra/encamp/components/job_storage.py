@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import kept_deadline
+from encamp.components.environment_storage import soft_delete
 from encamp.plan.model import JOB_LABEL, RESULTS_LABEL
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class JobStorage(pulumi.ComponentResource):
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
             # Soft-deleted objects are billed on; scratch is scratch.
-            soft_delete_policy={"retention_duration_seconds": 0},
+            soft_delete_policy=soft_delete(0),
             force_destroy=True,
             encryption=self._encryption,
             labels={**plan.bill_labels, **labels},
@@ -81,6 +82,7 @@ class JobStorage(pulumi.ComponentResource):
             location=plan.region.upper(),
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
+            soft_delete_policy=soft_delete(plan.storage.soft_delete_days),
             lifecycle_rules=None if age is None else [{"action": {"type": "Delete"}, "condition": {"age": age}}],
             encryption=self._encryption,
             labels={**plan.bill_labels, **labels, RESULTS_LABEL: plan.name},

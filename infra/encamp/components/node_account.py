@@ -8,6 +8,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from encamp.plan.environment.model import NodeAccountPlan
     from encamp.plan.model import EnvironmentPlan
 
@@ -18,7 +20,7 @@ class NodeAccount(pulumi.ComponentResource):
     """A service account instead of the project's default one, which may change nearly everything in many projects.
 
     Args:
-        registry: the environment's own, with images of jobs.
+        registries: the environment's own, first that of jobs' images.
 
     Attributes:
         ready: what must stand before a node does.
@@ -30,7 +32,7 @@ class NodeAccount(pulumi.ComponentResource):
         plan: EnvironmentPlan,
         account: NodeAccountPlan,
         *,
-        registry: gcp.artifactregistry.Repository,
+        registries: Sequence[gcp.artifactregistry.Repository],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:NodeAccount", name, {}, opts)
@@ -48,9 +50,9 @@ class NodeAccount(pulumi.ComponentResource):
             )
             for role in account.project_roles
         ]
-        self.ready.append(
+        self.ready += [
             gcp.artifactregistry.RepositoryIamMember(
-                name,
+                called,
                 project=plan.project,
                 location=plan.region,
                 repository=registry.repository_id,
@@ -58,7 +60,8 @@ class NodeAccount(pulumi.ComponentResource):
                 member=made.member,
                 opts=child,
             )
-        )
+            for called, registry in zip((name, f"{name}-docker-hub"), registries, strict=False)
+        ]
         for full_name in account.repositories:
             _, project, _, location, _, repository = full_name.split("/")
             gcp.artifactregistry.RepositoryIamMember(

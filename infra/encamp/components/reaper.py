@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from encamp.components.pod_account import acted_as_by_pods
+from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, engine_resources, engine_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,8 @@ PERMISSIONS = (
 #: What taking a job's grants from the project's policy takes, and with a condition only: who may change a policy at
 #: will may do everything.
 GRANTS = ("resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy")
-_ENDED = ("get", "list", "delete")
+#: The provider watches an object that it deletes, and its events, until it is gone (kubernetes-delete-watches).
+_ENDED = ("get", "list", "watch", "delete")
 #: API group, resources and verbs: what a reaper does to the objects of jobs.
 _RULES = (
     ("jobset.x-k8s.io", ("jobsets",), _ENDED),
@@ -57,7 +59,8 @@ _RULES = (
     ("autoscaling.x-k8s.io", ("provisioningrequests",), _ENDED),
     ("resource.k8s.io", ("resourceclaimtemplates",), _ENDED),
     ("networking.k8s.io", ("networkpolicies",), _ENDED),
-    ("", ("pods/log", "events"), ("get", "list")),
+    ("", ("events",), ("get", "list", "watch")),
+    ("", ("pods/log",), ("get",)),
 )
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -173,23 +176,27 @@ class Reaper(pulumi.ComponentResource):
             "reaper",
             metadata=metadata,
             role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            # GKE knows who authenticates at Google by the e-mail.
-            subjects=[{"api_group": _RBAC, "kind": "User", "name": account.email}],
+            # By the pod's own token, and by the e-mail where it authenticates at Google.
+            subjects=[
+                {"kind": "ServiceAccount", "name": self._plan.name, "namespace": self._plan.name},
+                {"api_group": _RBAC, "kind": "User", "name": account.email},
+            ],
             opts=self._cluster,
         )
 
     def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan
+        resources = engine_resources(ENDINGS_AT_ONCE)
         reaper: k8s.core.v1.ContainerArgsDict = {
             "name": "reaper",
             "image": plan.image,
             "command": ["encamp", "reap", "--remote", "--environment", pulumi.get_stack()],
             "env": [
-                {"name": "PULUMI_BACKEND_URL", "value": plan.backend_url},
-                {"name": "PULUMI_SKIP_UPDATE_CHECK", "value": "true"},
+                {"name": name, "value": value}
+                for name, value in engine_variables(plan.backend_url, plan.cluster).items()
             ],
             "env_from": [{"secret_ref": {"name": plan.record_secret}}],
-            "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+            "resources": {"requests": resources["requests"], "limits": resources["limits"]},
             "security_context": {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}},
         }
         return {
@@ -197,7 +204,8 @@ class Reaper(pulumi.ComponentResource):
             "spec": {
                 "restart_policy": "Never",
                 "service_account_name": account.metadata.name,
-                "automount_service_account_token": False,
+                # By this token it reaches the API server; at Google it has its account's.
+                "automount_service_account_token": True,
                 "security_context": {"run_as_non_root": True, "seccomp_profile": {"type": "RuntimeDefault"}},
                 "containers": [reaper],
             },

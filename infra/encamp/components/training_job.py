@@ -26,6 +26,8 @@ class TrainingJob(pulumi.ComponentResource):
     Args:
         cluster: name of the environment's cluster.
         kubeconfig: of the same cluster.
+        cluster_path: its full name, ``projects/P/locations/L/clusters/C``. Another way into the same cluster changes
+            nothing of the job.
         deadline: seconds since the epoch after which the job's resources may be reaped.
         secret: the job's text is a secret: the engine's state and previews hold what of it runs encrypted.
 
@@ -40,6 +42,7 @@ class TrainingJob(pulumi.ComponentResource):
         *,
         cluster: pulumi.Input[str],
         kubeconfig: pulumi.Input[str],
+        cluster_path: str,
         deadline: str,
         secret: bool = False,
         opts: pulumi.ResourceOptions | None = None,
@@ -55,7 +58,7 @@ class TrainingJob(pulumi.ComponentResource):
         JobWorkload(
             "workload",
             render_manifests(plan),
-            provider=k8s.Provider("cluster", kubeconfig=kubeconfig, opts=child),
+            provider=k8s.Provider("cluster", kubeconfig=kubeconfig, cluster_identifier=cluster_path, opts=child),
             deadline=deadline,
             facts=to_json(facts),
             secret=secret,

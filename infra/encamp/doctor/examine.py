@@ -53,6 +53,7 @@ def examine(
         asked += [
             ("APIs", lambda: google.services(stack, projects)),
             ("rights", lambda: google.rights(stack, projects)),
+            ("members", lambda: google.members(stack, projects)),
             ("cluster", lambda: google.cluster(stack, Container(client))),
             ("quota", lambda: google.quota(stack, projects)),
             ("key", lambda: _adopted_key(stack, projects)),

@@ -9,6 +9,7 @@ from encamp.cloud.rest import RestError
 from encamp.findings import Finding, Grade
 from encamp.plan.access.check import given_elsewhere
 from encamp.plan.access.permissions import BILLING, QUOTAS, environment_permissions, job_permissions, roles_of
+from encamp.plan.environment.parts import LOG_WRITER
 from encamp.plan.machines.quotas import environment_quotas, quotas
 
 if TYPE_CHECKING:
@@ -109,6 +110,26 @@ def _lacking(subject: str, needed: Mapping[str, str], found: Permitted, where: s
         yield Finding(subject, Grade.OK, f"all {len(needed) - len(found.unknown)} permissions are there on {where}")
     if found.unknown:
         yield Finding(subject, Grade.NOTE, f"these cannot be asked for on {where}: {', '.join(sorted(found.unknown))}")
+
+
+def members(stack: Stack, projects: Projects) -> Iterator[Finding]:
+    """Whether the organization lets roles be given to the group of Google's that writes usage logs."""
+    plan = stack.environment
+    if stack.job is not None or plan.logs is None or "artifactsBucket" in plan.adopted:
+        return
+    advice = "leave storage.logsBucket out and take access.audit.dataReads, or have the group's customer allowed"
+    try:
+        allowed = projects.allowed_members(stack.spec.project)
+    except RestError as error:
+        text = f"whether the organization lets {LOG_WRITER} write usage logs cannot be told: {error.what}"
+        yield Finding("members", Grade.NOTE, text, f"where `up` fails at its grant: {advice}")
+        return
+    if allowed:
+        whose = ", ".join(sorted(allowed))
+        text = f"roles are given to members of {whose} only, and {LOG_WRITER} writes usage logs (org-domain-restricted)"
+        yield Finding("members", Grade.NOTE, text, advice)
+    else:
+        yield Finding("members", Grade.OK, "the organization lets anybody be given roles")
 
 
 def quota(stack: Stack, projects: Projects) -> Iterator[Finding]:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError
 from encamp.plan.access.identity import identity
 from encamp.plan.cost.bill import bill_labels
+from encamp.plan.cost.by_use import job_use_costs
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.environment.cluster import cluster
+from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replica_groups
 from encamp.plan.images import python_warning
@@ -20,6 +22,7 @@ from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
+from encamp.plan.machines.preconditions import consumption_warnings
 from encamp.plan.machines.rdma import rdma_warnings
 from encamp.plan.manifests.containers import (
     Container,
@@ -73,12 +76,12 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     placed = storage(job, job_id, environment, packages)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
-    containers = [container(training_input, request, placed.job_dir, images) for request in requests]
+    named = [container(training_input, one, placed.job_dir, images) for one in requests]
+    cases, containers = image_cases(job, requests, named), [_pulled(each, environment) for each in named]
     queue = job_queue(job, environment)
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     billed, unbilled = bill_labels(job.labels)
-    cases = image_cases(job, requests, containers)
     pools, hosts, placing = node_pools(
         name, requests, job, environment=environment, limits=bounds, labels=labels, images=cases
     )
@@ -117,7 +120,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         python_version=training_input.python_version,
         requirements=tuple(job.encamp.requirements or ()),
         stand_in_region=environment.region if training_input.region != environment.region else None,
-        cost=costs,
+        cost=replace(costs, by_use=job_use_costs(environment, placed, table)),
         queue=queue,
         study=searched,
         warnings=(
@@ -132,9 +135,15 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *unbilled,
             *cost_warnings(costs, environment.region),
             *overdue_warnings(pools, environment),
+            *consumption_warnings(pools),
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})
+
+
+def _pulled(chosen: Container, environment: EnvironmentSpec) -> Container:
+    """Let a stock image come through the environment's cache; images of the user's own are left alone."""
+    return chosen if chosen.custom else replace(chosen, image=through_cache(chosen.image, environment))
 
 
 def _paid(

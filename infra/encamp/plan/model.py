@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from encamp.plan.environment.api import ApiPlan
     from encamp.plan.environment.charts import ChartPlan
     from encamp.plan.environment.driver import DriverPlan
-    from encamp.plan.environment.model import BucketPlan, BudgetPlan, GkePlan, KeyPlan, VpcPlan
+    from encamp.plan.environment.model import (
+        BucketPlan,
+        BudgetPlan,
+        GkePlan,
+        KeyPlan,
+        LogExclusionPlan,
+        VpcPlan,
+    )
     from encamp.plan.environment.monitoring import MonitoringPlan
     from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.job_queue import JobQueuePlan
@@ -184,6 +191,7 @@ class StoragePlan:
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
         key: Cloud KMS key of the buckets that the job makes, None for Google's own.
+        soft_delete_days: how long what is deleted in a bucket of its results can be restored.
     """
 
     bucket: str
@@ -196,6 +204,7 @@ class StoragePlan:
     folder: tuple[str, str] | None = None
     mounts: tuple[MountPlan, ...] = ()
     key: str | None = None
+    soft_delete_days: int = 0
 
 
 @dataclass(frozen=True)
@@ -302,6 +311,7 @@ class ReaperPlan:
         grants_role_id: of the one by which it takes jobs' grants from the project's policy.
         grants: under which condition it has that one.
         record_secret: a Secret whose keys become the pod's variables.
+        cluster: full name of the cluster that it runs in, and its jobs.
     """
 
     name: str
@@ -312,6 +322,7 @@ class ReaperPlan:
     schedule: str
     backend_url: str
     record_secret: str
+    cluster: str
 
 
 @dataclass(frozen=True)
@@ -321,6 +332,7 @@ class EnvironmentPlan:
     Attributes:
         services: Google's APIs that it and its jobs ask.
         adopted: what exists already; it is read and never changed.
+        image_cache: id of the repository through which images of Docker Hub come, None without one.
         protect: whether engine and GKE refuse to delete what must not be lost.
         warnings: what somebody should know before it is made.
         pod_admission: objects by which the API server judges the pods of jobs; empty where their namespace's label says
@@ -348,6 +360,8 @@ class EnvironmentPlan:
     adopted: frozenset[Adoptable] = frozenset()
     protect: bool = False
     logs: BucketPlan | None = None
+    log_exclusion: LogExclusionPlan | None = None
+    image_cache: str | None = None
     key: KeyPlan | None = None
     budget: BudgetPlan | None = None
     warnings: tuple[str, ...] = ()

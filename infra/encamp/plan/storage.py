@@ -9,6 +9,7 @@ from encamp.plan.manifests.mounts import mounts
 from encamp.plan.model import LocalPackagePlan, StoragePlan
 from encamp.plan.names import results_bucket, scratch_bucket
 from encamp.spec.encamp import StorageKind
+from encamp.spec.environment.storage import StorageSpec as EnvironmentStorageSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,7 @@ def storage(
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, environment.artifacts_bucket),
         key=key.full_name if key is not None else None,
+        soft_delete_days=(environment.storage or EnvironmentStorageSpec()).soft_delete_days,
         mounts=mounts(job.encamp.mounts or (), job_dir, environment.artifacts_bucket),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from encamp.plan.cost.text import cost_rows, cost_text
@@ -226,7 +227,12 @@ def _limits(plan: JobPlan) -> list[str]:
 
 def _cost(planned: CostPlan) -> list[str]:
     header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "EXPECTED", "AT WORST")
-    return [*_columns(header, cost_rows(planned)), *cost_text(planned)]
+    used = [
+        line
+        for one in planned.by_use
+        for line in wrap(one.what, _WIDTH - 2, initial_indent="by use    ", subsequent_indent=" " * 10)
+    ]
+    return [*_columns(header, cost_rows(planned)), *cost_text(planned), *used]
 
 
 def _amount(accelerator: Accelerator | None) -> str:

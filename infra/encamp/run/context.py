@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
+from encamp.own_cluster import own_kubeconfig
 from encamp.run.engine import JobEngine
 from encamp.run.records import Records
 from encamp.run.workspace import project_file, state_folder
@@ -59,8 +60,13 @@ class Context:
         return self._environments[stack]
 
     def cluster(self, environment: EnvironmentOutputs) -> Cluster:
-        """The API server of an environment."""
-        return Cluster(environment.kubeconfig)
+        """The API server of an environment, by the cluster's own address where this process is a pod of it."""
+        return Cluster(own_kubeconfig(environment.cluster_path) or environment.kubeconfig)
+
+    def operations(self, cluster: str) -> Callable[[], Sequence[str]]:
+        """Tells what GKE is at in ``projects/P/locations/L/clusters/C``, in words."""
+        container = Container(self.client)
+        return lambda: container.operations(cluster)
 
     def pools(self, cluster: str) -> Callable[[], Sequence[dict[str, Any]]]:
         """Lists the node pools of ``projects/P/locations/L/clusters/C``."""

@@ -174,7 +174,8 @@ class _Driver:
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
         self._usage: Usage
-        self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
+        show = _without(request.plan.warnings, context.show)
+        self._engine = JobEngine(self._folder, show, self._keep, operations=context.operations(intent.cluster))
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 
@@ -249,6 +250,9 @@ class _Driver:
             self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
         self._checked()
         self._engine.up(self._intent.stack)
+        if self._cluster.kubeconfig != self._environment.kubeconfig:
+            # A pod's own way to its cluster is nobody else's.
+            self._engine.reach(self._intent.stack, self._environment.kubeconfig)
         self._checked()
         self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
         outcome = self._supervisor.run()
@@ -310,6 +314,8 @@ class _Driver:
         return {
             **({"encamp:jobFolder": str(folder)} if folder is not None else {}),
             "gcp:project": self._intent.project,
+            # Rights of jobs do not reach to listing regions, of which the provider would warn (region-validation).
+            "gcp:skipRegionValidation": "true",
             "encamp:environmentStack": self._request.environment,
             **({} if self._hides else {"encamp:job": self._request.job}),
             "encamp:checked": "true",

@@ -18,10 +18,11 @@ from encamp.errors import EngineError, TeardownError
 from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
+from encamp.run.slow_steps import SlowSteps
 from encamp.run.stack_state import StackState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from encamp.run.command import StackWorkspace, ToldStack
@@ -59,6 +60,7 @@ class JobEngine:
         show: gets a line for people for each step.
         keep: gets each step that is done.
         fence: what this process has to show against locks of dead engines; without it only those of this machine go.
+        operations: tells what GKE is at in the stack's cluster, in words.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class JobEngine:
         show: Callable[[str], None],
         keep: Callable[[ResourceStep], None] | None = None,
         fence: Fence | None = None,
+        operations: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         from encamp.run.command import SessionCommand  # noqa: PLC0415 - the engine's SDK is slow to import
 
@@ -74,6 +77,7 @@ class JobEngine:
         self._show = show
         self._keep = keep
         self._fence = fence
+        self._operations = operations
         self._command = SessionCommand()
         self._workspace: StackWorkspace | None = None
 
@@ -174,16 +178,27 @@ class JobEngine:
         """What the state lists now."""
         return StackState.read(self._export(stack))
 
-    def forget_pending(self, stack: str) -> list[Unanswered]:
+    def forget_pending(self, stack: str, kubeconfig: str | None = None) -> list[Unanswered]:
         """Drop operations that never had an answer from the state; returns the creates among them.
 
-        Only right when the cloud's own listing is asked afterwards for what they may have made.
+        Only right when the cloud's own listing is asked afterwards for what they may have made. From then on the engine
+        reaches the cluster by ``kubeconfig``, where one is given.
         """
         exported = self._export(stack)
         state = StackState.read(exported)
-        if state.has_pending:
-            self._import(stack, {**exported, "deployment": state.without_pending()})
+        wanted = StackState(state.without_pending() if state.has_pending else state.deployment)
+        deployment = wanted.deployment if kubeconfig is None else wanted.reaching(kubeconfig)
+        if deployment != state.deployment:
+            self._import(stack, {**exported, "deployment": deployment})
         return state.unanswered()
+
+    def reach(self, stack: str, kubeconfig: str) -> None:
+        """Let the engine reach the stack's cluster by this kubeconfig from now on, whoever runs it."""
+        exported = self._export(stack)
+        state = StackState.read(exported)
+        deployment = state.reaching(kubeconfig)
+        if deployment != state.deployment:
+            self._import(stack, {**exported, "deployment": deployment})
 
     def forget_cluster(self, stack: str) -> None:
         """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""
@@ -290,7 +305,8 @@ class JobEngine:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
 
         try:
-            command()
+            with SlowSteps(events, self._show, self._operations):
+                command()
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,25 @@ class ResourceStep:
         )
 
 
+@dataclass(frozen=True)
+class OpenStep:
+    """A step that the engine has begun and not ended.
+
+    Attributes:
+        doing: such as ``creating``.
+        type: the engine's type token.
+        since: when it began, by ``time.monotonic``.
+    """
+
+    doing: str
+    type: str
+    name: str
+    since: float
+
+    def __str__(self) -> str:
+        return f"{self.doing} {_words(self.type)} {self.name}"
+
+
 class EventLog:
     """Takes the events of one engine run; the engine may call from any thread.
 
@@ -71,6 +91,7 @@ class EventLog:
         self._show = show
         self._keep = keep
         self._lock = threading.Lock()
+        self._open: dict[str, OpenStep] = {}
         self.steps: list[ResourceStep] = []
         self.errors: list[str] = []
 
@@ -86,17 +107,25 @@ class EventLog:
             elif event.diagnostic_event is not None:
                 self._said(event.diagnostic_event)
 
+    def open_steps(self) -> list[OpenStep]:
+        """List the steps that have begun and not ended, the oldest first."""
+        with self._lock:
+            return sorted(self._open.values(), key=lambda step: step.since)
+
     def _begun(self, metadata: Any) -> None:
         doing = _doing(metadata)
         if doing is None or metadata.type.startswith(_ENGINE_TYPES) or _is_component(metadata):
             return
         if not (doing == "deleting" and _stays(metadata)):
-            self._show(f"{doing} {_words(metadata.type)} {_name(metadata.urn)}")
+            step = OpenStep(doing, metadata.type, _name(metadata.urn), time.monotonic())
+            self._open[metadata.urn] = step
+            self._show(str(step))
 
     def _ended(self, metadata: Any, *, failed: bool) -> None:
         doing = _doing(metadata)
         if doing is None or metadata.type.startswith(_ENGINE_TYPES) or _is_component(metadata):
             return
+        self._open.pop(metadata.urn, None)
         done = "failed" if failed else _DONE.get(doing, doing)
         if done == "deleted" and _stays(metadata):
             done = "kept"

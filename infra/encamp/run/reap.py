@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from encamp.cloud.leftovers import JobPlace, leftovers
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
+from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE
 from encamp.run.candidates import Candidate, Search
 from encamp.run.finding import Finding, Verdict, worst
 from encamp.run.reaper import Reaper
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Verdict", "Wishes", "reap", "worst"]
 
-#: How many jobs are brought to their ends at once: each runs an engine.
-_ENDINGS = 6
 _INTERVAL_SECONDS = 30.0
 
 
@@ -105,7 +104,7 @@ class _Reaping:
     _last: dict[str, Finding] = field(default_factory=dict)
     _hands: dict[str, _Hand] = field(default_factory=dict)
     _tried: set[str] = field(default_factory=set)
-    _gate: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(_ENDINGS))
+    _gate: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(ENDINGS_AT_ONCE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _wake: threading.Event = field(default_factory=threading.Event)
     _stopped: bool = False

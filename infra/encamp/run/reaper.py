@@ -283,11 +283,12 @@ class Reaper:
         return engine
 
     def _engine_at(self, fence: Fence | None) -> JobEngine:
+        operations = self._context.operations(self._intent.cluster)
         if self._candidate.committed:
-            return JobEngine(project_file().parent, self._context.show, self._keep, fence)
+            return JobEngine(project_file().parent, self._context.show, self._keep, fence, operations)
         if not (self._folder / "Pulumi.yaml").exists():
             make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
-        return JobEngine(self._folder, self._context.show, self._keep, fence)
+        return JobEngine(self._folder, self._context.show, self._keep, fence, operations)
 
     def _fence(self, record: RunRecord | None) -> Fence:
         """What is shown against the locks of dead engines: the lease is ours, and who had it before."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _STACK = "pulumi:pulumi:Stack"
 _PROVIDERS = "pulumi:providers:"
 _KUBERNETES = "kubernetes:"
+_BUCKET = "gcp:storage/bucket:Bucket"
 _JOB = "encamp:components:TrainingJob"
 #: Of the job's component: its outputs as far as they are known before anything is made, as JSON text.
 INTENT_INPUT = "intent"
@@ -73,6 +74,13 @@ class StackState:
         """Type and logical name of each that the engine refuses to delete."""
         kept = [one for one in self.resources if one.get("protect") and not one.get("external")]
         return [f"{one['type'].rpartition(':')[2]} {_name(one)}" for one in kept]
+
+    @property
+    def buckets(self) -> dict[str, str]:
+        """Name to URN of every bucket that goes with the stack and only when it is empty."""
+        made = [one for one in self.resources if one["type"] == _BUCKET and not one.get("external")]
+        inputs = [(one, one.get("inputs") or {}) for one in made]
+        return {given["name"]: one["urn"] for one, given in inputs if "name" in given and not given.get("forceDestroy")}
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -138,6 +146,15 @@ class StackState:
         kept = [one for one in self.deployment.get("resources") or [] if one["urn"] not in gone]
         return {**self.deployment, "resources": [_without(one, gone) for one in kept]}
 
+    def reaching(self, kubeconfig: str) -> dict[str, Any]:
+        """The deployment with its providers of Kubernetes reaching their cluster by this kubeconfig.
+
+        The engine destroys and refreshes by the kubeconfig in the state, which may have been right elsewhere only: in a
+        pod of the cluster, or by an address that is closed now.
+        """
+        resources = self.deployment.get("resources") or []
+        return {**self.deployment, "resources": [_reaching(one, kubeconfig) for one in resources]}
+
     @property
     def in_cluster(self) -> bool:
         """Whether it lists objects of a cluster."""
@@ -153,6 +170,13 @@ class StackState:
             ):
                 if labels and DEADLINE_LABEL in labels:
                     yield str(labels[DEADLINE_LABEL])
+
+
+def _reaching(resource: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
+    if resource["type"] != f"{_PROVIDERS}kubernetes":
+        return resource
+    pointed = {key: {**(resource.get(key) or {}), "kubeconfig": kubeconfig} for key in ("inputs", "outputs")}
+    return {**resource, **pointed}
 
 
 def _without(resource: dict[str, Any], gone: set[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from encamp.cloud.gke_kubeconfig import gke_kubeconfig
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.errors import EncampError, EngineError
+from encamp.own_cluster import own_kubeconfig
 from encamp.plan.job import environment_labels
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.workspace import project_file
@@ -72,6 +73,9 @@ def open_cluster(client: GoogleClient, outputs: EnvironmentOutputs, path: str) -
     Raises:
         EngineError: nobody can tell.
     """
+    own = own_kubeconfig(path)
+    if own is not None:
+        return Cluster(own)
     if outputs.kubeconfig and outputs.cluster_path == path:
         return Cluster(outputs.kubeconfig)
     found = Container(client).cluster(path)

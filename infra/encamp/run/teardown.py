@@ -154,13 +154,17 @@ class Teardown:
             self._engine.destroy(self._stack, refresh=True)
 
     def _clear(self, engine: JobEngine) -> list[Unanswered]:
-        """Take away the lock of a dead engine and what it never heard of; returns the creates among that."""
+        """Take away the lock of a dead engine and what it never heard of; returns the creates among that.
+
+        The engine then reaches the cluster as this process does: who brought the job up may have run elsewhere.
+        """
+        reached = self._cluster.kubeconfig if self._cluster is not None else None
         try:
-            return engine.forget_pending(self._stack)
+            return engine.forget_pending(self._stack, reached)
         except LockedError as error:
             if not engine.unlock(self._stack, error.lock):
                 raise
-            return engine.forget_pending(self._stack)
+            return engine.forget_pending(self._stack, reached)
 
     def _resolve(self, pending: Sequence[Unanswered]) -> None:
         """Ask the cloud whether creates without an answer happened; what did is deleted before all that it may use."""

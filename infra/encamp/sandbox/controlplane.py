@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.layout import write_private
-from encamp.sandbox.ports import LOOPBACK
+from encamp.sandbox.ports import LOOPBACK, SERVICES
 from encamp.sandbox.service import Probe, Service
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What ``needs`` calls the moment when the cluster has JobSet's types and webhooks.
 BOOTSTRAP = "bootstrap"
+#: Socket by which the API server reaches pods and kubelet, where it reaches pods.
+EGRESS = "egress.sock"
 _QPS, _BURST = 300, 600
 # Seconds of garbage collection more for half of the memory: eight Go servers share a laptop with the training. Who has
 # memory to spare sets another.
@@ -31,13 +33,16 @@ SMALL = {"GOGC": os.environ.get("GOGC", "75")}
 
 
 def control_plane(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
-    """Give etcd, API server, controllers, scheduler and JobSet, in the order of their needs."""
+    """Give etcd, API server, controllers, scheduler and JobSet, in the order of their needs.
+
+    Where environments install JobSet themselves, it is a pod.
+    """
     return [
         _etcd(layout, tools["etcd"]),
         _apiserver(layout, tools["kube-apiserver"]),
         _controller_manager(layout, tools["kube-controller-manager"]),
         _scheduler(layout, tools["kube-scheduler"]),
-        _jobset(layout, tools["jobset"]),
+        *([] if layout.config.installs_controllers else [_jobset(layout, tools["jobset"])]),
     ]
 
 
@@ -83,7 +88,7 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
         f"--advertise-address={LOOPBACK}",
         # The Service `kubernetes` cannot have a loopback address as its endpoint.
         "--endpoint-reconciler-type=none",
-        "--service-cluster-ip-range=10.0.0.0/20",
+        f"--service-cluster-ip-range={SERVICES}",
         f"--etcd-servers=https://{LOOPBACK}:{layout.ports.etcd_client}",
         f"--etcd-cafile={layout.ca_certificate}",
         f"--etcd-certfile={etcd_certificate}",
@@ -102,11 +107,32 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
         f"--kubelet-client-certificate={kubelet_certificate}",
         f"--kubelet-client-key={kubelet_key}",
         "--kubelet-preferred-address-types=InternalIP,Hostname",
+        *_ways_to_pods(layout),
         "--profiling=false",
         "--v=1",
     )
     probe = Probe(layout.ports.apiserver, "/readyz", layout.ca_certificate)
     return Service("kube-apiserver", argv, (probe,), ("etcd",), SMALL)
+
+
+def _ways_to_pods(layout: Layout) -> tuple[str, ...]:
+    """Flags by which the API server asks webhooks that are pods: their endpoints, by way of the kubelet."""
+    if not layout.config.installs_controllers:
+        return ()
+    cluster = {
+        "name": "cluster",
+        "connection": {
+            "proxyProtocol": "HTTPConnect",
+            "transport": {"uds": {"udsName": str(layout.socket(EGRESS))}},
+        },
+    }
+    config = {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [cluster],
+    }
+    file = _write(layout, "egress.json", config)
+    return (f"--egress-selector-config-file={file}", "--enable-aggregator-routing=true")
 
 
 def _controller_manager(layout: Layout, binary: Path) -> Service:

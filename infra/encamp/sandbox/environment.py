@@ -46,6 +46,8 @@ def variables(layout: Layout) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "KUBECONFIG": str(layout.kubeconfig),
+        # Of the cluster's DNS endpoint, whose certificate Google's own public authority signs elsewhere.
+        **({"SSL_CERT_FILE": str(layout.bundle)} if layout.config.installs_controllers else {}),
         "GOOGLE_CLOUD_PROJECT": layout.project,
         "GOOGLE_APPLICATION_CREDENTIALS": str(layout.google_credentials),
         # google-cloud-storage's own; with STORAGE_EMULATOR_HOST it would come without credentials.

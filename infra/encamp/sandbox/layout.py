@@ -23,6 +23,8 @@ from encamp.sandbox.ports import Ports
 #: The environment variable that names the sandbox's folder, for people and for the sandbox's own processes.
 ROOT_VARIABLE = "ENCAMP_SANDBOX_DIR"
 PROJECT = "sandbox-encamp"
+#: Projects whose environments know that they are in a sandbox: encamp.spec.environment.model.SANDBOX_PREFIX.
+OWN_PREFIX = "sandbox-"
 OURS, OFFICIAL = "ours", "official"
 _VERSION = 1
 #: sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the final NUL included.
@@ -47,7 +49,7 @@ class SandboxConfig:
     """What ``sandbox.json`` holds.
 
     Attributes:
-        project: the only Google Cloud project that this sandbox serves.
+        project: the only Google Cloud project that this sandbox serves; a real one's, to rehearse a stack of it here.
         token: the administrator's bearer token for the REST front and, through the exec plugin, for the API server.
         kubernetes_provider: ``ours`` or ``official``: who serves the engine's ``kubernetes`` types.
     """
@@ -57,6 +59,11 @@ class SandboxConfig:
     project: str = PROJECT
     kubernetes_provider: str = OURS
     version: int = _VERSION
+
+    @property
+    def installs_controllers(self) -> bool:
+        """Whether its environments install JobSet and Kueue in their cluster, as on Google Cloud."""
+        return not self.project.startswith(OWN_PREFIX)
 
     def to_json(self) -> dict[str, Any]:
         """Give the content of the file."""
@@ -117,7 +124,7 @@ class Layout:
         return layout
 
     @classmethod
-    def create(cls, root: Path | None = None) -> Layout:
+    def create(cls, root: Path | None = None, project: str = PROJECT) -> Layout:
         """Make the folders and the configuration where they are missing; what is there stays."""
         layout = cls(root) if root is not None else cls.located()
         try:
@@ -125,7 +132,7 @@ class Layout:
             for folder in _FOLDERS:
                 (layout.root / folder).mkdir(exist_ok=True, mode=0o700)
             if not layout.config_file.exists():
-                layout.save(SandboxConfig(Ports.choose(), secrets.token_urlsafe(32)))
+                layout.save(SandboxConfig(Ports.choose(), secrets.token_urlsafe(32), project))
             # The sandbox never becomes part of the repository that it happens to lie in.
             write_private(layout.root / ".gitignore", "*\n")
         except OSError as error:

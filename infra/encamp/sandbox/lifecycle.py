@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from encamp.errors import SandboxError, UsageError
 from encamp.resources import repository
 from encamp.sandbox import state
 from encamp.sandbox.access import write_access
-from encamp.sandbox.layout import OFFICIAL, OURS, ROOT_VARIABLE, Layout
+from encamp.sandbox.layout import OFFICIAL, OURS, PROJECT, ROOT_VARIABLE, Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.stacks import make_stacks
 from encamp.sandbox.state import MARK, SandboxState, find, is_alive, lock, read_state, survivors
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 PROVIDER_VARIABLE = "ENCAMP_KUBERNETES_PROVIDER"
 _KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 _LOCK = "up.lock"
+#: cloud.google.com/resource-manager/reference/rest/v3/projects: projectId.
+_PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 #: What serves queues: its process, and its tool.
 QUEUES = "kueue"
 _POLL_SECONDS = 0.1
@@ -54,21 +57,28 @@ class Listener:
     say: Callable[[str], None]
 
 
-def up(layout: Layout, listener: Listener) -> SandboxState:
+def up(layout: Layout, listener: Listener, project: str | None = None) -> SandboxState:
     """Bring the sandbox up, or find it up, and wait until everything in it answers.
 
+    Args:
+        layout: the sandbox.
+        listener: where progress goes.
+        project: what a new sandbox serves in place of a project of its own.
+
     Raises:
+        UsageError: it serves another project.
         SandboxError: a tool cannot be built, or a process does not come up; says which and shows its last words.
     """
     _make_folder(layout)
     with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         tools = ensure(listener.building)
+        _check_project(layout, project)
         if running(layout) is None:
-            layout = _prepare(layout, tools, listener)
+            layout = _prepare(layout, tools, listener, project or PROJECT)
             _start_supervisor(layout)
         else:
             _check_provider(Layout.open(layout.root))
-        if layout.queues_mark.is_file():
+        if layout.queues_mark.is_file() or layout.config.installs_controllers:
             ensure_one(TOOLS[QUEUES], listener.building)
         # The state backend is files: stacks are made while the processes come up.
         made = make_stacks(layout, checkout) if (checkout := repository()) is not None else []
@@ -86,7 +96,8 @@ def start_queues(layout: Layout, listener: Listener) -> None:
     """
     with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         ensure_one(TOOLS[QUEUES], listener.building)
-        layout.queues_mark.touch()
+        if not layout.config.installs_controllers:
+            layout.queues_mark.touch()
         _wait_until_ready(layout, listener)
 
 
@@ -144,11 +155,21 @@ def _make_folder(layout: Layout) -> None:
         ) from error
 
 
-def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener) -> Layout:
+def _check_project(layout: Layout, project: str | None) -> None:
+    if project is None:
+        return
+    if not _PROJECT.fullmatch(project):
+        raise UsageError(f"{project!r} is no project's id", hint="6 to 30 lowercase letters, digits and hyphens")
+    if layout.config_file.is_file() and (there := layout.config.project) != project:
+        hint = f"encamp sandbox reset, or another folder by {ROOT_VARIABLE}"
+        raise UsageError(f"this sandbox serves {there}", where=str(layout.root), hint=hint)
+
+
+def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener, project: str) -> Layout:
     """Make or mend every file of a sandbox in which nothing runs."""
     if read_state(layout) is not None and (ended := _end_all(layout, listener)):
         listener.say(f"ended {ended} processes that an earlier supervisor left behind")
-    layout = Layout.create(layout.root)
+    layout = Layout.create(layout.root, project)
     config = dataclasses.replace(layout.config, kubernetes_provider=wanted_provider())
     if taken := config.ports.taken():
         listener.say(f"somebody else listens on the ports of {', '.join(taken)}: others were chosen")
@@ -198,6 +219,7 @@ def supervisor_environment(layout: Layout) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
         ROOT_VARIABLE: str(layout.root),
         MARK: str(layout.root),
+        **({"SSL_CERT_FILE": str(layout.bundle)} if layout.config.installs_controllers else {}),
     }
 
 

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from encamp.sandbox.layout import write_private
+from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
     from encamp.sandbox.layout import Layout
@@ -65,7 +66,7 @@ _LEAVES = (
             "kubernetes.default",
             "kubernetes.default.svc",
             "kubernetes.default.svc.cluster.local",
-            "10.0.0.1",
+            API_ADDRESS,
         ),
     ),
     _Leaf("kubelet-client", "kube-apiserver-kubelet-client", ("system:masters",), client=True),

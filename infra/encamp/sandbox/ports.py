@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
+#: Addresses of the cluster's Services; the first is the API server's.
+SERVICES, API_ADDRESS = "10.0.0.0/20", "10.0.0.1"
 _LOWEST, _HIGHEST = 17000, 32000
 _TRIES = 4000
 

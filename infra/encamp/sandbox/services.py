@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 _KUBELET_GRACE_SECONDS = 20.0
 
 
-def service_names(kubernetes_provider: str) -> list[str]:
+def service_names(kubernetes_provider: str, *, installs_controllers: bool = False) -> list[str]:
     """The names of all servers, in the order in which people read them."""
     provider = ["kubernetes-provider"] if kubernetes_provider == OURS else []
-    control = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset"]
+    jobset = [] if installs_controllers else ["jobset"]
+    control = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", *jobset]
     return [*control, "storage", "cloud", *provider, "kubelet"]
 
 
@@ -52,7 +53,7 @@ def services(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
 
 def later_services(layout: Layout) -> list[Service]:
     """Give the servers that somebody has asked this sandbox for since it was made."""
-    if not layout.queues_mark.is_file():
+    if layout.config.installs_controllers or not layout.queues_mark.is_file():
         return []
     from encamp.sandbox.kueue import kueue_service  # noqa: PLC0415 - most sandboxes do without
 

@@ -62,13 +62,14 @@ def sandbox_status(layout: Layout) -> SandboxStatus:
     Raises:
         SandboxError: there is no sandbox in this folder.
     """
-    _ = layout.config
+    config = layout.config
     found = read_state(layout)
     supervised = found is not None and is_alive(found.pid, found.created)
     answering = _answering(layout) if found else {}
+    names = service_names(config.kubernetes_provider, installs_controllers=config.installs_controllers)
     processes = tuple(
         _process(layout, name, found.processes[name] if found else None, answering.get(name), supervised=supervised)
-        for name in (found.processes if found else service_names(layout.config.kubernetes_provider))
+        for name in (found.processes if found else names)
     )
     overall, advice = _overall(found, processes, supervised=supervised)
     return SandboxStatus(str(layout.root), overall, advice, found.pid if found and supervised else None, processes)

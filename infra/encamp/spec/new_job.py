@@ -82,6 +82,8 @@ class NewJob:
     requirements: Sequence[str]
     machines: Sequence[NewMachine]
     machines_comment: str
+    provisioning: str | None
+    zone: str
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ def new_job(choices: Choices, *, file: str, schema: str) -> NewJob:
         requirements=_requirements(choices.framework, on_tpu=on_tpu),
         machines=machines,
         machines_comment="Today's machines, by role. `encamp explain encamp.machines` says what may stand here.",
+        provisioning=_provisioning(accelerator) if machines else None,
+        zone=f"{_region(accelerator)}-a",
     )
 
 
@@ -175,6 +179,18 @@ def _machines(accelerator: GpuType | TpuVersion, workers: int) -> tuple[NewMachi
     count = min(data_file("gpus")[accelerator.value]["counts"])
     roles = ("master", "worker") if workers else ("master",)
     return tuple(NewMachine(role, gpu=accelerator.value, gpu_count=count) for role in roles)
+
+
+def _provisioning(accelerator: GpuType | TpuVersion | None) -> str | None:
+    """How Google gives the machines of :func:`_machines` where it gives none on demand."""
+    if not isinstance(accelerator, GpuType):
+        return None
+    entry, placement = data_file("gpus")[accelerator.value], data_file("placement")
+    fewest = min(entry["machines"], key=lambda name: data_file("machines")[name]["gpu"]["count"])
+    for only in placement["consumption"]:
+        if fewest in only["machines"]:
+            return str(only["provisioning"][0])
+    return "SPOT" if fewest in placement["notOnDemand"]["machines"] else None
 
 
 def _tpu(version: TpuVersion, workers: int) -> NewMachine:

@@ -46,6 +46,15 @@ class DiskPriceSpec(Written):
     """Where the price was read."""
 
 
+class VolumePriceSpec(Written):
+    """What is paid by volume."""
+
+    usd_per_gb: Double | None = None
+    """US dollars for a GB (2^30 bytes): of what is stored for a month, of logs once."""
+    source: Text = ""
+    """Where the price was read."""
+
+
 class PriceTableSpec(Written):
     """Prices of one region in US dollars."""
 
@@ -63,6 +72,9 @@ class PriceTableSpec(Written):
     """By kind of disk."""
     services: dict[Text, HourPriceSpec] = Field(default_factory=dict)
     """What an environment pays for without jobs: ``gke-cluster`` and ``nat-gateway``."""
+    volumes: dict[Text, VolumePriceSpec] = Field(default_factory=dict)
+    """What is paid by volume: ``standard-storage``, a GB of results and month, and ``cloud-logging``, a GiB that comes
+    in."""
 
 
 @cache
@@ -103,6 +115,8 @@ def price_problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str |
         for name, entry in entries.items():
             for field in ("usd_per_hour", "usd_spot_per_hour", "usd_flex_start_per_hour"):
                 yield from _amount((kind, name, field), getattr(entry, field), required=field == "usd_per_hour")
+    for name, volume in table.volumes.items():
+        yield from _amount(("volumes", name, "usd_per_gb"), volume.usd_per_gb, required=True)
     for name, disk in table.disks.items():
         yield from _amount(("disks", name, "usd_per_gb_month"), disk.usd_per_gb_month, required=True)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.sandbox.cloud.faults import Fault, FaultKind
+from encamp.sandbox.cloud.logging_api import LoggingApi
 from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
@@ -288,6 +289,30 @@ def test_a_cluster_is_reachable_by_its_outputs(session: GcpSession, layout: Layo
     assert made.outputs["masterAuth"]["clusterCaCertificate"].startswith("LS0tLS1CRUdJTi")
     with pytest.raises(ProviderError, match=r"Error 403: Insufficient quota.*one control plane.*quotaExceeded"):
         create(session, CLUSTER, {**CLUSTER_INPUTS, "name": "second"})
+
+
+def test_a_cluster_has_a_name_where_one_was_asked_for(session: GcpSession, layout: Layout) -> None:
+    asked = {"dnsEndpointConfig": {"allowExternalTraffic": True}}
+    outputs = create(session, CLUSTER, {**CLUSTER_INPUTS, "controlPlaneEndpointsConfig": asked}).outputs
+    name = {"allowExternalTraffic": True, "endpoint": f"localhost:{layout.ports.apiserver}"}
+    assert outputs["controlPlaneEndpointsConfig"] == {"dnsEndpointConfig": name}
+
+
+def test_entries_that_are_excluded_are_not_taken_in(session: GcpSession, cloud: Cloud) -> None:
+    jobs = 'resource.type="k8s_container" AND resource.labels.namespace_name="jobs"'
+    create(session, "gcp:logging/projectExclusion:ProjectExclusion", {"name": "jobs", "filter": jobs})
+    api = LoggingApi(cloud.database, cloud.access)
+
+    def entry(namespace: str) -> dict[str, Any]:
+        labels = {"namespace_name": namespace}
+        return {
+            "logName": "projects/sandbox-encamp/logs/stdout",
+            "resource": {"type": "k8s_container", "labels": labels},
+        }
+
+    api.write({"entries": [entry("jobs"), entry("drivers")]})
+    found = api.find({"resourceNames": ["projects/sandbox-encamp"]})["entries"]
+    assert [one["resource"]["labels"]["namespace_name"] for one in found] == ["drivers"]
 
 
 def test_a_protected_cluster_stays(session: GcpSession, cloud: Cloud) -> None:

@@ -54,6 +54,31 @@ def test_another_cluster_replaces_the_provider_and_another_token_does_not(old: s
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "replaces"), [("c", "c", False), (None, "c", True), ("c", None, True), ("c", "d", True)]
+)
+def test_an_identifier_says_which_cluster_it_is_whatever_its_address(
+    old: str | None, new: str | None, replaces: bool
+) -> None:
+    """As the official provider has it: only where both states name one."""
+    before = {"kubeconfig": kubeconfig(), "clusterIdentifier": old}
+    for moved in (kubeconfig("https://127.0.0.1:2"), UNKNOWN):
+        now = {"kubeconfig": moved, "clusterIdentifier": new}
+        result = asyncio.run(KubernetesProvider().diff_config("urn", before, now))
+        assert result.changes
+        assert bool(result.replaces) is replaces
+    assert not asyncio.run(KubernetesProvider().diff_config("urn", before, {**before})).changes
+
+
+def test_adding_an_identifier_replaces_nothing_and_another_one_everything() -> None:
+    def replaced(old: str | None, new: str) -> bool:
+        inputs = [{"kubeconfig": kubeconfig(), "clusterIdentifier": one} for one in (old, new)]
+        return bool(asyncio.run(KubernetesProvider().diff_config("urn", *inputs)).replaces)
+
+    assert not replaced(None, "c")
+    assert replaced("c", "d")
+
+
+@pytest.mark.parametrize(
     ("args", "namespace"), [({}, "own"), ({"namespace": "given"}, "given"), ({"kubeconfig": "/no/such"}, "default")]
 )
 def test_the_default_namespace_is_the_providers_then_the_contexts(args: dict[str, str], namespace: str) -> None:

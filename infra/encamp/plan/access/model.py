@@ -53,10 +53,15 @@ class MemberRolePlan:
 
 @dataclass(frozen=True)
 class SubjectPlan:
-    """Who a member is to Kubernetes: ``User`` or ``Group``, and its name."""
+    """Who a member is to Kubernetes: ``User``, ``Group`` or ``ServiceAccount``, and its name.
+
+    Attributes:
+        namespace: of a ``ServiceAccount``, None of others.
+    """
 
     kind: str
     name: str
+    namespace: str | None = None
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ _CLUSTER: _Table = {
         "container.clusters.update",
         "container.clusters.delete",
         "container.clusters.get",
+        # What opens the DNS endpoint (gke-dns-endpoint-permission).
+        "container.clusters.connect",
         "container.operations.get",
         "container.namespaces.create",
         "container.customResourceDefinitions.create",
@@ -101,6 +103,9 @@ _MONITORING: _Table = {
     "roles/logging.configWriter": ("logging.logMetrics.create", "logging.logMetrics.delete"),
 }
 _SINKS: _Table = {"roles/logging.configWriter": ("logging.sinks.create", "logging.sinks.delete")}
+#: A budget's request counts against the quota of the project (billing-budget-quota-project).
+_QUOTA_PROJECT: _Table = {"roles/serviceusage.serviceUsageAdmin": ("serviceusage.services.use",)}
+_EXCLUSIONS: _Table = {"roles/logging.configWriter": ("logging.exclusions.create", "logging.exclusions.delete")}
 #: Where quotas are read, which doctor does and the engine does not need.
 QUOTAS: _Table = {"roles/compute.viewer": ("compute.regions.get",)}
 #: On the billing account.
@@ -118,6 +123,7 @@ SECRETS_KEY: _Table = {
 _JOB: _Table = {
     "roles/container.admin": (
         "container.clusters.get",
+        "container.clusters.connect",
         "container.clusters.update",
         "container.operations.get",
         "container.configMaps.create",
@@ -152,7 +158,9 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
         table
         for block, table in (
             (plan.key, _KEYS),
+            (plan.budget, _QUOTA_PROJECT),
             (plan.monitoring, _MONITORING),
+            (plan.log_exclusion, _EXCLUSIONS),
             (plan.access, _ROLES),
             (plan.access, _SINKS),
             (plan.reaper, _ROLES),

@@ -13,8 +13,9 @@ from encamp.plan.cost.prices import HOURS_OF_MONTH, disk_price, machine_price
 from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from encamp.plan.cost.by_use import UseCost
     from encamp.plan.model import EnvironmentPlan
     from encamp.spec.prices import PriceTableSpec
 
@@ -45,6 +46,11 @@ def idle_cost(plan: EnvironmentPlan, table: PriceTableSpec) -> IdleCost:
     unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
     hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
     return IdleCost(parts, hourly, unpriced, PriceBasis(table.date, table.region, table.source))
+
+
+def use_lines(costs: Iterable[UseCost]) -> list[str]:
+    """What is paid by use, in lines that stand by themselves."""
+    return ["what is paid by use:", *(one.what for one in costs)]
 
 
 def idle_lines(cost: IdleCost) -> list[str]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from encamp.plan.cost.by_use import UseCost
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class CostPlan:
         unpriced: machines, accelerators and disks whose price is not known.
         budget: what the job may cost at most, None where nobody said.
         is_longest: whether the one run is counted to its limit.
+        by_use: what is paid beside by how much the job writes.
     """
 
     hourly: float | None
@@ -71,3 +76,4 @@ class CostPlan:
     unpriced: tuple[str, ...] = ()
     budget: float | None = None
     is_longest: bool = True
+    by_use: tuple[UseCost, ...] = ()

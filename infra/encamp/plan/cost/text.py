@@ -44,7 +44,8 @@ def cost_lines(planned: CostPlan) -> list[str]:
         f"{resource}: {count} x {what}: {hourly} USD an hour, expected {expected}, at worst {worst}"
         for resource, count, what, hourly, expected, worst in cost_rows(planned)
     ]
-    return ["what the job costs:", *parts, *(" ".join(line.split()) for line in cost_text(planned))]
+    used = [f"by use: {one.what}" for one in planned.by_use]
+    return ["what the job costs:", *parts, *(" ".join(line.split()) for line in cost_text(planned)), *used]
 
 
 def cost_rows(planned: CostPlan) -> list[tuple[str, str, str, str, str, str]]:
@@ -80,6 +81,7 @@ def cost_document(planned: CostPlan) -> dict[str, Any]:
         "restarts": planned.restarts,
         "unpriced": list(planned.unpriced),
         "budget": planned.budget,
+        "byUse": [{"what": one.what, "usdPerGb": one.usd} for one in planned.by_use],
         "resources": [
             {
                 "resource": part.resource,

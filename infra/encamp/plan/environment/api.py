@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.environment.in_cluster import OWN_CLUSTER
 from encamp.plan.manifests.pod_security import container_security, pod_security
 from encamp.plan.names import service_account_email, short_name
 
@@ -47,6 +48,7 @@ class ApiPlan:
         networks: addresses outside of the cluster that may reach it.
         jobs: the namespace of the jobs, whose pods may not.
         drivers: the namespace that jobs are handed over to.
+        cluster: full name of the cluster that it runs in, and the jobs.
     """
 
     name: str
@@ -59,6 +61,7 @@ class ApiPlan:
     jobs: str
     drivers: str
     labels: Mapping[str, str]
+    cluster: str
 
 
 def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
@@ -87,6 +90,7 @@ def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> 
         spec.namespace,
         drivers,
         {**labels, **_LABEL},
+        spec.cluster_path,
     )
 
 
@@ -206,7 +210,7 @@ def _deployment(plan: ApiPlan, environment: str) -> dict[str, Any]:
 
 def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
     words = ["encamp", "serve", "--environment", environment, "--in-cluster", "--host", "0.0.0.0"]  # noqa: S104
-    variables = {"HOME": _FOLDER, "ENCAMP_STATE_DIR": f"{_FOLDER}/state", "TMPDIR": _FOLDER}
+    variables = {OWN_CLUSTER: plan.cluster, "HOME": _FOLDER, "ENCAMP_STATE_DIR": f"{_FOLDER}/state", "TMPDIR": _FOLDER}
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",

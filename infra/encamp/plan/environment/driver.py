@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError, UsageError
+from encamp.plan.environment.in_cluster import engine_resources, engine_variables, named_values
 from encamp.plan.names import LONGEST_NAME, service_account_email, short_name
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class DriverPlan:
         name: of their service account at Google, and of namespace and account in the cluster.
         email: of that service account.
         record_secret: a Secret whose keys become the pods' variables.
+        cluster: full name of the cluster that they run in, and their jobs.
         submitters: who may hand jobs over to them, as Kubernetes knows them.
     """
 
@@ -53,6 +55,7 @@ class DriverPlan:
     backend_url: str
     record_secret: str
     labels: Mapping[str, str]
+    cluster: str
     submitters: tuple[SubjectPlan, ...] = ()
 
 
@@ -72,8 +75,9 @@ def plan_driver(
     if spec.driver is None or account is None:
         return None
     name, email = account
+    driver = spec.driver
     return DriverPlan(
-        name, email, spec.driver.image, spec.driver.backend_url, spec.driver.record_secret, labels, submitters
+        name, email, driver.image, driver.backend_url, driver.record_secret, labels, spec.cluster_path, submitters
     )
 
 
@@ -139,7 +143,7 @@ def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
     Source: kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy
     """
     pod = "object.spec.template.spec"
-    values = {"PULUMI_BACKEND_URL": plan.backend_url, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    values = engine_variables(plan.backend_url, plan.cluster)
     fixed = " && ".join(
         f"(e.name != {json.dumps(name)} || e.value == {json.dumps(value)})" for name, value in values.items()
     )
@@ -197,7 +201,8 @@ def _pod(plan: DriverPlan, environment: str, job_id: str, name: str) -> dict[str
     return {
         "restartPolicy": "Never",
         "serviceAccountName": plan.name,
-        "automountServiceAccountToken": False,
+        # By this token it reaches the API server; at Google it has its account's.
+        "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
         "securityContext": {"runAsNonRoot": True, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
@@ -207,12 +212,9 @@ def _pod(plan: DriverPlan, environment: str, job_id: str, name: str) -> dict[str
                 "command": [
                     "encamp", "drive", f"{JOB_FOLDER}/{JOB_FILE}", "--job-id", job_id, "--environment", environment,
                 ],
-                "env": [
-                    {"name": "PULUMI_BACKEND_URL", "value": plan.backend_url},
-                    {"name": "PULUMI_SKIP_UPDATE_CHECK", "value": "true"},
-                ],
+                "env": named_values(engine_variables(plan.backend_url, plan.cluster)),
                 "envFrom": [{"secretRef": {"name": plan.record_secret}}],
-                "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+                "resources": engine_resources(engines=1),
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                 "volumeMounts": [{"name": "job", "mountPath": JOB_FOLDER, "readOnly": True}],
             }

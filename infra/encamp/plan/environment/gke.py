@@ -51,12 +51,12 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
     networks = gke.authorized_networks
     limits = gke.node_auto_provisioning
     return GkePlan(
-        full_name=f"projects/{spec.project}/locations/{spec.region}/clusters/{spec.cluster}",
+        full_name=spec.cluster_path,
         workload_pool=f"{spec.project}.svc.id.goog",
         release_channel=gke.release_channel,
         authorized_networks=None if networks is None else tuple((one.name or one.cidr, one.cidr) for one in networks),
         private_endpoint=gke.private_endpoint,
-        dns_endpoint=gke.dns_endpoint,
+        dns_endpoint=_dns_endpoint(spec, gke),
         control_plane_cidr=gke.control_plane_cidr,
         maintenance=_maintenance(gke.maintenance),
         image_streaming=gke.image_streaming,
@@ -80,6 +80,16 @@ def node_features(spec: EnvironmentSpec) -> frozenset[NodeFeature]:
         NodeFeature.DCGM: "DCGM" in gke.metrics,
     }
     return _FEATURES | {feature for feature, on in found.items() if on}
+
+
+def _dns_endpoint(spec: EnvironmentSpec, gke: GkeSpec) -> bool | None:
+    """Decide whether the API server is reached by its name; None where that is for the cluster to say.
+
+    Beliefs: gke-dns-endpoint-recommended.
+    """
+    if gke.dns_endpoint is not None:
+        return gke.dns_endpoint
+    return None if spec.is_sandbox or "cluster" in spec.adopt else True
 
 
 def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:

@@ -95,7 +95,8 @@ class GkePlan:
     Attributes:
         full_name: ``projects/P/locations/R/clusters/C``.
         authorized_networks: name and range of who may reach the API server; None for every address.
-        dns_endpoint: whether it is reached by its DNS name.
+        dns_endpoint: whether it is reached by its DNS name; None where the cluster says so: it is asked
+            for no name, and reached by the one that it has, if any.
         logs: components whose logs are kept.
         metrics: components whose metrics are kept.
     """
@@ -105,7 +106,7 @@ class GkePlan:
     release_channel: str
     authorized_networks: tuple[tuple[str, str], ...] | None
     private_endpoint: bool
-    dns_endpoint: bool
+    dns_endpoint: bool | None
     control_plane_cidr: str | None
     maintenance: MaintenancePlan
     image_streaming: bool
@@ -124,6 +125,8 @@ class LifecyclePlan:
         action: ``Delete``, ``SetStorageClass`` or ``AbortIncompleteMultipartUpload``.
         age_days: of the object, or of the upload.
         old_days: since it was overwritten or deleted; only old versions have that.
+        newer: how many newer versions of the object there are at least, the newest one among them.
+        suffixes: how names of objects end; all objects when empty.
         live: only what was neither overwritten nor deleted. Age alone would take old versions at once.
     """
 
@@ -132,15 +135,31 @@ class LifecyclePlan:
     old_days: int | None = None
     storage_class: str | None = None
     live: bool = False
+    newer: int | None = None
+    suffixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class BucketPlan:
-    """A bucket that lives long."""
+    """A bucket that lives long.
+
+    Attributes:
+        soft_delete_days: how long what is deleted can be restored, None for Google's own default of a week.
+    """
 
     name: str
     versioning: bool
     lifecycle: tuple[LifecyclePlan, ...]
+    soft_delete_days: int | None = None
+
+
+@dataclass(frozen=True)
+class LogExclusionPlan:
+    """Entries that the project's own bucket of logs does not take in, and so does not cost."""
+
+    name: str
+    description: str
+    filter: str
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.environment.model import AgentPlan, BucketPlan, BudgetPlan, KeyPlan, LifecyclePlan, VpcPlan
+from encamp.plan.environment.model import (
+    AgentPlan,
+    BucketPlan,
+    BudgetPlan,
+    KeyPlan,
+    LifecyclePlan,
+    LogExclusionPlan,
+    VpcPlan,
+)
 from encamp.plan.model import ENVIRONMENT_LABEL
-from encamp.plan.names import KEY
+from encamp.plan.names import KEY, short_name
 from encamp.spec.environment.storage import StorageSpec
 from encamp.spec.environment.vpc import MOST_PORTS, VpcSpec
 
@@ -37,6 +45,8 @@ AGENTS = (
         identity="artifactregistry.googleapis.com",
     ),
 )
+#: The group that delivers usage logs: cloud.google.com/storage/docs/access-logs#delivery.
+LOG_WRITER = "cloud-storage-analytics@google.com"
 #: Parts of an upload that nobody finished are deleted after so many days.
 UNFINISHED_DAYS = 7
 _SECONDS_A_DAY = 86400
@@ -65,10 +75,16 @@ def plan_vpc(spec: EnvironmentSpec) -> VpcPlan:
     )
 
 
+def keeps_versions(spec: EnvironmentSpec) -> bool:
+    """Decide whether what is overwritten or deleted in the artifacts bucket stays for a while."""
+    asked = spec.storage.versioning if spec.storage is not None else None
+    return not spec.is_sandbox if asked is None else asked
+
+
 def plan_artifacts(spec: EnvironmentSpec) -> BucketPlan:
     """The bucket of results, sealed logs and receipts."""
     storage = spec.storage or StorageSpec()
-    versioning = not spec.is_sandbox if storage.versioning is None else storage.versioning
+    versioning = keeps_versions(spec)
     rules = []
     if spec.artifacts_retention_days is not None:
         rules.append(LifecyclePlan("Delete", age_days=spec.artifacts_retention_days, live=versioning))
@@ -76,8 +92,12 @@ def plan_artifacts(spec: EnvironmentSpec) -> BucketPlan:
         rules.append(LifecyclePlan("SetStorageClass", age_days=storage.colder_after_days, storage_class="NEARLINE"))
     if versioning:
         rules.append(LifecyclePlan("Delete", old_days=storage.keep_old_versions_days))
+        rules.append(LifecyclePlan("Delete", newer=storage.keep_versions))
+        if storage.checkpoint_suffixes:
+            days, suffixes = storage.keep_old_checkpoints_days, tuple(storage.checkpoint_suffixes)
+            rules.append(LifecyclePlan("Delete", old_days=days, suffixes=suffixes))
     rules.append(LifecyclePlan("AbortIncompleteMultipartUpload", age_days=UNFINISHED_DAYS))
-    return BucketPlan(spec.artifacts_bucket, versioning, tuple(rules))
+    return BucketPlan(spec.artifacts_bucket, versioning, tuple(rules), storage.soft_delete_days)
 
 
 def plan_logs(spec: EnvironmentSpec) -> BucketPlan | None:
@@ -86,6 +106,26 @@ def plan_logs(spec: EnvironmentSpec) -> BucketPlan | None:
     if storage is None or storage.logs_bucket is None:
         return None
     return BucketPlan(storage.logs_bucket, False, (LifecyclePlan("Delete", age_days=storage.logs_retention_days),))
+
+
+def has_job_logs(spec: EnvironmentSpec) -> bool:
+    """Decide whether what replicas write is taken in by Cloud Logging, too."""
+    asked = spec.gke.job_logs if spec.gke is not None else None
+    return spec.driver is None if asked is None else asked
+
+
+def plan_log_exclusion(spec: EnvironmentSpec) -> LogExclusionPlan | None:
+    """Keep what replicas write out of Cloud Logging (logging-exclusion-default-sink); None where it is kept there."""
+    if has_job_logs(spec):
+        return None
+    labels = {"cluster_name": spec.cluster, "location": spec.region, "namespace_name": spec.namespace}
+    return LogExclusionPlan(
+        name=short_name(spec.project, spec.name, "encamp-jobs"),
+        description="Logs of training jobs: encamp stores them in the artifacts bucket",
+        filter=" AND ".join(
+            ('resource.type="k8s_container"', *(f'resource.labels.{key}="{value}"' for key, value in labels.items()))
+        ),
+    )
 
 
 def plan_key(spec: EnvironmentSpec) -> KeyPlan | None:

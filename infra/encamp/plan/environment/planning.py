@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.access.planning import plan_access, roles_of_jobs, starters
+from encamp.plan.access.conditions import roles_of_jobs
+from encamp.plan.access.planning import plan_access, starters
 from encamp.plan.environment import parts
 from encamp.plan.environment.api import plan_api
 from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
+from encamp.plan.environment.image_cache import plan_image_cache
 from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.pod_admission import admission_policy
 from encamp.plan.environment.queues import plan_queues
@@ -50,6 +52,8 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         adopted=frozenset(spec.adopt),
         protect=not spec.is_sandbox if spec.protect is None else spec.protect,
         logs=parts.plan_logs(spec),
+        image_cache=plan_image_cache(spec),
+        log_exclusion=parts.plan_log_exclusion(spec),
         key=parts.plan_key(spec),
         budget=parts.plan_budget(spec),
         warnings=tuple(_warnings(spec)),
@@ -77,8 +81,12 @@ def _warnings(spec: EnvironmentSpec) -> Iterator[str]:
     if gke.authorized_networks is None and not gke.private_endpoint:
         yield (
             "every address may reach the cluster's API server, and only Google's sign-in stands before it;"
-            " list who may in gke.authorizedNetworks"
+            f" list who may in gke.authorizedNetworks{_nobody(gke)}"
         )
+
+
+def _nobody(gke: GkeSpec) -> str:
+    return "" if gke.dns_endpoint is False else ": an empty list is enough, for encamp uses the DNS endpoint"
 
 
 def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
@@ -95,4 +103,5 @@ def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
         schedule=spec.reaper.schedule,
         backend_url=spec.reaper.backend_url,
         record_secret=spec.reaper.record_secret,
+        cluster=spec.cluster_path,
     )

@@ -18,7 +18,7 @@ from encamp.plan.names import LARGEST_TRIAL, longest_pod_name, trial_name
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from encamp.plan.machines.image_rules import ImageCase
     from encamp.plan.machines.shapes import Shape
@@ -31,6 +31,7 @@ _TOOLKIT = "GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/m
 _COMPACT = "GKE's page of compact placement"
 _FLEX = "GKE's page of Dynamic Workload Scheduler"
 _TPU = "GKE's pages of TPU slices"
+_GPUS = "Compute Engine's page of accelerator-optimized machines"
 _RANGES = "GKE's page of flexible pod ranges"
 _NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
 _ROOM = "node_sizes.json, system_pods.json; each entry's source"
@@ -173,6 +174,30 @@ def _flex_tpu(situation: Situation) -> Iterator[Finding]:
             yield "encamp.provisioning", message, "use ON_DEMAND, SPOT or RESERVATION, or a TPU v5e, v5p or v6e"
 
 
+def _consumption(situation: Situation) -> Iterator[Finding]:
+    """Yield machines that are asked for in a way in which Google gives none."""
+    for case in situation.pools:
+        for entry in data_file("placement")["consumption"]:
+            able = entry["provisioning"]
+            if case.pool.machine_type in entry["machines"] and case.pool.provisioning not in able:
+                message = f"{case.pool.provisioning} gives no {case.pool.machine_type}"
+                yield "encamp.provisioning", message, f"use {' or '.join(able)}{_more_gpus(case)}"
+
+
+def _more_gpus(case: PoolCase) -> str:
+    return ", or take machines with 8 GPUs" if case.pool.machine_type.startswith("a3-highgpu") else ""
+
+
+def consumption_warnings(pools: Iterable[NodePoolPlan]) -> list[str]:
+    """Warn of machines that clients of Google's believe to be given otherwise only."""
+    doubted = data_file("placement")["notOnDemand"]["machines"]
+    found = sorted({pool.machine_type for pool in pools if pool.provisioning == "ON_DEMAND"} & set(doubted))
+    return [
+        f"Google may give no {machine} ON_DEMAND: use SPOT, FLEX_START, QUEUED or RESERVATION (encamp.provisioning)"
+        for machine in found
+    ]
+
+
 def _slice_size(situation: Situation) -> Iterator[Finding]:
     for case in situation.pools:
         hosts = case.pool.tpu_hosts or 1
@@ -267,4 +292,10 @@ PRECONDITIONS: tuple[Precondition, ...] = (
     Precondition("G14", "A known image has the CUDA that the GPU needs.", _IMAGES, _cuda),
     Precondition("G15", "A known image is for the machine's CPUs.", _IMAGES, _architecture),
     Precondition("G16", "A known image on a TPU is built for TPUs.", _IMAGES, _tpu_image),
+    Precondition(
+        "G17",
+        "H100 machines with fewer than 8 GPUs are SPOT, FLEX_START or QUEUED, a4x ones reserved.",
+        _GPUS,
+        _consumption,
+    ),
 )

@@ -86,6 +86,7 @@ def cluster(resource: CloudResource, pools: list[CloudResource]) -> dict[str, An
         "subnetwork": str(inputs.get("subnetwork") or "default").rpartition("/")[2],
         "endpoint": facts["endpoint"],
         "masterAuth": {"clusterCaCertificate": facts["clusterCaCertificate"]},
+        **named_endpoint(inputs, int(facts["endpoint"].rpartition(":")[2])),
         "workloadIdentityConfig": inputs.get("workloadIdentityConfig"),
         "resourceLabels": resource.labels,
         "initialClusterVersion": facts["masterVersion"],
@@ -99,6 +100,18 @@ def cluster(resource: CloudResource, pools: list[CloudResource]) -> dict[str, An
     }
     nodes = sum(pool.body["facts"]["currentNodeCount"] for pool in pools)
     return {**_given(shown), "currentNodeCount": nodes}
+
+
+def named_endpoint(inputs: dict[str, Any], port: int) -> dict[str, Any]:
+    """Give the DNS endpoint of a cluster, where it was asked for one: the name of this machine.
+
+    Clients are told of no certificate authority, as Google's names need none; ``SSL_CERT_FILE`` names the sandbox's.
+    """
+    asked = (inputs.get("controlPlaneEndpointsConfig") or {}).get("dnsEndpointConfig")
+    if not asked:
+        return {}
+    name = {"allowExternalTraffic": False, **asked, "endpoint": f"localhost:{port}"}
+    return {"controlPlaneEndpointsConfig": {**inputs["controlPlaneEndpointsConfig"], "dnsEndpointConfig": name}}
 
 
 def self_link(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
-from encamp.cloud.log_filter import FilterError, matcher
+from encamp.cloud.log_filter import FilterError, Matcher, matcher
 from encamp.sandbox.cloud.calls import no_such_method, page
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.store import timestamp
@@ -39,15 +39,17 @@ class LoggingApi:
             body = await call.json()
             if call.verb == "write":
                 self._access.require(call.principal, "logging.logEntries.create")
-                self._write(body)
+                self.write(body)
                 return JSONResponse({})
             if call.verb == "list":
                 self._access.require(call.principal, "logging.logEntries.list")
-                return JSONResponse(self._list(body))
+                return JSONResponse(self.find(body))
         raise no_such_method(call)
 
-    def _write(self, body: dict[str, Any]) -> None:
+    def write(self, body: dict[str, Any]) -> None:
+        """Take entries in, except those that the project's exclusions keep out."""
         shared = {key: body[key] for key in ("logName", "resource") if body.get(key)}
+        excluded = self._excluded()
         with self._database.transaction() as change:
             for given in body.get("entries") or ():
                 entry = {**shared, **given, "labels": {**(body.get("labels") or {}), **(given.get("labels") or {})}}
@@ -55,6 +57,8 @@ class LoggingApi:
                 if not name.startswith(f"projects/{self._access.project}/logs/"):
                     raise GoogleError(400, f"Invalid log name: {name or '(none)'}.")
                 received = timestamp()
+                if any(matches(entry) for matches in excluded):
+                    continue
                 entry["timestamp"] = entry.get("timestamp") or received
                 entry["insertId"] = entry.get("insertId") or f"{received}-{secrets.token_hex(4)}"
                 entry["receiveTimestamp"] = received
@@ -64,7 +68,13 @@ class LoggingApi:
                 )
             change.execute("DELETE FROM log_entries WHERE id <= (SELECT MAX(id) FROM log_entries) - ?", (_KEPT,))
 
-    def _list(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _excluded(self) -> list[Matcher]:
+        """Give what the project's own bucket of logs does not take in: its exclusions, those that are not off."""
+        every = [one.body["inputs"] for one in self._access.store.all_of("logExclusion")]
+        return [matcher(str(inputs["filter"])) for inputs in every if not inputs.get("disabled")]
+
+    def find(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Give a page of the entries that a filter matches."""
         for name in body.get("resourceNames") or [f"projects/{self._access.project}"]:
             if str(name).split("/")[:2] != ["projects", self._access.project]:
                 raise GoogleError(403, f"The sandbox has no access to {name}.")

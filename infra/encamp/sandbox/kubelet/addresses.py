@@ -20,6 +20,13 @@ class AddressBook:
         self._used: set[str] = set()
         self._last: dict[str, str] = {}
 
+    def __contains__(self, address: str) -> bool:
+        """Whether an address is one of the network's."""
+        try:
+            return ipaddress.IPv4Address(address) in self._network
+        except ValueError:
+            return False
+
     def take(self, host_key: str) -> str:
         """An address that nobody has: the one that ``host_key`` had last, where it is free.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
-from encamp.sandbox.kubelet import accelerators, network_devices
+from encamp.sandbox.kubelet import accelerators, images, network_devices, readiness
 from encamp.sandbox.kubelet.environment import ConfigError, container_environment
 from encamp.sandbox.kubelet.expansion import expand_all
 from encamp.sandbox.kubelet.logs import LogFile, last_lines
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from encamp.process import LiveProcess, ProcessOutcome
+    from encamp.sandbox.kubelet.egress import Dial
     from encamp.sandbox.kubelet.environment import Lookup
     from encamp.sandbox.kubelet.volumes import Volumes
 
@@ -56,6 +57,7 @@ class PodContext:
         note: sends an event on the pod: reason, message, whether it is a warning.
         changed: reports the pod's status.
         stopping: set when nothing is to be started any more.
+        dial: connects to an address and port.
     """
 
     pod: Callable[[], Mapping[str, Any]]
@@ -70,6 +72,7 @@ class PodContext:
     note: Callable[[str, str, bool], None]
     changed: Callable[[], None]
     stopping: asyncio.Event
+    dial: Dial
 
 
 class Container:
@@ -160,15 +163,24 @@ class Container:
             message = f'failed to start container "{self.state.name}": {error}'
             self._not_started(context, "StartError", message)
             return
+        self.state.probed = not readiness.has_probe(self.spec)
         self.state.run(process.started_at, f"process://{process.pid}-{int(process.started_at.timestamp() * 1000)}")
         context.note("Started", f"Started container {self.state.name}", False)
         context.changed()
+        probing = asyncio.create_task(self._probe(context))
         try:
             outcome = await process.wait()
         finally:
+            probing.cancel()
             self._process = None
         self._ended(outcome, request.termination_log[0], log.path)
         context.changed()
+
+    async def _probe(self, context: PodContext) -> None:
+        if not self.state.probed:
+            await readiness.until_ready(self.spec, context.sandbox.address, context.dial)
+            self.state.probed = True
+            context.changed()
 
     def _not_started(self, context: PodContext, reason: str, message: str) -> None:
         moment = now()
@@ -214,6 +226,8 @@ class Container:
         path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{_SYSTEM_PATH}"}
         hostname = {"HOSTNAME": context.pod()["spec"].get("hostname") or context.pod()["metadata"]["name"]}
         argv = network_devices.installer(spec) or expand_all([*spec["command"], *(spec.get("args") or [])], own)
+        if (program := images.program(spec.get("image", ""))) is not None:
+            argv[0] = str(program)
         termination_log = context.folder / "termination" / f"{self.state.name}-{self.state.restarts}"
         termination_log.parent.mkdir(parents=True, exist_ok=True)
         termination_log.write_bytes(b"")

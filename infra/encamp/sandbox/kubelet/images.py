@@ -1,7 +1,8 @@
 """What the process runtime refuses to run: a container that is to run what its image holds.
 
 Containers are processes of this machine here, without images. A replica with a set-up of encamp's brings all that it
-runs; one that is annotated as running its image would run something else, or nothing.
+runs; one that is annotated as running its image would run something else, or nothing. Controllers that an environment
+installs run: the sandbox has built them.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from encamp.sandbox.tools.catalog import TOOLS, build_folder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 #: Set by encamp on pods whose image brings the program.
 ANNOTATION = "encamp.dev/runs-image"
 REASON = "ContainerRuntimeMissing"
 #: The shell's code for a command that cannot be executed; permanent, so that nobody tries again.
 EXIT_CODE = 126
+#: Images of which the sandbox has the one program, and the tool that it is.
+_PROGRAMS = {"registry.k8s.io/jobset/jobset": "jobset", "registry.k8s.io/kueue/kueue": "kueue"}
 _BUILT_IN = re.compile(r"(^|/)cloud-ml-algos/([^:@/]+)")
 
 
@@ -35,3 +41,10 @@ def refusal(pod: Mapping[str, Any]) -> str | None:
         f"{image} is a custom container, and this sandbox runs processes, not images. Run the job on GKE, or give "
         "packageUris and pythonModule, beside the image or with a runtimeVersion: they run here"
     )
+
+
+def program(image: str) -> Path | None:
+    """Give what stands for the command of an image that consists of one program; None for others."""
+    repository = image.partition("@")[0]
+    name = _PROGRAMS.get(repository[: repository.rfind(":")] if ":" in repository else repository)
+    return build_folder(TOOLS[name]) / name if name is not None else None

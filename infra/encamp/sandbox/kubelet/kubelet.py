@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from encamp.sandbox.controlplane import EGRESS
 from encamp.sandbox.kubelet.api import Api
 from encamp.sandbox.kubelet.cloud_logs import CloudLogs
+from encamp.sandbox.kubelet.egress import serve_egress
 from encamp.sandbox.kubelet.events import Events
 from encamp.sandbox.kubelet.front import Front
 from encamp.sandbox.kubelet.hosts import Hosts
-from encamp.sandbox.kubelet.isolation import choose_runtime
+from encamp.sandbox.kubelet.isolation import NAMESPACES, choose_runtime
 from encamp.sandbox.kubelet.log_server import LogServer
 from encamp.sandbox.kubelet.memory import keep_limits
 from encamp.sandbox.kubelet.metadata import MetadataServer
@@ -27,6 +29,7 @@ from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.server import serve
 from encamp.sandbox.kubelet.services import Services
 from encamp.sandbox.kubelet.system_pods import is_stand_in
+from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +48,12 @@ _CA_VARIABLES = (
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     "PIP_CERT",
 )
+#: By these a program in a pod finds the API server.
+_API_VARIABLES = {
+    "KUBERNETES_SERVICE_HOST": API_ADDRESS,
+    "KUBERNETES_SERVICE_PORT": "443",
+    "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+}
 #: Settings of this machine's pip that a pod needs to find packages.
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_FIND_LINKS", "PIP_NO_INDEX")
 
@@ -99,6 +108,11 @@ class Kubelet:
         self._pods = _Pods()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def _isolation(self) -> str:
+        """What pods have to have: controllers listen on ports that this machine may need itself."""
+        return NAMESPACES if self._layout.config.installs_controllers else self._settings.isolation
+
     async def run(self) -> None:
         """Run until cancelled; what it started is gone then. Raises SandboxError and OSError at start."""
         layout, ports = self._layout, self._layout.ports
@@ -109,7 +123,7 @@ class Kubelet:
             stack.push_async_callback(front.close)
             logs = LogServer(lambda: list(self._pods.lives.values()), layout.pki, HOST, ports.kubelet)
             stack.push_async_callback(_close_server, await logs.start())
-            runtime, verdict = await choose_runtime(layout, self._settings.isolation)
+            runtime, verdict = await choose_runtime(layout, self._isolation)
             _LOG.info("isolation: %s", verdict)
             stack.push_async_callback(runtime.close)
             kubelet_events, scaler_events = Events(api, "kubelet"), Events(api, "cluster-autoscaler")
@@ -125,7 +139,7 @@ class Kubelet:
             )
             metadata = MetadataServer(api, front, self._pods.at, nodes.get)
             services = self._services(api, kubelet_events, runtime, nodes, metadata)
-            for server in await _serve_pods(runtime, metadata, ports.front_tls, ports.proxy):
+            for server in await self._serve_pods(runtime, metadata):
                 stack.push_async_callback(_close_server, server)
             await nodes.load()
             shipper = CloudLogs(front, lambda: list(self._pods.lives.values()), nodes.get)
@@ -150,13 +164,31 @@ class Kubelet:
             hosts=Hosts(),
             pods_folder=self._layout.kubelet_data / "pods",
             authority=self._layout.ca_certificate,
-            base_env=dict.fromkeys(_CA_VARIABLES, _CERTIFICATES) | pip,
+            base_env={
+                **dict.fromkeys(_CA_VARIABLES, _CERTIFICATES),
+                **pip,
+                **(_API_VARIABLES if "apiserver" in runtime.listeners else {}),
+            },
             allocatable=nodes.allocatable,
             host_address=HOST,
             first_backoff_seconds=self._settings.backoff_seconds,
             serve_metadata=metadata.serve_one,
+            dial=runtime.dial,
             gcsfuse=OnDemandTool("gcsfuse"),
         )
+
+    async def _serve_pods(self, runtime: Runtime, metadata: MetadataServer) -> list[asyncio.Server]:
+        """Serve what pods reach at the gateway and at fixed addresses, and the way from the API server to them."""
+        ports, listeners = self._layout.ports, runtime.listeners
+        servers = []
+        if "metadata" in listeners:
+            servers.append(await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"]))
+        for name, port in (("tls", ports.front_tls), ("proxy", ports.proxy), ("apiserver", ports.apiserver)):
+            if name in listeners:
+                servers.append(await relay(listeners[name], HOST, port))
+        if self._layout.config.installs_controllers:
+            servers.append(await serve_egress(self._layout.socket(EGRESS), runtime.dial))
+        return servers
 
     async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:
         async for kind, body in api.watch("/api/v1/pods"):
@@ -196,18 +228,6 @@ class Kubelet:
         for old in folder.glob("*_*_*"):
             if old.name.rsplit("_", 1)[1] not in pods:
                 shutil.rmtree(old, ignore_errors=True)
-
-
-async def _serve_pods(runtime: Runtime, metadata: MetadataServer, tls: int, proxy: int) -> list[asyncio.Server]:
-    """Serve what pods reach at the gateway and at the metadata server's address."""
-    listeners = runtime.listeners
-    servers = []
-    if "metadata" in listeners:
-        servers.append(await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"]))
-    for name, port in (("tls", tls), ("proxy", proxy)):
-        if name in listeners:
-            servers.append(await relay(listeners[name], HOST, port))
-    return servers
 
 
 async def _close_server(server: asyncio.Server) -> None:

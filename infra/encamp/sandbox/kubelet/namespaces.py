@@ -23,6 +23,7 @@ from encamp.process import LiveProcess, OutputLine, ProcessSpec, start
 from encamp.sandbox.kubelet.addresses import AddressBook
 from encamp.sandbox.kubelet.fuse import look_for_fuse
 from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, HostNames, PodRequest, StartError
+from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +51,8 @@ class Namespaces:
         self._addresses = AddressBook(NETWORK)
         self._listeners: dict[str, socket.socket] = {}
         self._user = self._net = -1
+        #: What is asked of the launcher lies in one file.
+        self._dialling = asyncio.Lock()
 
     @property
     def listeners(self) -> Mapping[str, socket.socket]:
@@ -68,6 +71,7 @@ class Namespaces:
             "tls": (gateway, _TLS_PORT),
             "proxy": (gateway, _PROXY_PORT),
             "metadata": (METADATA, _METADATA_PORT),
+            "apiserver": (API_ADDRESS, _TLS_PORT),
         }
         files = await self.ask(
             "node",
@@ -75,7 +79,7 @@ class Namespaces:
             {
                 "gateway": gateway,
                 "prefix_length": self._addresses.prefix_length,
-                "metadata": METADATA,
+                "further": [METADATA, API_ADDRESS],
                 "listen": list(places.values()),
             },
         )
@@ -101,6 +105,15 @@ class Namespaces:
             self._addresses.give_back(address)
             raise
         return NamespacedPod(request, address, files, self)
+
+    async def dial(self, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a pod in its network, to anything else from here. Raises OSError and SandboxError."""
+        if address not in self._addresses:
+            return await asyncio.open_connection(address, port)
+        wish = {"user": self._user, "net": self._net, "address": address, "port": port}
+        async with self._dialling:
+            (connection,) = await self.ask("connect", self._folder, wish, (self._user, self._net))
+        return await asyncio.open_connection(sock=socket.socket(fileno=connection))
 
     async def close(self) -> None:
         """Drop the network; it is gone when the last pod is."""

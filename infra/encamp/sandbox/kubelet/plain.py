@@ -8,6 +8,7 @@ Programs with such addresses compiled in do not work here; ``doctor`` says so.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from contextlib import suppress
@@ -75,6 +76,10 @@ class Plain:
             "STORAGE_EMULATOR_HOST": front,
             "PIP_PROXY": f"http://{LOOPBACK}:{self._layout.ports.proxy}",
         }
+
+    async def dial(self, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect as anybody here. Raises OSError."""
+        return await asyncio.open_connection(address, port)
 
     @property
     def bundle(self) -> Path:

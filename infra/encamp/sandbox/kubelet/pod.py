@@ -233,7 +233,11 @@ class PodLife:
                 await container.run(context, "Never" if policy == "Never" else "OnFailure")
                 if container.state.exit_code != 0:
                     return
-            await asyncio.gather(*(container.run(context, policy) for container in self.containers))
+            refresh = asyncio.create_task(volumes.keep_fresh())
+            try:
+                await asyncio.gather(*(container.run(context, policy) for container in self.containers))
+            finally:
+                refresh.cancel()
         finally:
             if buckets is not None:
                 await buckets.close()
@@ -308,6 +312,7 @@ class PodLife:
             note=lambda reason, message, warning: services.note(self.pod, reason, message, warning=warning),
             changed=self._changed.set,
             stopping=self._stopping,
+            dial=services.dial,
         )
 
     async def _lookup(self, kind: str, name: str) -> dict[str, Any] | None:

@@ -9,12 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from encamp.sandbox.ports import API_ADDRESS
+
 if TYPE_CHECKING:
+    import asyncio
     import socket
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from encamp.process import LiveProcess, OutputLine
+
+_API_SERVER = "kubernetes.default.svc kubernetes.default.svc.cluster.local kubernetes.default"
 
 
 @dataclass(frozen=True)
@@ -128,11 +133,15 @@ class Runtime(Protocol):
 
     @property
     def listeners(self) -> Mapping[str, socket.socket]:
-        """Listening sockets that pods reach: ``tls`` (Google's hosts), ``proxy`` (CONNECT), ``metadata``."""
+        """Listening sockets that pods reach: ``tls`` (Google's hosts), ``proxy``, ``metadata``, ``apiserver``."""
         ...
 
     async def sandbox(self, request: PodRequest) -> PodSandbox:
         """Make the sandbox of a pod. Raises SandboxError."""
+        ...
+
+    async def dial(self, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a pod, or to this machine. Raises OSError and SandboxError."""
         ...
 
     async def close(self) -> None:
@@ -170,4 +179,8 @@ class HostNames:
 
     def lines(self) -> list[tuple[str, str]]:
         """``(address, names)`` of each."""
-        return [(self.gateway, " ".join(self.google)), (self.metadata, "metadata.google.internal metadata")]
+        return [
+            (self.gateway, " ".join(self.google)),
+            (self.metadata, "metadata.google.internal metadata"),
+            (API_ADDRESS, _API_SERVER),
+        ]

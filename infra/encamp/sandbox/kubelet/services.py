@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.sandbox.kubelet.api import Api
+    from encamp.sandbox.kubelet.egress import Dial
     from encamp.sandbox.kubelet.events import Events
     from encamp.sandbox.kubelet.hosts import Hosts
     from encamp.sandbox.kubelet.on_demand import OnDemandTool
@@ -28,6 +29,7 @@ class Services:
         allocatable: gives what a node offers to pods, by its name.
         host_address: the nodes' own address.
         serve_metadata: serves one pod's own metadata server on a listening socket.
+        dial: connects to an address and port, that of a pod among them.
         gcsfuse: what shows buckets to pods that ask for it.
     """
 
@@ -42,6 +44,7 @@ class Services:
     host_address: str
     first_backoff_seconds: float
     serve_metadata: Callable[[socket.socket, Callable[[], Mapping[str, Any]]], Awaitable[asyncio.Server]]
+    dial: Dial
     gcsfuse: OnDemandTool
 
     def note(self, pod: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:

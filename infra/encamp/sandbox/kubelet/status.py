@@ -30,6 +30,13 @@ class ContainerState:
     restarts: int = 0
     container_id: str = ""
     init: bool = False
+    probed: bool = True
+    """Whether its readiness probe has succeeded, or it has none."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it serves, or as one that comes first has done its work."""
+        return self.exit_code == 0 if self.init else self.running and self.probed
 
     @property
     def running(self) -> bool:
@@ -72,14 +79,13 @@ class ContainerState:
 
     def to_json(self) -> dict[str, Any]:
         """The API's ContainerStatus."""
-        ready = self.exit_code == 0 if self.init else self.running
         return {
             "name": self.name,
             "image": self.image,
             "imageID": f"process://{self.image}" if self.container_id else "",
             "containerID": self.container_id,
             "restartCount": self.restarts,
-            "ready": ready,
+            "ready": self.ready,
             "started": self.running,
             "state": self.state,
             "lastState": self.last,
@@ -125,7 +131,7 @@ def conditions(
     """The conditions that a kubelet owns; the time of change is kept where the value has not changed."""
     done = {SUCCEEDED: "PodCompleted", FAILED: "PodFailed"}.get(now_phase)
     incomplete = [state.name for state in inits if state.exit_code != 0]
-    unready = [state.name for state in containers if not state.running]
+    unready = [state.name for state in containers if not state.ready]
     not_ready: tuple[str, str] | None = None
     if done:
         not_ready = (done, "")

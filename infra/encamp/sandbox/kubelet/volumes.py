@@ -1,11 +1,14 @@
 """Volumes of a pod as folders on disk: emptyDir, configMap, secret, projected, downwardAPI, and places for buckets.
 
-They are filled once, when the pod starts; the kubelet's later refresh of ConfigMaps and Secrets is not done. A volume
-in memory is a file system of its own in each container that mounts it; without namespaces it is a folder on disk.
+They are filled when the pod starts. Secrets are looked at again every few seconds, but for files below a ``subPath``;
+the kubelet's later refresh of ConfigMaps is not done. A volume in memory is a file system of its own in each container
+that mounts it; without namespaces it is a folder on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.kubelet import environment, quantity
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     Token = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
+_REFRESH_SECONDS = 2.0
 #: Every namespace of a cluster has it; where no controller publishes it, the sandbox's own CA stands in.
 _ROOT_CA = "kube-root-ca.crt"
 
@@ -57,6 +61,16 @@ class Volumes:
                 check_volume(self._pod, volume)
             else:
                 await self._fill(place, kind, volume[kind], volume[kind].get("defaultMode"))
+
+    async def keep_fresh(self) -> None:
+        """Write anew what has changed of Secrets, for ever; what cannot be read stays."""
+        again = [one for one in self._pod["spec"].get("volumes") or [] if "secret" in one]
+        while again:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            for volume in again:
+                source = volume["secret"]
+                with suppress(ConfigError):
+                    await self._fill(self._folder / volume["name"], "secret", source, source.get("defaultMode"))
 
     async def _fill(self, place: Path, kind: str, source: Mapping[str, Any], mode: int | None) -> None:
         if kind in ("configMap", "secret"):
@@ -137,7 +151,10 @@ def _write(place: Path, contents: Mapping[str, bytes], modes: Mapping[str, int |
         file = place / path
         if not file.resolve().is_relative_to(place.resolve()):
             raise ConfigError(f"{path} leads out of its volume")
+        if file.is_file() and file.read_bytes() == data:
+            continue
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        file.write_bytes(data)
-        file.chmod(modes.get(path) or default)
+        fresh = file.with_name(f".{file.name}.fresh")
+        fresh.write_bytes(data)
+        fresh.chmod(modes.get(path) or default)
+        fresh.replace(file)

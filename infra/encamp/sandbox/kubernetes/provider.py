@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.provider import Configuration, Properties
 
 REFUSED: Final = ("renderYamlToDirectory", "alwaysRender")
+_IDENTIFIER: Final = "clusterIdentifier"
 VARIABLES: Final = {
     "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
     "skipUpdateUnreachable": "PULUMI_K8S_SKIP_UPDATE_UNREACHABLE",
@@ -61,10 +62,18 @@ class KubernetesProvider(Provider):
         return CheckResult(news, failures)
 
     async def diff_config(self, urn: str, olds: Properties, news: Properties) -> DiffResult:
-        """Another cluster replaces every resource; another way into the same one does not."""
+        """Another cluster replaces every resource; another way into the same one does not.
+
+        The server's address says which cluster it is, unless an identifier does, in both states the same one or not.
+        Source: pulumi/pulumi-kubernetes, provider/pkg/provider/provider.go, DiffConfig.
+        """
         del urn
+        before, now = olds.get(_IDENTIFIER), news.get(_IDENTIFIER)
+        if now and before == now:
+            return diff(olds, news, replace=lambda _: False)
         moved = _cluster(olds) != _cluster(news)
-        return diff(olds, news, replace=lambda path: moved and path[0] in ("kubeconfig", "context", "cluster"))
+        ways = ("kubeconfig", "context", "cluster") if moved else ()
+        return diff(olds, news, replace=lambda path: path[0] in (*ways, *((_IDENTIFIER,) if before and now else ())))
 
     async def configure(self, configuration: Configuration) -> KubernetesSession:
         """Read the kubeconfig; the cluster is not asked until a resource needs it."""

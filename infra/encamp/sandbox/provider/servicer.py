@@ -13,14 +13,12 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 
 from encamp.sandbox.provider import messages
-from encamp.sandbox.provider.compare import DiffResult, path_text
+from encamp.sandbox.provider.compare import Change, DiffResult
 from encamp.sandbox.provider.interface import Configuration, InitError, ProviderError, Resource, ResourceState
-from encamp.sandbox.provider.values import Properties, Value, conceal, decode, encode, plain, secret_paths
+from encamp.sandbox.provider.values import INPUTS_KEY, Properties, Value, conceal, decode, encode, plain, secret_paths
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
-
-    from google.protobuf.struct_pb2 import Struct
 
     from encamp.sandbox.provider.interface import CheckResult, Failure, Session
     from encamp.sandbox.provider.server import Connection, ProviderServer
@@ -63,7 +61,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
         """Make this connection's session."""
 
         async def work(connection: Connection) -> Message:
-            args = plain(decode(request.args)) if request.HasField("args") else dict(request.variables)
+            args = plain(decode(request.args)) if request.args else dict(request.variables)
             configuration = Configuration(args, request.urn, connection.engine)
             previous = connection.session
             connection.session = await self._provider.configure(configuration)
@@ -184,7 +182,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
             args = decode(request.args)
             result = await session.invoke(request.tok, plain(args), preview=request.preview)
             response = messages.provider_pb2.InvokeResponse(failures=_failures(result.failures))
-            getattr(response, "return").CopyFrom(encode(result.outputs))
+            setattr(response, "return", encode(result.outputs))
             return response
 
         return await self._session(context, work)
@@ -239,7 +237,7 @@ def _resource(request: Message) -> Resource:
     return Resource(token=kind, urn=urn, name=request.name or urn.split("::", 3)[-1])
 
 
-def _state(resource_id: str, inputs: Struct, outputs: Struct) -> ResourceState:
+def _state(resource_id: str, inputs: bytes, outputs: bytes) -> ResourceState:
     return ResourceState(resource_id, plain(decode(inputs)), plain(decode(outputs)))
 
 
@@ -248,12 +246,18 @@ def _secrets_kept(inputs: Properties) -> Generator[None]:
     try:
         yield
     except InitError as error:
-        error.outputs = conceal(error.outputs, set(secret_paths(inputs)))
+        error.outputs = _concealed(error.outputs, inputs)
         raise
 
 
-def _outputs(outputs: Properties, inputs: Value) -> Struct:
-    return encode(conceal(outputs, set(secret_paths(inputs))))
+def _outputs(outputs: Properties, inputs: Value) -> bytes:
+    return encode(_concealed(outputs, inputs))
+
+
+def _concealed(outputs: Properties, inputs: Value) -> Properties:
+    """Outputs with a secret wherever the inputs have one, also in the inputs that are kept among them."""
+    paths = set(secret_paths(inputs))
+    return conceal(outputs, paths | {(INPUTS_KEY, *path) for path in paths})
 
 
 def _checked(result: CheckResult, news: Properties) -> Message:
@@ -273,12 +277,13 @@ def _difference(result: DiffResult) -> Message:
     detailed = {}
     for path, change in result.changes.items():
         kind = f"{change.name}_REPLACE" if path in result.replaces else change.name
-        detailed[path_text(path)] = types.PropertyDiff(kind=types.PropertyDiff.Kind.Value(kind), inputDiff=True)
+        of_inputs = not result.of_outputs or change is Change.DELETE
+        detailed[result.write(path)] = types.PropertyDiff(kind=types.PropertyDiff.Kind.Value(kind), inputDiff=of_inputs)
     tops = list(dict.fromkeys(str(path[0]) for path in result.changes))
     return types.DiffResponse(
         changes=types.DiffResponse.DIFF_SOME if result.changes else types.DiffResponse.DIFF_NONE,
         diffs=tops,
-        replaces=list(dict.fromkeys(path_text(path) for path in result.changes if path in result.replaces)),
+        replaces=list(dict.fromkeys(result.write(path) for path in result.changes if path in result.replaces)),
         detailedDiff=detailed,
         hasDetailedDiff=True,
         stables=list(result.stables),

@@ -32,7 +32,8 @@ async def _main(layout: Layout) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     tools = installed()
-    supervisor = Supervisor(layout, services(layout, tools), *manifest_files())
+    manifests = manifest_files(jobset=not layout.config.installs_controllers)
+    supervisor = Supervisor(layout, services(layout, tools), *manifests)
     watching = [
         asyncio.create_task(stop_unneeded(layout, stop, lives_with())),
         asyncio.create_task(keep_queues(layout, supervisor)),

@@ -104,18 +104,18 @@ class Supervisor:
 
     async def _bootstrap(self) -> None:
         keeper = self._keepers["kube-apiserver"]
-        jobset = self._keepers["jobset"]
+        told = self._keepers.get("jobset", keeper)
         while not self._bootstrapped.is_set():
             await keeper.ready.wait()
             try:
                 await bootstrap(self._layout, *self._manifests)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported and tried again
                 _log.warning("bootstrap: %s", error)
-                jobset.state.message = f"its types and webhooks could not be applied: {error}"
+                told.state.message = f"its types and webhooks could not be applied: {error}"
                 self._changed()
                 await asyncio.sleep(_BOOTSTRAP_RETRY_SECONDS)
                 continue
-            jobset.state.message = ""
+            told.state.message = ""
             self._bootstrapped.set()
 
     async def _bound_logs(self) -> None:

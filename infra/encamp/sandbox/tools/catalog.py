@@ -191,10 +191,10 @@ def installed() -> dict[str, Path]:
     }
 
 
-def manifest_files() -> list[Path]:
-    """What every cluster gets: JobSet's chart, as an environment installs it, and manifests of tools."""
-    chart = resource("templates", "charts", "jobset.json")
-    return [chart, *(build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests)]
+def manifest_files(*, jobset: bool = True) -> list[Path]:
+    """What every cluster gets: JobSet's chart, where no environment installs it, and manifests of tools."""
+    charts = [resource("templates", "charts", "jobset.json")] if jobset else []
+    return [*charts, *(build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests)]
 
 
 @functools.cache

@@ -67,7 +67,11 @@ class AuditSpec(Written):
     """Audit logs beside Admin Activity, which Google always keeps."""
 
     data_access: Flag = True
-    """Whether Data Access logs are kept of the services that a job touches."""
+    """Whether Data Access logs are kept of the services that a job touches: who looked at which cluster, bucket,
+    account and policy (``ADMIN_READ``), which is what AI Platform logged."""
+    data_reads: Flag = False
+    """Also who read and wrote which data (``DATA_READ``, ``DATA_WRITE``): an entry for each object of training data
+    that a replica opens, at Cloud Logging's price."""
     exempted: list[Text] | None = None
     """Members whose reading and writing is not logged: of chatty accounts."""
     sink: AuditSinkSpec | None = None
@@ -155,12 +159,15 @@ def _audit(audit: AuditSpec) -> Iterator[Found]:
     for index, member in enumerate(audit.exempted or ()):
         if not _EXEMPTED.fullmatch(member):
             yield Found(("audit", "exempted", index), f"{member!r} is no member", _EXAMPLE)
-    if audit.exempted and not audit.data_access:
-        message = "without Data Access logs nobody is exempted from them"
-        yield Found(("audit", "exempted"), message, "leave it out, or leave dataAccess out")
-    sink = audit.sink
-    if sink is None:
-        return
+    for name, given in (("exempted", audit.exempted), ("data_reads", audit.data_reads)):
+        if given and not audit.data_access:
+            message = "is about Data Access logs, and these are off"
+            yield Found(("audit", name), message, "leave it out, or leave dataAccess out")
+    if audit.sink is not None:
+        yield from _sink(audit.sink)
+
+
+def _sink(sink: AuditSinkSpec) -> Iterator[Found]:
     at: DataPath = ("audit", "sink")
     if (sink.bucket is None) == (sink.destination is None):
         yield Found(at, "names one of bucket and destination")

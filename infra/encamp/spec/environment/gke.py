@@ -24,7 +24,7 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
 #: What can be said of a cluster that is adopted: how it is reached, and the nodes that jobs bring into it.
-_OF_ADOPTED = {"dns_endpoint", "node_service_account", "image_repositories", "tpu_locked_memory"}
+_OF_ADOPTED = {"dns_endpoint", "job_logs", "node_service_account", "image_repositories", "tpu_locked_memory"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
 _EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
@@ -99,15 +99,20 @@ class GkeSpec(Written):
     Google's sign-in stands before it then too, and alone."""
     private_endpoint: Flag = False
     """The API server has no public address. Whoever runs encamp must then be inside of the VPC."""
-    dns_endpoint: Flag = False
-    """The API server is also reached by a DNS name, from anywhere, behind Google's sign-in and permissions, and encamp
-    uses that: for CI, whose addresses change. `authorizedNetworks` then hold for its address only."""
+    dns_endpoint: Flag | None = None
+    """The API server is also reached by a DNS name, from anywhere, behind Google's sign-in and permissions
+    (``container.clusters.connect``), and encamp uses that; `authorizedNetworks` then hold for its address only. On when
+    absent, in the sandbox off; a cluster that is adopted is reached by its name where it has one."""
     control_plane_cidr: Text | None = None
     """A /28 for the control plane; chosen by Google when absent."""
     maintenance: MaintenanceSpec = MaintenanceSpec()
     """When GKE may upgrade the cluster."""
     image_streaming: Flag = True
     """Containers start before their image is there; for images in Artifact Registry of the same region."""
+    job_logs: Flag | None = None
+    """What replicas write also goes to Cloud Logging, at its price a GiB. Off when absent where the environment has
+    drivers, which follow each job's logs and store them; on where it has none: of a job that nobody follows they are
+    there alone when its machines are gone."""
     control_plane_logs: Flag = False
     """Also the logs of API server, scheduler and controller manager; they cost."""
     node_service_account: Text | None = None
@@ -134,6 +139,7 @@ def gke_problems(gke: GkeSpec, environment: EnvironmentSpec) -> Iterator[Found]:
     if gke.dns_endpoint and environment.is_sandbox:
         yield Found(("dns_endpoint",), "the sandbox's API server has no name of its own", "leave it out")
     yield from _endpoint(gke)
+    yield from _closed(gke, environment)
     yield from _maintenance(gke.maintenance)
     yield from _freezes(gke.maintenance.freezes)
     account = gke.node_service_account
@@ -166,6 +172,20 @@ def _endpoint(gke: GkeSpec) -> Iterator[Found]:
         else:
             if cidr.prefixlen != _CONTROL_PLANE_PREFIX or not cidr.is_private:
                 yield Found(at, f"{cidr} must be a private /28", "such as 172.16.0.32/28")
+
+
+def _closed(gke: GkeSpec, environment: EnvironmentSpec) -> Iterator[Found]:
+    """Yield what is wrong with a cluster that nobody outside of it reaches.
+
+    Pods of the cluster have its own address. Everybody else needs the name, the private address from inside of the VPC,
+    or an address that is listed: an empty list lets not even machines of the VPC reach the public one.
+    """
+    by_name = gke.dns_endpoint is not False and not environment.is_sandbox
+    if by_name or gke.private_endpoint or gke.authorized_networks is None or gke.authorized_networks:
+        return
+    message = "is empty, and there is neither a DNS endpoint nor a private one: nobody could reach the API server"
+    hint = "leave dnsEndpoint out, or list who may; privateEndpoint: true where all who run encamp are in the VPC"
+    yield Found(("authorized_networks",), message, hint)
 
 
 def _maintenance(maintenance: MaintenanceSpec) -> Iterator[Found]:

@@ -59,6 +59,10 @@ class EnvironmentSpec(Written):
     """Addresses of the services."""
     registry: Text = "encamp"
     """Name of the Artifact Registry repository."""
+    docker_hub_cache: Flag | None = None
+    """Images of Docker Hub that stand for runtime versions come through a repository of the environment's own,
+    ``REGISTRY-docker-hub``, which fetches each once: Docker Hub counts pulls by address, and machines share one. On
+    when absent where the environment makes its nodes' account; in the sandbox off."""
     adopt: tuple[Adoptable, ...] = ()
     """What exists already and is used under its name, without being changed, and without going with the environment:
     ``network`` (with its subnetwork and ways out), ``cluster``, ``artifactsBucket``, ``registry``."""
@@ -105,6 +109,11 @@ class EnvironmentSpec(Written):
     def is_sandbox(self) -> bool:
         """Whether this is an environment of this machine's own cloud."""
         return self.project.startswith(SANDBOX_PREFIX)
+
+    @property
+    def cluster_path(self) -> str:
+        """Full name of the cluster: ``projects/P/locations/L/clusters/C``."""
+        return f"projects/{self.project}/locations/{self.region}/clusters/{self.cluster}"
 
     @property
     def installs_controllers(self) -> bool:

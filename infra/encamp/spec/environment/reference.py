@@ -110,7 +110,10 @@ def _plain(annotation: type) -> Kind:
 
 def _default(info: FieldInfo) -> str:
     value = info.default
-    if value is None or value in ("", ()) or isinstance(value, BaseModel) or info.is_required():
+    # Made anew for each model, or chosen by the plan, or nothing: the meaning says it.
+    if info.default_factory is not None or value is None or value in ("", ()):
+        return ""
+    if isinstance(value, BaseModel) or info.is_required():
         return ""
     if isinstance(value, tuple):
         value = f"[{', '.join(str(item) for item in value)}]"

@@ -16,13 +16,60 @@ if TYPE_CHECKING:
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 
 
+#: How files of checkpoints end: TensorFlow's shards and indices, PyTorch's and its shards, Keras' and safetensors.
+CHECKPOINT_SUFFIXES = (
+    *(f"-of-{shards:05}" for shards in range(1, 17)),
+    ".ckpt",
+    ".distcp",
+    ".h5",
+    ".index",
+    ".keras",
+    ".pt",
+    ".pth",
+    ".safetensors",
+)
+#: A rule of a bucket's lifecycle takes so many prefixes and suffixes (storage-lifecycle-affixes).
+MOST_SUFFIXES = 50
+#: Google takes 0, or 7 to 90 days (storage-soft-delete-default).
+_SOFT_DELETE_DAYS = (7, 90)
+
+
+_AT_LEAST_ONE = (
+    "keep_old_versions_days",
+    "keep_versions",
+    "keep_old_checkpoints_days",
+    "logs_retention_days",
+    "colder_after_days",
+)
+#: What is said of the artifacts bucket alone.
+_OF_ARTIFACTS = {
+    "versioning",
+    "keep_old_versions_days",
+    "keep_versions",
+    "keep_old_checkpoints_days",
+    "checkpoint_suffixes",
+    "colder_after_days",
+}
+
+
 class StorageSpec(Written):
-    """How long the artifacts bucket keeps what, and a bucket of logs beside it."""
+    """How long buckets keep what, and a bucket of logs beside them."""
 
     versioning: Flag | None = None
-    """What is overwritten or deleted stays for a while. On when absent, in the sandbox off."""
-    keep_old_versions_days: Int64 = 30
+    """What is overwritten or deleted in the artifacts bucket stays for a while, and is paid for. On when absent, in the
+    sandbox off."""
+    keep_old_versions_days: Int64 = 7
     """So long."""
+    keep_versions: Int64 = 3
+    """So many versions of an object at most, the newest one among them."""
+    keep_old_checkpoints_days: Int64 = 1
+    """How long checkpoints stay that were overwritten or deleted: trainings write gigabytes of them every few
+    minutes."""
+    checkpoint_suffixes: tuple[Text, ...] = CHECKPOINT_SUFFIXES
+    """How names of checkpoint files end."""
+    soft_delete_days: Int64 = 0
+    """What is deleted for good, old versions too, can still be restored for so many days, from 7 to 90, and is paid
+    for; 0 is not at all. It holds for the artifacts bucket and for buckets that jobs make for their results."""
     colder_after_days: Int64 | None = None
     """Results are moved to Nearline after so many days; they stay as they are when absent."""
     logs_bucket: Text | None = None
@@ -33,16 +80,18 @@ class StorageSpec(Written):
 
 def storage_problems(storage: StorageSpec, environment: EnvironmentSpec) -> Iterator[Found]:
     """Everything that is wrong with it."""
-    for name in ("keep_old_versions_days", "logs_retention_days", "colder_after_days"):
+    for name in _AT_LEAST_ONE:
         days: int | None = getattr(storage, name)
         if days is not None and days < 1:
             yield Found((name,), f"{days} must be at least 1")
+    yield from _soft_delete(storage)
+    yield from _suffixes(storage)
     kept, colder = environment.artifacts_retention_days, storage.colder_after_days
     if kept is not None and colder is not None and colder >= kept:
         message = f"results are deleted after {kept} days, before they would be moved"
         yield Found(("colder_after_days",), message, "leave it out")
     if "artifactsBucket" in environment.adopt:
-        for name in sorted({"versioning", "keep_old_versions_days", "colder_after_days"} & storage.model_fields_set):
+        for name in sorted(_OF_ARTIFACTS & storage.model_fields_set):
             yield Found((name,), "is of a bucket that is made, and the artifacts bucket is adopted", "leave it out")
     if storage.logs_bucket is None:
         if "logs_retention_days" in storage.model_fields_set:
@@ -52,3 +101,20 @@ def storage_problems(storage: StorageSpec, environment: EnvironmentSpec) -> Iter
         yield Found(("logs_bucket",), message)
     elif storage.logs_bucket == environment.artifacts_bucket:
         yield Found(("logs_bucket",), "must be another bucket than that of artifacts")
+
+
+def _soft_delete(storage: StorageSpec) -> Iterator[Found]:
+    least, most = _SOFT_DELETE_DAYS
+    days = storage.soft_delete_days
+    if days != 0 and not least <= days <= most:
+        yield Found(("soft_delete_days",), f"{days} must be 0, or from {least} to {most}", "leave it out")
+
+
+def _suffixes(storage: StorageSpec) -> Iterator[Found]:
+    suffixes = storage.checkpoint_suffixes
+    if len(suffixes) > MOST_SUFFIXES:
+        message = f"names {len(suffixes)} suffixes; Cloud Storage takes {MOST_SUFFIXES}"
+        yield Found(("checkpoint_suffixes",), message)
+    for index, suffix in enumerate(suffixes):
+        if not suffix or suffix in suffixes[:index]:
+            yield Found(("checkpoint_suffixes", index), f"{suffix!r} is empty or named twice", "such as .ckpt")

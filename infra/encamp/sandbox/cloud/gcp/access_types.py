@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.cloud.log_filter import FilterError, matcher
 from encamp.sandbox.cloud.gcp.common import DELETION_POLICY, PROJECT
 from encamp.sandbox.cloud.gcp.model import Made, ResourceType, Rule, choice_rule, pattern_rule
 from encamp.sandbox.cloud.gcp.stored import StoredBackend
@@ -149,6 +150,38 @@ SINK: Final = ResourceType(
     autoname="name",
 )  # fmt: skip
 
+_EXCLUSIONS = "cloud.google.com/logging/docs/reference/v2/rest/v2/projects.exclusions"
+
+
+def _exclusion_filter(inputs: Properties, _: Context) -> Problem:
+    try:
+        matcher(str(inputs.get("filter") or ""))
+    except FilterError as error:
+        return str(error)
+    return None if inputs.get("filter") else "An exclusion needs a filter."
+
+
+EXCLUSION: Final = ResourceType(
+    "gcp:logging/projectExclusion:ProjectExclusion",
+    wheel=("pulumi_gcp.logging", "ProjectExclusion"),
+    backend=StoredBackend(
+        kind="logExclusion",
+        full_name=lambda inputs, context: f"projects/{context.project}/exclusions/{inputs['name']}",
+    ),
+    required=("filter",),
+    immutable=("name", "project"),
+    computed=(),
+    rules=(
+        PROJECT,
+        pattern_rule(
+            "name", "name", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", _EXCLUSIONS,
+            "must be at most 100 letters, digits, _, . and -",
+        ),
+        Rule("filter", _EXCLUSIONS, ("filter",), _exclusion_filter, api=True),
+    ),
+    autoname="name",
+)  # fmt: skip
+
 #: Domains of agents that do not follow from their service's name.
 _AGENTS = {
     "container.googleapis.com": "container-engine-robot",
@@ -199,4 +232,4 @@ SERVICE_IDENTITY: Final = ResourceType(
     ),
 )  # fmt: skip
 
-ACCESS_TYPES: Final = (CUSTOM_ROLE, AUDIT_CONFIG, SINK, SERVICE_IDENTITY)
+ACCESS_TYPES: Final = (CUSTOM_ROLE, AUDIT_CONFIG, SINK, EXCLUSION, SERVICE_IDENTITY)

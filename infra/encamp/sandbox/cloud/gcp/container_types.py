@@ -65,6 +65,7 @@ def _cluster_outputs(resource: CloudResource, context: Context) -> dict[str, Any
     network = network_name(inputs.get("network") or "default", context)
     client = {"clientCertificate": "", "clientKey": "", "clientCertificateConfig": {"issueClientCertificate": False}}
     return {
+        **shapes.named_endpoint(inputs, context.layout.ports.apiserver),
         "location": facts["location"],
         "nodeLocations": facts["nodeLocations"],
         # The present port, not the one of the cluster's creation: a sandbox may move to others.

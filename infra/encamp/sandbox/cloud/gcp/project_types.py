@@ -138,6 +138,13 @@ def _repository_outputs(resource: CloudResource, context: Context) -> dict[str, 
     return {"name": inputs["repositoryId"], "location": location, "registryUri": uri, **times}
 
 
+def _remote(inputs: Properties, _: Context) -> Problem:
+    remote = inputs.get("mode") == "REMOTE_REPOSITORY"
+    if remote == bool(inputs.get("remoteRepositoryConfig")):
+        return None
+    return "remote_repository_config is for repositories of mode REMOTE_REPOSITORY, and these need it"
+
+
 REPOSITORY: Final = ResourceType(
     "gcp:artifactregistry/repository:Repository",
     wheel=("pulumi_gcp.artifactregistry", "Repository"),
@@ -158,6 +165,7 @@ REPOSITORY: Final = ResourceType(
         DELETION_POLICY,
         labels_rule("labels"),
         choice_rule("format", "format", _FORMATS, _REPOSITORY_SOURCE),
+        Rule("remote", _REPOSITORY_SOURCE, ("mode", "remoteRepositoryConfig"), _remote, api=True),
         pattern_rule(
             "id", "repositoryId", r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", _REPOSITORY_SOURCE,
             "must be at most 63 lowercase letters, digits and hyphens and begin with a letter",

@@ -1,7 +1,9 @@
 """``launcher VERB FILE``: does what the JSON object in FILE says; descriptors in it are numbers of inherited files.
 
-``node``: ``{channel, gateway, prefix_length, metadata, listen: [[address, port]]}``. Sends over the unix socket
+``node``: ``{channel, gateway, prefix_length, further, listen: [[address, port]]}``. Sends over the unix socket
 ``channel`` the user and network namespace and one listening socket for each of ``listen``.
+
+``connect``: ``{channel, user, net, address, port}``. Sends a connection to an address of that network.
 
 ``pod``: ``{channel, user, net, hostname, interface, address, prefix_length, gateway}``. Sends the pod's user,
 network, UTS and IPC namespace.
@@ -35,16 +37,25 @@ if TYPE_CHECKING:
 
 #: What container runtimes report for a container that could not be started.
 START_ERROR = 128
+_CONNECT_SECONDS = 5.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def node(spec: dict[str, Any]) -> None:
     """Make the network that all pods hang on."""
     _own_user_namespace(kernel.CLONE_NEWNET)
-    network.make_bridge(spec["gateway"], spec["prefix_length"], spec["metadata"])
+    network.make_bridge(spec["gateway"], spec["prefix_length"], spec["further"])
     sockets = [socket.create_server((address, port), backlog=256) for address, port in spec["listen"]]
     files = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("user", "net")]
     _hand_over(spec["channel"], [*files, *(server.fileno() for server in sockets)])
+
+
+def connect(spec: dict[str, Any]) -> None:
+    """Connect to a pod from where it is reached."""
+    kernel.setns(spec["user"], kernel.CLONE_NEWUSER)
+    kernel.setns(spec["net"], kernel.CLONE_NEWNET)
+    with socket.create_connection((spec["address"], spec["port"]), timeout=_CONNECT_SECONDS) as connection:
+        _hand_over(spec["channel"], [connection.fileno()])
 
 
 def pod(spec: dict[str, Any]) -> None:
@@ -167,7 +178,7 @@ def main() -> None:
     """Do what the command line says; a failure is one line on standard error and exit code 1."""
     verb, file = sys.argv[1:]
     try:
-        verbs = {"node": node, "pod": pod, "mounts": mounts, "container": container}
+        verbs = {"node": node, "connect": connect, "pod": pod, "mounts": mounts, "container": container}
         verbs[verb](json.loads(Path(file).read_text(encoding="utf-8")))
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""

@@ -41,15 +41,16 @@ _VETH_INFO_PEER = 1
 _NO_LINK = struct.pack("BxHiII", 0, 0, 0, 0, 0)
 
 
-def make_bridge(gateway: str, prefix_length: int, further: str) -> None:
-    """Bring up the loopback and a bridge that has the gateway's address and, as a host address, ``further``."""
+def make_bridge(gateway: str, prefix_length: int, further: list[str]) -> None:
+    """Bring up the loopback and a bridge that has the gateway's address and, as host addresses, ``further``."""
     up("lo")
     with _socket() as control:
         fcntl.ioctl(control, _SIOCBRADDBR, BRIDGE.encode() + b"\0")
         hardware = bytes.fromhex(BRIDGE_ADDRESS.replace(":", ""))
         fcntl.ioctl(control, _SIOCSIFHWADDR, struct.pack("16sH6s16x", BRIDGE.encode(), _ARPHRD_ETHER, hardware))
     add_address(BRIDGE, gateway, prefix_length)
-    add_address(f"{BRIDGE}:1", further, 32)
+    for number, address in enumerate(further, 1):
+        add_address(f"{BRIDGE}:{number}", address, 32)
     up(BRIDGE)
 
 
