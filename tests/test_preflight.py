@@ -93,6 +93,24 @@ def test_a_given_account_is_there_and_may_be_stood_for(
     assert check_job(planned(), client) == ()
 
 
+def test_a_kubernetes_account_gets_roles_on_buckets_with_uniform_access_only(
+    furnished: Any, client: GoogleClient
+) -> None:
+    furnished.buckets["results"]["iamConfiguration"] = {"uniformBucketLevelAccess": {"enabled": False}}
+    said = problems(planned(jobDir="gs://results/digits"), client)
+    assert "gs://results has no uniform bucket-level access" in said
+    assert "gcloud storage buckets update gs://results --uniform-bucket-level-access" in said
+    assert "mode: SERVICE_ACCOUNT" in said
+    assert check_job(planned({"identity": {"mode": "SERVICE_ACCOUNT"}}, jobDir="gs://results/digits"), client) == ()
+    assert "uniform" not in problems(planned(jobDir="gs://results/digits", serviceAccount=ACCOUNT), client)
+
+
+def test_a_bucket_that_may_not_be_looked_at_is_warned_of(furnished: Any, client: GoogleClient) -> None:
+    furnished.say("GET /storage/v1/b/results\\?", 403, NO)
+    (warning,) = check_job(planned(jobDir="gs://results/digits"), client)
+    assert "whether gs://results has uniform bucket-level access cannot be told" in warning
+
+
 def test_mounted_buckets_are_looked_for_but_for_the_job_dir(furnished: Any, client: GoogleClient) -> None:
     block = {"storage": {"kind": "ENVIRONMENT"}, "mounts": [{"jobDir": True}, {"bucket": "census-data"}]}
     assert "there is no bucket gs://census-data for the mount /gcs/census-data" in problems(planned(block), client)

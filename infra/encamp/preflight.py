@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near
+from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near, is_uniform
 from encamp.cloud.resources import ServiceAccounts
 from encamp.errors import Problem, UsageError
 
@@ -50,6 +50,7 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     check.packages()
     check.mounts()
     check.grants()
+    check.uniform_access()
     if check.problems:
         raise DataError(plan.job_id, check.problems)
     return tuple(check.warnings)
@@ -139,6 +140,29 @@ class _Check:
                     f"you may not set the IAM policy of gs://{bucket}, which the job's account needs a role on",
                     f"ask its owner for {SET_POLICY}, or name an account that has its rights already in "
                     "trainingInput.serviceAccount",
+                )
+
+    def uniform_access(self) -> None:
+        """Buckets take a Kubernetes account as a member only with uniform bucket-level access.
+
+        Belief: ``storage-federated-members-need-uniform-access``.
+        """
+        self._field = "encamp.identity.mode"
+        if self._plan.identity.service_account is not None:
+            return
+        buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
+        for bucket in sorted(buckets - self._made - self._missing):
+            uniform = is_uniform(self._buckets.find(bucket) or {})
+            if uniform is None:
+                self.warnings.append(
+                    f"whether gs://{bucket} has uniform bucket-level access cannot be told: you may not look at it; "
+                    "without it the job cannot use the bucket"
+                )
+            elif not uniform:
+                self._problem(
+                    f"gs://{bucket} has no uniform bucket-level access; a Kubernetes account gets no role on it",
+                    f"`gcloud storage buckets update gs://{bucket} --uniform-bucket-level-access`, or let the job make "
+                    "an account: encamp: {identity: {mode: SERVICE_ACCOUNT}}",
                 )
 
     def _near(self, bucket: str, what: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi.runtime.config import is_config_secret
@@ -25,6 +25,8 @@ from encamp.redaction import redacted, texts
 from encamp.resources import repository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
 
@@ -82,6 +84,7 @@ def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
+    from encamp.plan.earlier import earlier_up  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
@@ -97,7 +100,8 @@ def _job(config: pulumi.Config) -> None:
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
-    plan = plan_job(found.job, environment, packages=local_packages(found))
+    earlier = earlier_up(_own_outputs())
+    plan = plan_job(found.job, environment, packages=local_packages(found), earlier=earlier)
     for warning in plan.warnings:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
@@ -105,8 +109,7 @@ def _job(config: pulumi.Config) -> None:
         pulumi.log.info("\n".join(cost_lines(plan.cost)))
     if not config.get_bool("checked"):
         _check_data(plan, config)
-    # One Pulumi project holds every stack; a file backend calls its only organization "organization".
-    outputs = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment_stack}")
+    outputs = pulumi.StackReference(_full_name(environment_stack))
     job = TrainingJob(
         plan.name,
         plan,
@@ -117,6 +120,19 @@ def _job(config: pulumi.Config) -> None:
     )
     for name, value in job.outputs.items():
         pulumi.export(name, value)
+
+
+def _full_name(stack: str) -> str:
+    """The full name of a stack of this project; a file backend calls its only organization ``organization``."""
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
+
+
+def _own_outputs() -> Mapping[str, Any]:
+    """What the last ``up`` of this very stack put out; empty before the first."""
+    token, name = "pulumi:pulumi:readStackOutputs", _full_name(pulumi.get_stack())
+    answer: Any = pulumi.runtime.invoke(token, {"name": name}).value
+    found: Mapping[str, Any] = answer["outputs"]
+    return found
 
 
 def _checkout() -> Path:

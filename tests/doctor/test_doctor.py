@@ -132,7 +132,8 @@ def world(google: Any, tmp_path: Path) -> Iterator[World]:
         google.say(r"GET /container/v1/projects/acme-ml/locations/us-central1/clusters/encamp\?", 200, cluster)
         google.troubles.append((r"/iam/testPermissions\?", made.permissions_of_buckets))
         for bucket in ("packages", "acme-ml-artifacts"):
-            google.buckets[bucket] = {"name": bucket, "location": "US-CENTRAL1"}
+            google.add_bucket(bucket)
+            google.buckets[bucket]["location"] = "US-CENTRAL1"
         google.objects["packages", "trainer.tar.gz"] = b"trainer"
         made.environment()
         yield made

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.access.identity import identity
+from encamp.plan.access.identity import identity, identity_warnings
 from encamp.plan.cost.bill import bill_labels
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.cost.lasting import Lasting
     from encamp.plan.cost.model import CostPlan
+    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -57,13 +58,20 @@ if TYPE_CHECKING:
     from encamp.spec.training import TrainingInputSpec
 
 
-def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
+def plan_job(
+    job: TrainingJobSpec,
+    environment: EnvironmentSpec,
+    *,
+    packages: Sequence[LocalPackage] = (),
+    earlier: EarlierUp | None = None,
+) -> JobPlan:
     """Decide everything about a job.
 
     Args:
         job: a job that keeps every rule and has an id.
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
+        earlier: what its stack made before, which it keeps; None for a job that is new.
 
     Raises:
         PlanError: the job is valid, but cannot run here.
@@ -94,6 +102,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     env = [{**variables, **tpu_variables(environment.project, zones.get(host))} for host in hosts]
     groups = _groups(job, requests=requests, containers=containers, pools=hosts, env=env, uris=uris)
     check_quotas(queue, groups, pools, environment)
+    who = identity(name, environment, job, placed, earlier)
     plan = JobPlan(
         job_id=job_id,
         name=name,
@@ -104,7 +113,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         groups=groups,
         cluster=cluster(name, groups),
         node_pools=flavored(pools, queue),
-        identity=identity(name, environment.project, job, placed),
+        identity=who,
         storage=placed,
         limits=bounds,
         labels=labels,
@@ -121,6 +130,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *warnings,
             *placing,
             *_warnings(job, environment, containers),
+            *identity_warnings(who, environment),
             *storage_warnings(job, environment, placed),
             *cut,
             *unbilled,

@@ -72,6 +72,8 @@ _ACCOUNTS: _Table = {
         "iam.serviceAccounts.getIamPolicy",
         "iam.serviceAccounts.setIamPolicy",
     ),
+}
+_PROJECT_POLICY: _Table = {
     "roles/resourcemanager.projectIamAdmin": (
         "resourcemanager.projects.get",
         "resourcemanager.projects.getIamPolicy",
@@ -140,7 +142,7 @@ _PLACEMENT: _Table = {
 
 def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
     """Permission to the role that holds it, for everything that an environment makes."""
-    tables: list[_Table] = [_SERVICES, _ACCOUNTS, _ACT_AS]
+    tables: list[_Table] = [_SERVICES, _ACCOUNTS, _PROJECT_POLICY, _ACT_AS]
     made: Mapping[str, _Table] = {
         "network": _NETWORK,
         "cluster": _CLUSTER,
@@ -167,7 +169,9 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
 def job_permissions(plan: JobPlan) -> Mapping[str, str]:
     """Permission to the role that holds it, for everything that a job makes and whoever drives it reads."""
     tables: list[_Table] = [_JOB, _BUCKETS, _ACT_AS]
-    if any(grant.bucket is None for grant in plan.identity.grants) or plan.identity.service_account is not None:
+    if any(grant.bucket is None for grant in plan.identity.grants):
+        tables.append(_PROJECT_POLICY)
+    if plan.identity.service_account is not None:
         tables.append(_ACCOUNTS)
     if any(pool.workload_policy is not None or pool.compact for pool in plan.node_pools):
         tables.append(_PLACEMENT)
