@@ -22,6 +22,7 @@ from encamp.components.network import Network
 from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
+from encamp.components.shared_pools import SharedPools
 from encamp.plan.manifests.pod_security import NAMESPACE_LABELS
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Environment(pulumi.ComponentResource):
         ready = self._node_account(registry)
         cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
+        if plan.shared_pools:
+            SharedPools("shared-pools", plan, cluster, opts=self._child)
         if plan.budget is not None:
             Budget(name, plan, plan.budget, opts=self._child)
         if plan.monitoring is not None:

@@ -78,7 +78,8 @@ def declared_resources(plan: JobPlan) -> tuple[DeclaredResource, ...]:
 
 def _storage(plan: JobPlan) -> Iterator[DeclaredResource]:
     placed = plan.storage
-    yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
+    if placed.scratch_bucket is not None:
+        yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
     if placed.results_bucket is not None:
         yield DeclaredResource(BUCKET, "results", f"gs://{placed.results_bucket}")
     for index, package in enumerate(placed.packages):
@@ -99,7 +100,7 @@ def _access(plan: JobPlan) -> Iterator[DeclaredResource]:
 
 
 def _pools(plan: JobPlan) -> Iterator[DeclaredResource]:
-    for pool in plan.node_pools:
+    for pool in plan.own_pools:
         if _needs_policy(pool):
             yield DeclaredResource(RESOURCE_POLICY, pool_child_name(plan, pool), pool.name)
         yield DeclaredResource(NODE_POOL, pool_child_name(plan, pool), pool.name)

@@ -47,6 +47,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
                 "zone": pool.zone,
                 **({"zones": list(pool.zones)} if len(pool.zones) > 1 else {}),
                 **({"placement": "COMPACT"} if pool.compact else {}),
+                **({"shared": True} if pool.shared_in is not None else {}),
                 "tpuHosts": pool.tpu_hosts,
                 "bootDisk": {"type": pool.disk_type, "sizeGb": pool.disk_size_gb},
                 "imageStreaming": pool.image_streaming,

@@ -19,6 +19,7 @@ from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.machines.allocatable import SIDECAR, replica_request
 from encamp.plan.machines.pools import node_pools
+from encamp.plan.machines.sharing import share
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
@@ -80,18 +81,22 @@ def plan_job(
     job_id = _check(job, environment, packages)
     training_input = job.training_input
     name = short_name(environment.project, environment.name, job_id)
-    placed = storage(job, job_id, environment, packages)
+    queue = job_queue(job, environment)
+    # Until its queue lets it in a job holds as little as it can, a bucket of its own least of all.
+    scratch = queue is None or (earlier is not None and earlier.has_scratch)
+    placed = storage(job, job_id, environment, packages, scratch=scratch)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     containers = [container(training_input, request, placed.job_dir, images) for request in requests]
-    queue = job_queue(job, environment)
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     billed, unbilled = bill_labels(job.labels)
     pools, hosts, placing = node_pools(name, requests, job, environment=environment, limits=bounds, labels=labels)
+    shared = share(flavored(pools, queue), environment, zone=job.encamp.zone, earlier=earlier)
+    hosts = tuple(shared.names[host] for host in hosts)
     table = price_table(environment)
     pools, bounds, costs, cut = _paid(
-        job, pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
+        job, shared.pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
     )
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
@@ -112,7 +117,7 @@ def plan_job(
         namespace=environment.namespace,
         groups=groups,
         cluster=cluster(name, groups),
-        node_pools=flavored(pools, queue),
+        node_pools=pools,
         identity=who,
         storage=placed,
         limits=bounds,
@@ -129,13 +134,14 @@ def plan_job(
         warnings=(
             *warnings,
             *placing,
+            *shared.warnings,
             *_warnings(job, environment, containers),
             *identity_warnings(who, environment),
             *storage_warnings(job, environment, placed),
             *cut,
             *unbilled,
             *cost_warnings(costs, environment.region),
-            *overdue_warnings(pools, environment),
+            *overdue_warnings((pool for pool in pools if pool.shared_in is None), environment),
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})

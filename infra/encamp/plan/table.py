@@ -156,10 +156,11 @@ def _slice(pool: NodePoolPlan) -> str:
 
 
 def _how(pool: NodePoolPlan) -> str:
-    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started."""
+    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started, and whose they are."""
     how = pool.provisioning.lower().replace("_", "-")
     named = f"{how} {pool.reservation}" if pool.reservation else how
-    return f"{named}, streamed images" if pool.image_streaming else named
+    shared = f"{named}, shared" if pool.shared_in is not None else named
+    return f"{shared}, streamed images" if pool.image_streaming else shared
 
 
 def _where(pool: NodePoolPlan) -> str:
@@ -184,8 +185,9 @@ def _storage(plan: JobPlan) -> list[str]:
     lines = [
         f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
         f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
-        f"scratch  gs://{storage.scratch_bucket} (goes with the job)",
     ]
+    if storage.scratch_bucket is not None:
+        lines.append(f"scratch  gs://{storage.scratch_bucket} (goes with the job)")
     if storage.results_bucket is not None:
         lines.insert(1, f"own      gs://{storage.results_bucket} (made for the job, stays with its results)")
     lines.extend(

@@ -46,7 +46,9 @@ def identity(
     Raises:
         PlanError: the job asks for an account, and the environment allows none.
     """
-    own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix), Grant(OBJECT_ADMIN, storage.scratch_bucket)]
+    own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix)]
+    if storage.scratch_bucket is not None:
+        own.append(Grant(OBJECT_ADMIN, storage.scratch_bucket))
     if storage.results_bucket is not None:
         own += [Grant(OBJECT_USER, storage.results_bucket), Grant(BUCKET_READER, storage.results_bucket)]
     given = job.training_input.service_account
@@ -118,7 +120,10 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
         if not limited:
             grants.append(Grant(BUCKET_READER, job_dir))
     readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
-    uris = (*(job.training_input.package_uris or ()), *(local.uri for local in storage.packages))
+    # What lies below the job's own prefix it may read already.
+    own = f"gs://{storage.bucket}/{storage.prefix}"
+    local = (each.uri for each in storage.packages if not each.uri.startswith(own))
+    uris = (*(job.training_input.package_uris or ()), *local)
     packages = {str(_bucket(uri)) for uri in uris} - readable
     viewed = [Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages)]
     return [*grants, *viewed, *_mount_grants(storage, {(each.role, each.bucket) for each in grants + viewed})]

@@ -12,6 +12,7 @@ from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
 from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.queues import plan_queues
+from encamp.plan.environment.shared_pools import plan_shared_pools
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
 from encamp.plan.names import short_name
@@ -56,6 +57,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         access=plan_access(spec),
         charts=plan_charts(spec, labels),
         queues=plan_queues(spec),
+        shared_pools=plan_shared_pools(spec),
         monitoring=plan_monitoring(spec, labels),
         driver=driver,
         api=plan_api(spec, labels, driver.name) if driver is not None else None,

@@ -34,6 +34,8 @@ class NodePoolPlan:
         disk_key: Cloud KMS key of its nodes' disks, None for Google's own.
         workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
             placement does.
+        shared_in: full name of the cluster whose environment owns the pool for the jobs of its queues; None where it is
+            the job's own. ``max_nodes`` and the run duration are then those of the job, of a pool that may be larger.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
     """
 
@@ -60,6 +62,7 @@ class NodePoolPlan:
     disk_key: str | None = None
     workload_policy: str | None = None
     network_profile: str | None = None
+    shared_in: str | None = None
 
     @property
     def spot(self) -> bool:
