@@ -62,6 +62,7 @@ def _environment(config: pulumi.Config) -> None:
     from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
     from encamp.plan.cost.idle import idle_cost, idle_lines  # noqa: PLC0415
     from encamp.plan.cost.prices import price_table  # noqa: PLC0415
+    from encamp.plan.cost.queues import queue_cost_lines, queue_costs  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
@@ -75,7 +76,8 @@ def _environment(config: pulumi.Config) -> None:
     plan = plan_environment(spec)
     for warning in plan.warnings:
         pulumi.log.warn(warning)
-    pulumi.log.info("\n".join(idle_lines(idle_cost(plan, price_table(spec)))))
+    table = price_table(spec)
+    pulumi.log.info("\n".join([*idle_lines(idle_cost(plan, table)), *queue_cost_lines(queue_costs(plan, table))]))
     for name, value in Environment(plan.name, plan).outputs.items():
         pulumi.export(name, value)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
 from encamp.plan.access.identity import identity, identity_warnings
-from encamp.plan.cost.bill import bill_labels
+from encamp.plan.cost.bill import bill_labels, pod_labels
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
@@ -135,6 +135,7 @@ def plan_job(
             *warnings,
             *placing,
             *shared.warnings,
+            *(pod_labels(billed)[1] if any(pool.shared_in is not None for pool in pools) else ()),
             *_warnings(job, environment, containers),
             *identity_warnings(who, environment),
             *storage_warnings(job, environment, placed),

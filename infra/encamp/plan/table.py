@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from encamp.plan.cost.text import cost_rows, cost_text
+from encamp.plan.declared import held_while_waiting
 from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
@@ -203,6 +204,10 @@ def _quotas(plan: JobPlan) -> list[tuple[str, ...]]:
     return [(need.name, need.region, str(need.amount)) for need in quotas(plan)]
 
 
+def _queue(plan: JobPlan, queue: JobQueuePlan) -> list[str]:
+    return [f"queue    {queue.name}{_priority(queue)}", f"held     {held_while_waiting(plan)} while it waits"]
+
+
 def _priority(queue: JobQueuePlan) -> str:
     return f", priority {queue.priority_class}" if queue.priority_class is not None else ""
 
@@ -213,7 +218,7 @@ def _limits(plan: JobPlan) -> list[str]:
     run = "job" if plan.study is None else "trial"
     return [
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
-        *([f"queue    {plan.queue.name}{_priority(plan.queue)}"] if plan.queue is not None else []),
+        *(_queue(plan, plan.queue) if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
     ]
 

@@ -47,6 +47,7 @@ class Intent:
         job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
+        shared_pools: names of the environment's node pools that it uses; their machines are not its own.
         study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where
             it tunes nothing. ``replicas`` are then those of one trial.
         started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
@@ -83,6 +84,7 @@ class Intent:
     resources: tuple[dict[str, str], ...] = ()
     given_account: str | None = None
     started_by: dict[str, str] | None = None
+    shared_pools: tuple[str, ...] = ()
     study: dict[str, Any] | None = None
 
     @property
@@ -105,6 +107,7 @@ class Intent:
         data["replicas"] = list(self.replicas)
         data["buckets"] = list(self.buckets)
         data["resources"] = list(self.resources)
+        data["shared_pools"] = list(self.shared_pools)
         data["specHash"] = data.pop("spec_hash")
         return data
 
@@ -117,6 +120,7 @@ class Intent:
         values["replicas"] = tuple(values["replicas"])
         values["buckets"] = tuple(values.get("buckets", ()))
         values["resources"] = tuple(values.get("resources", ()))
+        values["shared_pools"] = tuple(values.get("shared_pools", ()))
         return cls(**values)
 
     @classmethod
@@ -174,6 +178,7 @@ def planned_intent(
         resources=tuple(asdict(one) for one in declared_resources(plan)),
         given_account=plan.identity.service_account if plan.identity.account_id is None else None,
         started_by=started_by,
+        shared_pools=tuple(pool.name for pool in plan.shared_pools),
         study=redacted_data(plan.study.to_json()) if plan.study is not None else None,
     )
 
@@ -220,5 +225,6 @@ def found_intent(
         results_bucket=outputs.results_bucket,
         results_days=outputs.results_days,
         given_account=outputs.given_account,
+        shared_pools=outputs.shared_pools,
         study=outputs.study,
     )

@@ -37,6 +37,7 @@ class StackOutputs:
     labels: dict[str, str]
     deadline: float
     node_pools: tuple[str, ...]
+    shared_pools: tuple[str, ...]
     machines: dict[str, str]
     hourly: dict[str, float]
     prices_of: str | None
@@ -65,6 +66,7 @@ class StackOutputs:
             labels=dict(outputs["labels"]),
             deadline=float(outputs["deadline"]),
             node_pools=tuple(outputs.get("nodePools") or ()),
+            shared_pools=tuple(outputs.get("sharedPools") or ()),
             machines=dict(outputs.get("machines") or {}),
             hourly=dict(outputs.get("hourly") or {}),
             prices_of=outputs.get("pricesOf"),
