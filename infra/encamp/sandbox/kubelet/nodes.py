@@ -153,10 +153,11 @@ class Nodes:
         there = {node["metadata"]["name"] for node in found.get("items") or []}
         for name, node in self._nodes.items():
             pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
+            longest = provisioning.longest(node, pool.max_run if pool is not None else None)
             if name not in there:
                 self._departures.begin(name, "it was deleted")
-            elif pool and pool.max_run and now() - parse(node["metadata"]["creationTimestamp"]) >= pool.max_run:
-                self._departures.begin(name, f"it has run for {pool.max_run.total_seconds():g} s")
+            elif pool and longest and now() - parse(node["metadata"]["creationTimestamp"]) >= longest:
+                self._departures.begin(name, f"it has run for {longest.total_seconds():g} s")
 
     async def _provision(self) -> None:
         """Answer requests for machines, where there are queued pools to answer them with."""
@@ -174,8 +175,8 @@ class Nodes:
             )
             if pool is not None:
                 for ordinal in range(count):
-                    await self._make(pool, sizes[pool.full_name] + ordinal)
-            if provisioning.says_new(request, status := provisioning.status(pool, reason)):
+                    await self._make(pool, sizes[pool.full_name] + ordinal, provisioning.marks(request))
+            if provisioning.says_new(request, status := provisioning.status(request, pool, reason)):
                 path = provisioning.path(metadata["namespace"], metadata["name"])
                 await self._api.patch(f"{path}/status", {"status": status}, MERGE)
 
@@ -209,9 +210,13 @@ class Nodes:
             self._noted[uid] = (message, moment)
             self._events.send({"kind": "Pod", **pod}, reason, message)
 
-    async def _make(self, pool: pools.Pool, ordinal: int) -> None:
+    async def _make(self, pool: pools.Pool, ordinal: int, marks: provisioning.NodeMarks | None = None) -> None:
         wished = pool.node(ordinal, self._host, self._port)
-        name = wished["metadata"]["name"]
+        metadata = wished["metadata"]
+        if marks is not None:
+            metadata["labels"] |= marks.labels
+            metadata["annotations"] |= marks.annotations
+        name = metadata["name"]
         # Ours before it exists: a pod may be bound to it, and heard of, before the answer to its creation is.
         self._nodes[name] = wished
         node = None
