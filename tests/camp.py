@@ -36,6 +36,8 @@ PROJECT = "sandbox-encamp"
 ENVIRONMENT = "sandbox"
 BUCKET = f"{PROJECT}-artifacts"
 COMMITTED = {path.name.split(".")[1] for path in (REPOSITORY / "stacks").glob("Pulumi.*.yaml")}
+#: What of the repository a stack reads.
+CHECKOUT = ("Pulumi.yaml", "infra", "templates", "tools", "stacks", "examples/digits", "requirements.lock")
 #: What Kubernetes itself puts into every namespace.
 CLUSTERS_OWN = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 RUN_SECONDS = 300
@@ -44,11 +46,11 @@ RUN_SECONDS = 300
 class Command:
     """A started ``encamp``; what it says goes to a file, so that waiting for words has an end."""
 
-    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], output: Path) -> None:
+    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], output: Path, checkout: Path) -> None:
         self._output = output
         with output.open("w") as stream:
             self.process = subprocess.Popen(
-                [*ENCAMP, *arguments], cwd=REPOSITORY, env=environment, stdout=stream, stderr=subprocess.STDOUT
+                [*ENCAMP, *arguments], cwd=checkout, env=environment, stdout=stream, stderr=subprocess.STDOUT
             )
 
     def said(self) -> str:
@@ -75,11 +77,12 @@ class Command:
 
 @dataclass
 class Camp:
-    """A running sandbox as users meet it."""
+    """A running sandbox as users meet it; ``checkout`` holds the stacks and the program."""
 
     layout: Layout
     environment: dict[str, str]
     outputs: Path
+    checkout: Path = REPOSITORY
     started: list[Command] = field(default_factory=list)
     #: Several threads start commands, and each needs a file of its own.
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -87,7 +90,7 @@ class Camp:
 
     def start(self, *arguments: str) -> Command:
         """Start ``encamp``."""
-        command = Command(arguments, self.environment, self.outputs / f"{next(self._numbers)}.log")
+        command = Command(arguments, self.environment, self.outputs / f"{next(self._numbers)}.log", self.checkout)
         self.started.append(command)
         return command
 
@@ -115,7 +118,7 @@ class Camp:
     def tool(self, *command: str, code: int = 0) -> str:
         ended = subprocess.run(
             command,
-            cwd=REPOSITORY,
+            cwd=self.checkout,
             env=self.environment,
             text=True,
             capture_output=True,
@@ -223,23 +226,46 @@ def write_job(folder: Path, *acts: str, **training_input: Any) -> str:
     return str(path)
 
 
+def copied_checkout(folder: Path) -> Path:
+    """A copy of what a stack reads, in which a test may change stacks and program; gives the folder."""
+    for name in CHECKOUT:
+        source = REPOSITORY / name
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        # Compiled modules come along, so that nothing is compiled anew.
+        copy = shutil.copytree if source.is_dir() else shutil.copy2
+        copy(source, folder / name)
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
 @contextlib.contextmanager
-def opened_camp(root: Path, outputs: Path) -> Iterator[Camp]:
-    """A sandbox in folder ``root`` with its environment up, taken down at the end; ``outputs`` takes what is said."""
+def opened_camp(
+    root: Path, outputs: Path, *, checkout: Path = REPOSITORY, idle_seconds: float = 2, up: bool = True
+) -> Iterator[Camp]:
+    """A sandbox in folder ``root`` with its environment up, taken down at the end.
+
+    Args:
+        root: of the sandbox.
+        outputs: takes what is said.
+        checkout: repository whose stacks and program are used.
+        idle_seconds: how long a node stays without a pod.
+        up: whether the environment is brought up; else the test does.
+    """
     environment = {
         **os.environ,
         "ENCAMP_SANDBOX_DIR": str(root),
-        "ENCAMP_SANDBOX_IDLE_SECONDS": "2",
+        "ENCAMP_SANDBOX_IDLE_SECONDS": str(idle_seconds),
         "ENCAMP_SANDBOX_WITH": str(os.getpid()),
-        "PYTHONPATH": str(REPOSITORY / "infra"),
+        "PYTHONPATH": str(checkout / "infra"),
     }
     for name in ("PULUMI_BACKEND_URL", "ENCAMP_RECORD_URL", "ENCAMP_STATE_DIR"):
         environment.pop(name, None)
-    subprocess.run([*ENCAMP, "sandbox", "up"], cwd=REPOSITORY, env=environment, check=True, timeout=RUN_SECONDS)
+    subprocess.run([*ENCAMP, "sandbox", "up"], cwd=checkout, env=environment, check=True, timeout=RUN_SECONDS)
     try:
         layout = Layout.open(root)
-        with contextlib.closing(Camp(layout, {**environment, **variables(layout)}, outputs)) as camp:
-            camp.encamp("environment", "up")
+        with contextlib.closing(Camp(layout, {**environment, **variables(layout)}, outputs, checkout)) as camp:
+            if up:
+                camp.encamp("environment", "up")
             yield camp
     finally:
-        subprocess.run([*ENCAMP, "sandbox", "down"], cwd=REPOSITORY, env=environment, check=True, timeout=60)
+        subprocess.run([*ENCAMP, "sandbox", "down"], cwd=checkout, env=environment, check=True, timeout=60)

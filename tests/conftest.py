@@ -156,6 +156,19 @@ def camp(shared_camp: Camp, monkeypatch: pytest.MonkeyPatch) -> Camp:
 
 
 @pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a stack reads, in which a test may change stacks and program."""
+    copied: Path = _camps().copied_checkout(tmp_path / "checkout")
+    return copied
+
+
+@pytest.fixture(scope="session")
+def camps() -> Any:
+    """The module ``camp.py``, for tests with a sandbox of their own."""
+    return _camps()
+
+
+@pytest.fixture
 def job(tmp_path: Path) -> Callable[..., str]:
     """Writes a job file of one master and two workers that act as told; gives its path."""
     write: Callable[..., str] = functools.partial(_camps().write_job, tmp_path)

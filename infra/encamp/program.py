@@ -12,6 +12,7 @@ What of ``encamp:job`` is secret there stays one: in the engine's state, its pre
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
+#: Seconds between tries to read the stack's own state.
+_PAUSES = (0.1, 0.3, 1.0, 3.0)
 
 
 def main() -> None:
@@ -102,14 +105,16 @@ def _job(config: pulumi.Config) -> None:
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
-    earlier = earlier_up(_own_outputs())
+    # A driver's stacks are new; others may have been brought up before.
+    is_new = bool(config.get_bool("checked"))
+    earlier = None if is_new else earlier_up(_own_outputs())
     plan = plan_job(found.job, environment, packages=local_packages(found), earlier=earlier)
     for warning in plan.warnings:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
     if plan.cost is not None:
         pulumi.log.info("\n".join(cost_lines(plan.cost)))
-    if not config.get_bool("checked"):
+    if not is_new:
         _check_data(plan, config)
     outputs = pulumi.StackReference(_full_name(environment_stack))
     job = TrainingJob(
@@ -130,9 +135,21 @@ def _full_name(stack: str) -> str:
 
 
 def _own_outputs() -> Mapping[str, Any]:
-    """What the last ``up`` of this very stack put out; empty before the first."""
-    token, name = "pulumi:pulumi:readStackOutputs", _full_name(pulumi.get_stack())
-    answer: Any = pulumi.runtime.invoke(token, {"name": name}).value
+    """What the last ``up`` of this very stack put out; empty before the first.
+
+    The engine writes the same state meanwhile, and a backend of files is read in the middle of it: hence the retries.
+    """
+    stack = _full_name(pulumi.get_stack())
+    for pause in _PAUSES:
+        # The SDK knows one kind of error for all calls that fail.
+        with contextlib.suppress(Exception):
+            return _outputs(stack)
+        time.sleep(pause)
+    return _outputs(stack)
+
+
+def _outputs(stack: str) -> Mapping[str, Any]:
+    answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
     found: Mapping[str, Any] = answer["outputs"]
     return found
 
