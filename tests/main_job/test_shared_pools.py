@@ -36,7 +36,7 @@ QUEUES = {
 }
 POOLS = ["sandbox-n1-standard-4", "sandbox-n1-standard-8-spot"]
 #: How long a node stays without a pod, how long a spot machine lives, and when the cluster ends the job "alone".
-IDLE_SECONDS, SPOT_SECONDS, DEADLINE_SECONDS = 20, 30, 15
+IDLE_SECONDS, SPOT_SECONDS, DEADLINE_SECONDS = 40, 30, 15
 PROGRAM = f"""
 import pulumi
 from encamp.program import main
@@ -156,7 +156,7 @@ def test_a_waiting_job_holds_nothing_and_runs_on_the_machine_that_another_left(
     made = cloud.nodes()
     assert list(made) == [node]
 
-    second = camp.start("run", one_machine("exit:0:0"), "--job-id", "second")
+    second = camp.start("run", one_machine("exit:0:20"), "--job-id", "second")
     second.until("the job waits in the queue research: couldn't assign flavors to pod set", seconds=180)
     # Its stack is up and its replicas do not exist: all that it holds are bindings.
     assert cloud.of_job("second") == {"binding"}
@@ -166,14 +166,14 @@ def test_a_waiting_job_holds_nothing_and_runs_on_the_machine_that_another_left(
     assert cloud.pods("second") == []
 
     camp.encamp("cancel", "first")
+    # It runs on the machine that was made for the first; no pool was made, and no other machine.
+    assert until_some(camp, lambda: cloud.node_of("second")) == node
+    assert cloud.nodes() == made
+    assert cloud.pools() == pools
     first.ends(5)
     second.ends(0)
     receipts = {name: camp.receipt(name) for name in ("first", "second")}
     assert [receipt["outcome"]["state"] for receipt in receipts.values()] == ["CANCELLED", "SUCCEEDED"]
-    # The same machine, made before the second job was let in; no pool was made, and no other machine.
-    assert cloud.nodes() == made
-    assert cloud.pools() == pools
-    assert node in second.said()
     for receipt in receipts.values():
         assert receipt["sharedPools"] == ["sandbox-n1-standard-4"]
         assert receipt["nodeSeconds"].keys() == {"n1-standard-4"}

@@ -20,12 +20,20 @@ from encamp.plan.machines.shapes import Choice, is_ai_platform_tpu, requested, s
 from encamp.plan.model import ENVIRONMENT_LABEL, OWNER_LABEL
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
-from encamp.spec.encamp import WHEN_THERE_IS_ROOM, GpuSpec, GpuType, MachineSpec, TpuSpec, TpuVersion
+from encamp.spec.encamp import (
+    WHEN_THERE_IS_ROOM,
+    GpuSpec,
+    GpuType,
+    MachineSpec,
+    Provisioning,
+    TpuSpec,
+    TpuVersion,
+)
 from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.environment.shared_pools import SHAREABLE, SharedPoolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from encamp.plan.machines.shapes import Shape
     from encamp.plan.model import NodePoolPlan
@@ -48,28 +56,42 @@ def plan_shared_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
     queues = environment.queues
     if queues is None:
         return ()
-    found: dict[str, NodePoolPlan] = {}
-    for index, written in enumerate(usual_pools(queues) if queues.pools is None else queues.pools):
-        where = f"{_WHERE}[{index}]"
-        machine_shape = today(written, None, Choice(where))[1]
-        pool = _pool(written, machine_shape, environment, queues)
-        problem = _problem(pool, machine_shape, environment, where)
-        if problem is None:
-            found[pool.name] = pool
-        elif queues.pools is not None:
+    if queues.pools is None:
+        return _possible(usual_pools(queues, SHAREABLE), environment, queues)
+    found = {}
+    for index, written in enumerate(queues.pools):
+        pool, problem = _examined(written, environment, queues, f"{_WHERE}[{index}]")
+        if problem is not None:
             raise problem
+        found[pool.name] = pool
     return tuple(found.values())
 
 
-def usual_pools(queues: QueuesSpec) -> Iterator[SharedPoolSpec]:
+def quota_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
+    """Pools of every kind of machine that the quotas allow, the environment's and those that jobs would bring.
+
+    Machines of reservations are left out: the reservation holds them already.
+    """
+    queues = environment.queues
+    if queues is None:
+        return ()
+    written = [*usual_pools(queues, (*SHAREABLE, Provisioning.FLEX_START)), *(queues.pools or ())]
+    return _possible(written, environment, queues)
+
+
+def usual_pools(queues: QueuesSpec, ways: Collection[Provisioning]) -> Iterator[SharedPoolSpec]:
     """The machines that jobs usually ask for, of each kind that a team has a quota for.
 
     Those are the machines of AI Platform's scale tiers, the smallest machine with each possible number of a GPU, and
     TPU slices of one host.
+
+    Args:
+        queues: with the quotas.
+        ways: of getting machines; quotas for other ways are left out.
     """
     kinds = {quota_label(quota): quota for team in (queues.teams or {}).values() for quota in team.quotas}
     for _, quota in sorted(kinds.items()):
-        if quota.provisioning in SHAREABLE:
+        if quota.provisioning in ways:
             for machine in _usual_machines(quota.accelerator):
                 yield SharedPoolSpec(**dict(machine), provisioning=quota.provisioning)
 
@@ -101,6 +123,22 @@ def _machines_of_tiers(accelerator: str | None) -> tuple[str, ...]:
                 if (chosen.accelerator.type if chosen.accelerator is not None else None) == accelerator:
                     found.add(chosen.machine_type)
     return tuple(sorted(found))
+
+
+def _possible(
+    written: Iterable[SharedPoolSpec], environment: EnvironmentSpec, queues: QueuesSpec
+) -> tuple[NodePoolPlan, ...]:
+    examined = (_examined(each, environment, queues, _WHERE) for each in written)
+    return tuple({pool.name: pool for pool, problem in examined if problem is None}.values())
+
+
+def _examined(
+    written: SharedPoolSpec, environment: EnvironmentSpec, queues: QueuesSpec, where: str
+) -> tuple[NodePoolPlan, PlanError | None]:
+    """A pool, and why there can be none; None if there can."""
+    machine_shape = today(written, None, Choice(where))[1]
+    pool = _pool(written, machine_shape, environment, queues)
+    return pool, _problem(pool, machine_shape, environment, where)
 
 
 def _pool(
