@@ -233,6 +233,13 @@ def test_machines_that_can_be_taken_away_draw_on_quotas_of_their_own(world: Worl
     assert [text.partition(" ")[0] for text in found] == ["PREEMPTIBLE_NVIDIA_T4_GPUS"]
 
 
+def test_what_the_caller_may_not_see_of_limits_is_no_fault_of_the_project(world: World) -> None:
+    world.answer(r"GET /iam/v1/projects/acme-ml/serviceAccounts", 403, {"error": {"code": 403, "message": "no list"}})
+    found = only(world.findings(), "service accounts")
+    assert (found.grade, found.text.startswith("cannot be told")) == (Grade.NOTE, True)
+    assert {"service accounts", "node pools", "IAM policy"} <= world.findings().keys()
+
+
 H100 = """
 trainingInput:
   region: us-central1

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from encamp.backend import backend_url
 from encamp.cloud.buckets import Buckets
 from encamp.cloud.projects import Projects
-from encamp.cloud.resources import Container, ProjectPolicy, ServiceAccounts
-from encamp.cloud.storage import Storage
+from encamp.cloud.resources import Container
 from encamp.doctor import google, limits, state
 from encamp.doctor.machine import Machine, versions
 from encamp.errors import EncampError
@@ -56,10 +55,7 @@ def examine(
             ("rights", lambda: google.rights(stack, projects)),
             ("cluster", lambda: google.cluster(stack, Container(client))),
             ("quota", lambda: google.quota(stack, projects)),
-            ("queues", lambda: limits.queues(stack, projects)),
-            ("service accounts", lambda: limits.service_accounts(stack, ServiceAccounts(client), projects)),
-            ("node pools", lambda: limits.node_pools(stack, Container(client))),
-            ("IAM policy", lambda: limits.policies(stack, ProjectPolicy(client), Storage(client))),
+            *limits.looks(stack, client),
             ("key", lambda: _adopted_key(stack, projects)),
             ("data", lambda: _data(stack, client)),
         ]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from encamp.cloud.projects import Projects
+from encamp.cloud.resources import Container, ProjectPolicy, ServiceAccounts
 from encamp.cloud.rest import RestError
+from encamp.cloud.storage import Storage
 from encamp.findings import Finding, Grade
 from encamp.plan.access.identity import PROJECT_ROLES, default_mode
 from encamp.plan.environment.queue_limits import address_problems, queue_limits
@@ -12,12 +18,11 @@ from encamp.plan.names import service_account_email
 from encamp.spec.encamp import IdentityMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from encamp.cloud.projects import Projects, Quota
-    from encamp.cloud.resources import Container, ProjectPolicy, ServiceAccounts
-    from encamp.cloud.storage import Storage
+    from encamp.cloud.projects import Quota
+    from encamp.cloud.rest import GoogleClient
     from encamp.doctor.stack import Stack
     from encamp.plan.machines.quotas import QuotaNeed
 
@@ -30,6 +35,30 @@ MOST_POOLS = 200
 #: Share of a limit from which somebody should know.
 _NEAR = 0.8
 _QUOTAS_PAGE = "ask for more on the console's page of quotas"
+
+
+Look = Callable[[], Iterator[Finding]]
+
+
+def looks(stack: Stack, client: GoogleClient) -> list[tuple[str, Look]]:
+    """Everything of this room that is looked at, by subject. What the caller may not see is no fault of the project."""
+    projects = Projects(client)
+    found: dict[str, Look] = {
+        "queues": lambda: queues(stack, projects),
+        "service accounts": lambda: service_accounts(stack, ServiceAccounts(client), projects),
+        "node pools": lambda: node_pools(stack, Container(client)),
+        "IAM policy": lambda: policies(stack, ProjectPolicy(client), Storage(client)),
+    }
+    return [(subject, partial(_as_far_as_seen, subject, look)) for subject, look in found.items()]
+
+
+def _as_far_as_seen(subject: str, look: Look) -> Iterator[Finding]:
+    try:
+        yield from look()
+    except RestError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        yield Finding(subject, Grade.NOTE, f"cannot be told: {error.what}", "ask for the right to look at it")
 
 
 def service_accounts(stack: Stack, accounts: ServiceAccounts, projects: Projects) -> Iterator[Finding]:
