@@ -238,3 +238,34 @@ def test_the_clusters_deadline_ends_a_job_that_nobody_drives_and_its_machine_goe
     assert "chief-0 is here and will sleep" in camp.read("alone", "logs/master-replica-0.log")
     camp.assert_nothing_left("alone")
     assert cloud.pools() == POOLS
+
+
+def test_a_running_job_keeps_its_account_when_nothing_asks_for_one_any_more(
+    camp: Camp, one_machine: Callable[..., str], tmp_path: Path
+) -> None:
+    """As after an upgrade, or a changed default of its environment: a second `up` by hand takes nothing away."""
+    given = yaml.safe_load(Path(one_machine("sleep")).read_text())
+    folder = tmp_path / "stack"
+    (folder / "program").mkdir(parents=True)
+    (folder / "program" / "__main__.py").write_text("from encamp.program import main\n\nmain()\n")
+    (folder / "Pulumi.yaml").write_text("name: encamp\nruntime: python\nmain: program\n")
+    camp.pulumi("-C", str(folder), "stack", "init", "kept")
+    file = folder / "Pulumi.kept.yaml"
+    written = yaml.safe_load(file.read_text()) or {}
+
+    def says(identity: dict[str, str]) -> None:
+        job = {**given, "jobId": "kept", "encamp": {**given["encamp"], "identity": identity}}
+        config = {"encamp:environmentStack": "sandbox", "encamp:job": job, "encamp:jobFolder": str(tmp_path)}
+        file.write_text(yaml.safe_dump({**written, "config": config}))
+
+    says({"mode": "SERVICE_ACCOUNT"})
+    camp.pulumi("-C", str(folder), "up", "-s", "kept", "--yes", "--skip-preview")
+    cloud = Cloud(camp)
+    (account,) = cloud.accounts()
+    says({})
+    camp.pulumi("-C", str(folder), "preview", "-s", "kept", "--expect-no-changes")
+    camp.pulumi("-C", str(folder), "up", "-s", "kept", "--yes", "--skip-preview")
+    assert cloud.accounts() == [account]
+    camp.pulumi("-C", str(folder), "destroy", "-s", "kept", "--yes", "--skip-preview")
+    camp.pulumi("-C", str(folder), "stack", "rm", "kept", "--yes")
+    assert cloud.accounts() == []

@@ -51,6 +51,7 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "maxRunningSeconds": plan.limits.max_running_time_seconds,
         "maxWaitSeconds": plan.limits.max_wait_time_seconds,
         "labels": dict(plan.labels),
+        **({"packages": list(plan.storage.staged)} if plan.storage.staged else {}),
         **({"sharedPools": [pool.name for pool in plan.shared_pools]} if plan.shared_pools else {}),
         **({"study": _study(plan.study, secret=secret)} if plan.study is not None else {}),
     }

@@ -190,6 +190,11 @@ class StoragePlan:
     mounts: tuple[MountPlan, ...] = ()
     key: str | None = None
 
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """``gs://`` names of packages of this machine in buckets that stay; the others go with the scratch bucket."""
+        return tuple(package.uri for package in self.packages if package.bucket != self.scratch_bucket)
+
 
 @dataclass(frozen=True)
 class LimitsPlan:

@@ -38,6 +38,7 @@ class StackOutputs:
     deadline: float
     node_pools: tuple[str, ...]
     shared_pools: tuple[str, ...]
+    packages: tuple[str, ...]
     machines: dict[str, str]
     hourly: dict[str, float]
     prices_of: str | None
@@ -67,6 +68,7 @@ class StackOutputs:
             deadline=float(outputs["deadline"]),
             node_pools=tuple(outputs.get("nodePools") or ()),
             shared_pools=tuple(outputs.get("sharedPools") or ()),
+            packages=tuple(outputs.get("packages") or ()),
             machines=dict(outputs.get("machines") or {}),
             hourly=dict(outputs.get("hourly") or {}),
             prices_of=outputs.get("pricesOf"),
