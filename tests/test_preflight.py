@@ -20,9 +20,10 @@ ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"
 NO = {"error": {"code": 403, "message": "no"}}
 
 
-def planned(encamp: dict[str, Any] | None = None, **fields: Any) -> JobPlan:
+def planned(encamp: dict[str, Any] | None = None, queues: dict[str, Any] | None = None, **fields: Any) -> JobPlan:
+    written = {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}
     environment = parse_environment(
-        {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}, project="project-1", source="test"
+        written | ({"queues": queues} if queues is not None else {}), project="project-1", source="test"
     )
     training_input = {
         "region": "us-central1",
@@ -91,6 +92,41 @@ def test_a_given_account_is_there_and_may_be_stood_for(
     furnished.say(route, status, {} if status == 200 else {"error": {"code": 404, "message": "no account"}})
     assert said in problems(planned(serviceAccount=ACCOUNT), client)
     assert check_job(planned(), client) == ()
+
+
+def test_a_kubernetes_account_gets_roles_on_buckets_with_uniform_access_only(
+    furnished: Any, client: GoogleClient
+) -> None:
+    furnished.buckets["results"]["iamConfiguration"] = {"uniformBucketLevelAccess": {"enabled": False}}
+    said = problems(planned(jobDir="gs://results/digits"), client)
+    assert "gs://results has no uniform bucket-level access" in said
+    assert "gcloud storage buckets update gs://results --uniform-bucket-level-access" in said
+    assert "mode: SERVICE_ACCOUNT" in said
+    assert check_job(planned({"identity": {"mode": "SERVICE_ACCOUNT"}}, jobDir="gs://results/digits"), client) == ()
+    assert "uniform" not in problems(planned(jobDir="gs://results/digits", serviceAccount=ACCOUNT), client)
+
+
+def test_a_bucket_that_may_not_be_looked_at_is_warned_of(furnished: Any, client: GoogleClient) -> None:
+    furnished.say("GET /storage/v1/b/results\\?", 403, NO)
+    (warning,) = check_job(planned(jobDir="gs://results/digits"), client)
+    assert "whether gs://results has uniform bucket-level access cannot be told" in warning
+
+
+def test_shared_node_pools_are_looked_for(furnished: Any, client: GoogleClient) -> None:
+    plan = planned(queues={"default": "team", "teams": {"team": {"quotas": [{"cpu": 64}]}}})
+    assert [pool.name for pool in plan.shared_pools] == ["e-n1-standard-4"]
+    listing = "GET /container/v1/projects/project-1/locations/us-central1/clusters/encamp/nodePools"
+    furnished.say(listing, 200, {"nodePools": [{"name": "encamp-system"}]})
+    said = problems(plan, client)
+    assert "the environment e has no node pool e-n1-standard-4" in said
+    assert "encamp environment up e" in said
+    furnished.troubles.clear()
+    furnished.say(listing, 200, {"nodePools": [{"name": "encamp-system"}, {"name": "e-n1-standard-4"}]})
+    assert check_job(plan, client) == ()
+    furnished.troubles.clear()
+    furnished.say(listing, 403, NO)
+    (warning,) = check_job(plan, client)
+    assert warning.startswith("whether the shared node pools are there cannot be told")
 
 
 def test_mounted_buckets_are_looked_for_but_for_the_job_dir(furnished: Any, client: GoogleClient) -> None:

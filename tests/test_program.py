@@ -41,3 +41,27 @@ def test_a_job_without_its_environment_says_so(
     if refused is UsageError:
         assert "the environment sandbox is not up" in str(raised.value)
         assert "encamp environment up sandbox" in str(raised.value)
+
+
+def test_the_stacks_own_state_is_read_again_while_the_engine_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pulumi  # noqa: PLC0415 - takes a second
+
+    answers: list[Any] = [RuntimeError("failed to load checkpoint: EOF"), {"outputs": {"jobSet": "j"}}]
+
+    class Result:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    def invoke(token: str, given: dict[str, str]) -> Result:
+        assert (token, given["name"].rpartition("/")[2]) == ("pulumi:pulumi:readStackOutputs", pulumi.get_stack())
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return Result(found)
+
+    monkeypatch.setattr(pulumi.runtime, "invoke", invoke)
+    monkeypatch.setattr(program, "_PAUSES", (0.0,))
+    assert program._own_outputs() == {"jobSet": "j"}
+    answers[:] = [RuntimeError("gone"), RuntimeError("gone")]
+    with pytest.raises(RuntimeError, match="gone"):
+        program._own_outputs()

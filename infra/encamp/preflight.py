@@ -1,4 +1,4 @@
-"""Looks at a job's buckets and packages before anything of it is created; every problem at once.
+"""Looks at a job's buckets, packages and machines before anything of it is created; every problem at once.
 
 Both ways to start a job use it, the driver and plain ``pulumi up``. Nothing is written anywhere. What encamp itself
 will grant, the caller must be allowed to grant; what a given service account needs it must have already.
@@ -6,10 +6,12 @@ will grant, the caller must be allowed to grant; what a given service account ne
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near
-from encamp.cloud.resources import ServiceAccounts
+from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, SET_POLICY, Buckets, is_near, is_uniform
+from encamp.cloud.resources import Container, ServiceAccounts
+from encamp.cloud.rest import RestError
 from encamp.errors import Problem, UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
     check.packages()
     check.mounts()
     check.grants()
+    check.uniform_access()
+    check.shared_pools(Container(client))
     if check.problems:
         raise DataError(plan.job_id, check.problems)
     return tuple(check.warnings)
@@ -139,6 +143,48 @@ class _Check:
                     f"you may not set the IAM policy of gs://{bucket}, which the job's account needs a role on",
                     f"ask its owner for {SET_POLICY}, or name an account that has its rights already in "
                     "trainingInput.serviceAccount",
+                )
+
+    def uniform_access(self) -> None:
+        """Buckets take a Kubernetes account as a member only with uniform bucket-level access.
+
+        Belief: ``storage-federated-members-need-uniform-access``.
+        """
+        self._field = "encamp.identity.mode"
+        if self._plan.identity.service_account is not None:
+            return
+        buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
+        for bucket in sorted(buckets - self._made - self._missing):
+            uniform = is_uniform(self._buckets.find(bucket) or {})
+            if uniform is None:
+                self.warnings.append(
+                    f"whether gs://{bucket} has uniform bucket-level access cannot be told: you may not look at it; "
+                    "without it the job cannot use the bucket"
+                )
+            elif not uniform:
+                self._problem(
+                    f"gs://{bucket} has no uniform bucket-level access; a Kubernetes account gets no role on it",
+                    f"`gcloud storage buckets update gs://{bucket} --uniform-bucket-level-access`, or let the job make "
+                    "an account: encamp: {identity: {mode: SERVICE_ACCOUNT}}",
+                )
+
+    def shared_pools(self, container: Container) -> None:
+        """Node pools that the job shares with others are there: else its replicas wait for ever."""
+        self._field = "encamp.queue"
+        for cluster in {str(pool.shared_in) for pool in self._plan.shared_pools}:
+            try:
+                there = {str(pool["name"]) for pool in container.node_pools(cluster)}
+            except RestError as error:
+                if error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                self.warnings.append(f"whether the shared node pools are there cannot be told: {error.what}")
+                return
+            missing = sorted({pool.name for pool in self._plan.shared_pools} - there)
+            if missing:
+                name = self._plan.environment
+                self._problem(
+                    f"the environment {name} has no node pool {', '.join(missing)}, which jobs of its queues share",
+                    f"bring the environment up: `encamp environment up {name}`",
                 )
 
     def _near(self, bucket: str, what: str) -> None:

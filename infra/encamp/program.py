@@ -12,9 +12,10 @@ What of ``encamp:job`` is secret there stays one: in the engine's state, its pre
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi.runtime.config import is_config_secret
@@ -25,8 +26,12 @@ from encamp.redaction import redacted, texts
 from encamp.resources import repository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
+#: Seconds between tries to read the stack's own state.
+_PAUSES = (0.1, 0.3, 1.0, 3.0)
 
 
 def main() -> None:
@@ -61,6 +66,7 @@ def _environment(config: pulumi.Config) -> None:
     from encamp.plan.cost.by_use import use_costs  # noqa: PLC0415
     from encamp.plan.cost.idle import idle_cost, idle_lines, use_lines  # noqa: PLC0415
     from encamp.plan.cost.prices import price_table  # noqa: PLC0415
+    from encamp.plan.cost.queues import queue_cost_lines, queue_costs  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
@@ -75,7 +81,12 @@ def _environment(config: pulumi.Config) -> None:
     for warning in plan.warnings:
         pulumi.log.warn(warning)
     table = price_table(spec)
-    pulumi.log.info("\n".join([*idle_lines(idle_cost(plan, table)), *use_lines(use_costs(spec, table))]))
+    costs = [
+        *idle_lines(idle_cost(plan, table)),
+        *queue_cost_lines(queue_costs(plan, table)),
+        *use_lines(use_costs(spec, table)),
+    ]
+    pulumi.log.info("\n".join(costs))
     acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
     for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
@@ -86,6 +97,7 @@ def _job(config: pulumi.Config) -> None:
     from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
+    from encamp.plan.earlier import earlier_up  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
@@ -101,16 +113,18 @@ def _job(config: pulumi.Config) -> None:
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
-    plan = plan_job(found.job, environment, packages=local_packages(found))
+    # A driver's stacks are new; others may have been brought up before.
+    is_new = bool(config.get_bool("checked"))
+    earlier = None if is_new else earlier_up(_own_outputs())
+    plan = plan_job(found.job, environment, packages=local_packages(found), earlier=earlier)
     for warning in plan.warnings:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
     if plan.cost is not None:
         pulumi.log.info("\n".join(cost_lines(plan.cost)))
-    if not config.get_bool("checked"):
+    if not is_new:
         _check_data(plan, config)
-    # One Pulumi project holds every stack; a file backend calls its only organization "organization".
-    outputs = pulumi.StackReference(f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment_stack}")
+    outputs = pulumi.StackReference(_full_name(environment_stack))
     job = TrainingJob(
         plan.name,
         plan,
@@ -122,6 +136,31 @@ def _job(config: pulumi.Config) -> None:
     )
     for name, value in job.outputs.items():
         pulumi.export(name, value)
+
+
+def _full_name(stack: str) -> str:
+    """The full name of a stack of this project; a file backend calls its only organization ``organization``."""
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
+
+
+def _own_outputs() -> Mapping[str, Any]:
+    """What the last ``up`` of this very stack put out; empty before the first.
+
+    The engine writes the same state meanwhile, and a backend of files is read in the middle of it: hence the retries.
+    """
+    stack = _full_name(pulumi.get_stack())
+    for pause in _PAUSES:
+        # The SDK knows one kind of error for all calls that fail.
+        with contextlib.suppress(Exception):
+            return _outputs(stack)
+        time.sleep(pause)
+    return _outputs(stack)
+
+
+def _outputs(stack: str) -> Mapping[str, Any]:
+    answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
+    found: Mapping[str, Any] = answer["outputs"]
+    return found
 
 
 def _checkout() -> Path:

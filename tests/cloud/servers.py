@@ -185,7 +185,8 @@ class GoogleServer(Loopback):
         }
 
     def add_bucket(self, name: str, **labels: str) -> None:
-        self.buckets[name] = {"name": name, "labels": labels}
+        uniform = {"uniformBucketLevelAccess": {"enabled": True}}
+        self.buckets[name] = {"name": name, "labels": labels, "iamConfiguration": uniform}
 
     def answer(self, request: Request) -> Answer:
         routes: list[tuple[str, Callable[..., Answer]]] = [

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, Buckets, is_near
+from encamp.cloud.buckets import CREATE, DELETE, LIST, READ, Buckets, is_near, is_uniform
 from encamp.cloud.rest import RestError
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def test_a_bucket_that_is_not_there_is_none_and_one_that_may_not_be_seen_is_empt
 
 
 def test_a_bucket_is_asked_for_once(google: Any, buckets: Buckets) -> None:
-    assert buckets.find("results") == buckets.find("results") == {"name": "results", "labels": {}}
+    assert buckets.find("results") is buckets.find("results")
+    assert (buckets.find("results") or {})["name"] == "results"
     assert len(google.requests) == 1
 
 
@@ -129,3 +130,16 @@ def test_a_dual_region_names_its_two(google: Any) -> None:
     del google
     bucket = {"location": "US", "customPlacementConfig": {"dataLocations": ["US-EAST1", "US-WEST1"]}}
     assert is_near(bucket, "us-west1")
+
+
+@pytest.mark.parametrize(
+    ("resource", "uniform"),
+    [
+        ({"iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}}}, True),
+        ({"iamConfiguration": {"uniformBucketLevelAccess": {"enabled": False}}}, False),
+        ({"name": "old"}, False),
+        ({}, None),
+    ],
+)
+def test_a_bucket_says_whether_its_access_is_uniform(resource: dict[str, Any], *, uniform: bool | None) -> None:
+    assert is_uniform(resource) is uniform

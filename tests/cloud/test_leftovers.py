@@ -184,3 +184,18 @@ def test_requests_for_queued_machines_are_listed(client: GoogleClient, kubernete
         "resourceclaimtemplate jobs/digits-1-rdma-8",
         "networkpolicy jobs/digits-1",
     ]
+
+
+def test_packages_in_buckets_that_stay_are_deleted_and_what_lies_beside_them_is_not(
+    google: Any, client: GoogleClient
+) -> None:
+    google.add_bucket("artifacts")
+    names = ("jobs/digits/packages/0a/trainer.whl", "jobs/digits/packages/notes.txt", "jobs/digits/output/model")
+    for name in names:
+        google.objects["artifacts", name] = b"x"
+    place = replace(PLACE, cluster="", packages=(f"gs://artifacts/{names[0]}", "gs://artifacts/gone.whl"))
+    (found,) = leftovers(client, place)
+    assert (found.kind, found.name) == ("package", f"gs://artifacts/{names[0]}")
+    found.delete()
+    assert [name for _, name in google.objects] == list(names[1:])
+    assert leftovers(client, place) == []

@@ -17,6 +17,7 @@ CLOUDS = {
     "sandbox-encamp": (
         "sandbox",
         "digits",
+        "golden/identity-account",
         "golden/identity-direct",
         "golden/queued",
         "golden/tpu-7x-multi-host",

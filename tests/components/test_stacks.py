@@ -31,6 +31,7 @@ STACKS = sorted((REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
 #: Jobs that have every kind of resource between them, and every kind of identity and storage.
 CASES = (
     "basic-bare",
+    "identity-account",
     "identity-direct",
     "mounts",
     "queued",
@@ -86,7 +87,8 @@ def _of_charts() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "case", ["identity-direct", "storage-own-bucket", "storage-given-bucket", "storage-given-account"]
+    "case",
+    ["identity-account", "identity-direct", "storage-own-bucket", "storage-given-bucket", "storage-given-account"],
 )
 def test_a_jobs_storage_and_identity_are_what_its_golden_says(
     registered: Callable[[str], Declared], case: str, *, rewrite_goldens: bool
@@ -203,11 +205,7 @@ def test_grants_end_with_the_deadline_wherever_a_condition_can_stand(registered:
         "storage.legacyBucketReader-census-output",
         "storage.legacyBucketReader-results",
         "storage.legacyBucketReader-team-results",
-        "storage.objectUser-census-output",
         "storage.objectUser-team-results",
-        "storage.objectUser-team-results-mount",
-        "storage.objectViewer-census-data-mount",
-        "storage.objectViewer-census-packages",
         "storage.objectViewer-packages",
     }
 

@@ -132,7 +132,8 @@ def world(google: Any, tmp_path: Path) -> Iterator[World]:
         google.say(r"GET /container/v1/projects/acme-ml/locations/us-central1/clusters/encamp\?", 200, cluster)
         google.troubles.append((r"/iam/testPermissions\?", made.permissions_of_buckets))
         for bucket in ("packages", "acme-ml-artifacts"):
-            google.buckets[bucket] = {"name": bucket, "location": "US-CENTRAL1"}
+            google.add_bucket(bucket)
+            google.buckets[bucket]["location"] = "US-CENTRAL1"
         google.objects["packages", "trainer.tar.gz"] = b"trainer"
         made.environment()
         yield made
@@ -230,6 +231,13 @@ def test_machines_that_can_be_taken_away_draw_on_quotas_of_their_own(world: Worl
     world.limits |= {"PREEMPTIBLE_CPUS": (100.0, 0.0), "PREEMPTIBLE_NVIDIA_T4_GPUS": (1.0, 0.0)}
     found = [one.text for one in world.findings("train")["quota"]]
     assert [text.partition(" ")[0] for text in found] == ["PREEMPTIBLE_NVIDIA_T4_GPUS"]
+
+
+def test_what_the_caller_may_not_see_of_limits_is_no_fault_of_the_project(world: World) -> None:
+    world.answer(r"GET /iam/v1/projects/acme-ml/serviceAccounts", 403, {"error": {"code": 403, "message": "no list"}})
+    found = only(world.findings(), "service accounts")
+    assert (found.grade, found.text.startswith("cannot be told")) == (Grade.NOTE, True)
+    assert {"service accounts", "node pools", "IAM policy"} <= world.findings().keys()
 
 
 H100 = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: What a change may touch and a stack reads.
-CHECKOUT = ("Pulumi.yaml", "infra", "templates", "tools", "stacks", "examples/digits", "requirements.lock")
 SECOND = """\
 config:
   gcp:project: sandbox-encamp
@@ -37,14 +34,8 @@ class Change:
     """A repository of its own, with the program and the stacks of this one, and what is changed there."""
 
     def __init__(self, folder: Path, camp: Camp) -> None:
+        """Take a copied checkout and begin a change in it."""
         self._folder, self._camp = folder, camp
-        for name in CHECKOUT:
-            source = REPOSITORY / name
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            # Compiled modules come along, so that nothing is compiled anew.
-            copy = shutil.copytree if source.is_dir() else shutil.copy2
-            copy(source, folder / name)
-        (folder / ".venv").symlink_to(sys.prefix)
         self._git("init", "--quiet", "--initial-branch=main")
         (folder / ".git" / "info" / "exclude").write_text("__pycache__/\n.venv\n")
         self._git("add", "--all")
@@ -91,7 +82,9 @@ def steps(part: str) -> list[str]:
     return [line for line in part.splitlines() if line.startswith(("+ ", "- ", "! "))]
 
 
-def test_by_hand_previews_tell_what_changes_and_no_more_and_reap_ends_the_job(camp: Camp, tmp_path: Path) -> None:
+def test_by_hand_previews_tell_what_changes_and_no_more_and_reap_ends_the_job(
+    camp: Camp, checkout: Path, tmp_path: Path
+) -> None:
     before = camp.tool("git", "status", "--porcelain")
     camp.pulumi("up", "-s", "digits", "--yes", "--skip-preview")
     camp.until(lambda: len(camp.nodes()) == 3)
@@ -111,7 +104,7 @@ def test_by_hand_previews_tell_what_changes_and_no_more_and_reap_ends_the_job(ca
 
     # Nodes go, and of a change only the change is shown.
     camp.until(lambda: not camp.nodes())
-    change = Change(tmp_path / "checkout", camp)
+    change = Change(checkout, camp)
     change.edit("stacks/Pulumi.sandbox.yaml", "artifactsBucket:", "artifactsRetentionDays: 90\n    artifactsBucket:")
     change.edit("examples/digits/job.yaml", "--epochs=20", "--epochs=30")
     change.write("stacks/Pulumi.second.yaml", SECOND)

@@ -36,9 +36,10 @@ TEAMS = [
 ]
 
 
-def lab(**access: Any) -> EnvironmentSpec:
+def lab(identity: dict[str, Any] | None = None, **access: Any) -> EnvironmentSpec:
     block = {"teams": TEAMS, "securityGroup": "gke-security-groups@example.com"} | access
     data = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts", "access": block}
+    data |= {"identity": identity} if identity is not None else {}
     return parse_environment(data, project="lab-project", source="x")
 
 
@@ -99,12 +100,23 @@ def test_who_starts_jobs_gives_no_other_roles_than_jobs_get() -> None:
     }
 
 
-def test_without_accounts_of_their_own_nobody_may_make_any() -> None:
-    plan = planned(ownAccounts=False)
+@pytest.mark.parametrize(
+    ("said", "mode", "given"),
+    [
+        (None, None, False),
+        (None, "SERVICE_ACCOUNT", True),
+        (True, None, True),
+        (False, "SERVICE_ACCOUNT", False),
+    ],
+)
+def test_accounts_are_made_only_where_jobs_usually_have_one_or_somebody_says_so(
+    *, said: bool | None, mode: str | None, given: bool
+) -> None:
+    identity = {} if mode is None else {"identity": {"mode": mode}}
+    plan = planned(**identity, **({} if said is None else {"ownAccounts": said}))
     rights = {right for role in plan.roles for right in role.permissions}
-    assert "iam.serviceAccounts.setIamPolicy" not in rights
-    assert "iam.serviceAccounts.create" not in rights
-    assert "iam.serviceAccounts.setIamPolicy" in {right for role in planned().roles for right in role.permissions}
+    assert ("iam.serviceAccounts.setIamPolicy" in rights) is given
+    assert ("iam.serviceAccounts.create" in rights) is given
 
 
 def test_kubernetes_roles_know_users_groups_and_accounts() -> None:

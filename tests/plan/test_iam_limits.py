@@ -168,7 +168,7 @@ def test_nobody_can_give_themselves_what_they_have_under_a_condition() -> None:
 
 
 def test_more_members_than_a_policy_holds_are_refused_with_the_way_out() -> None:
-    people = [f"user:u{each}@example.com" for each in range(400)]
+    people = [f"user:u{each}@example.com" for each in range(600)]
     with pytest.raises(PlanError, match="IAM takes 1500") as found:
         planned([{"name": "vision", "members": people, "roles": ["ml.developer"]}])
     assert found.value.where == "encamp:environment.access.teams"

@@ -61,6 +61,17 @@ def test_machines_of_jobs_alone_are_held_to_the_longest_job() -> None:
     assert 'user_labels."encamp-job"=monitoring.regex.full_match(".+")' in found.condition.filter
 
 
+def test_shared_machines_are_held_to_their_age() -> None:
+    queues = {"teams": {"team": {"quotas": [{"cpu": 8}]}}, "machineDays": 7}
+    found = alert(planned(queues=queues), "alert-shared-machine")
+    assert isinstance(found.condition, ThresholdCondition)
+    assert (found.condition.above, found.severity) == ((7 * 24 + 1) * 3600, "CRITICAL")
+    assert 'user_labels."encamp-flavor"' in found.condition.filter
+    none: list[dict[str, Any]] = [{}, {"queues": queues | {"pools": list[Any]()}}]
+    for changes in none:
+        assert "alert-shared-machine" not in {one.key for one in planned(**changes).alerts}
+
+
 def test_outcomes_are_read_in_the_log_of_this_environment() -> None:
     condition = alert(planned(), "alert-failed").condition
     assert isinstance(condition, LogCondition)

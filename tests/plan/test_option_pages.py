@@ -37,7 +37,7 @@ USES: dict[str, Callable[[JobPlan], bool]] = {
     "cpu": lambda plan: {pool.max_nodes for pool in plan.node_pools} == {1, 3},
     "flex-start": any_pool(lambda pool: pool.provisioning == "FLEX_START"),
     "gpus": any_pool(lambda pool: pool.accelerator is not None and pool.network_profile == "auto"),
-    "identity": lambda plan: plan.identity.service_account is None,
+    "identity": lambda plan: plan.identity.account_id is not None,
     "image-streaming": any_pool(lambda pool: pool.image_streaming),
     "limits": lambda plan: plan.limits.max_running_time_seconds == 86_400,
     "mounts": lambda plan: (

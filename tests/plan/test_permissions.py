@@ -72,11 +72,22 @@ def test_an_environment_is_asked_for_every_permission_that_its_resources_take(fi
     assert all(role.startswith("roles/") for role in asked.values())
 
 
-@pytest.mark.parametrize("case", ["identity-direct", "storage-own-bucket", "storage-given-account"])
+@pytest.mark.parametrize("case", ["identity-account", "identity-direct", "storage-own-bucket", "storage-given-account"])
 def test_a_job_is_asked_for_every_permission_that_its_resources_take(case: str, environment: EnvironmentSpec) -> None:
     found = load_job(ROOT / "tests" / "golden" / case / "job.yaml").named("j")
     asked = job_permissions(plan_job(found.job, environment))
     assert {TAKES[token] for token in declared(case)} <= asked.keys()
+
+
+def test_who_starts_a_job_without_an_account_needs_no_right_on_accounts(environment: EnvironmentSpec) -> None:
+    asked = {}
+    for case in ("identity-direct", "identity-account"):
+        found = load_job(ROOT / "tests" / "golden" / case / "job.yaml").named("j")
+        asked[case] = job_permissions(plan_job(found.job, environment))
+    assert not [
+        one for one in asked["identity-direct"] if one.startswith("iam.serviceAccounts.") and "actAs" not in one
+    ]
+    assert "iam.serviceAccounts.create" in asked["identity-account"]
 
 
 def test_what_is_adopted_needs_no_right_to_make_it() -> None:

@@ -68,7 +68,9 @@ def test_a_job_tells_kueue_its_queue_its_priority_and_how_long_it_may_have_machi
     assert pool.labels[FLAVOR_LABEL] == "on-demand-nvidia-l4"
     pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert pod["nodeSelector"][FLAVOR_LABEL] == "on-demand-nvidia-l4"
-    assert job_document(plan)["queue"] == {"name": "research", "priorityClass": "lab-high"}
+    queue = job_document(plan)["queue"]
+    assert (queue["name"], queue["priorityClass"]) == ("research", "lab-high")
+    assert queue["held"].endswith("no service account, no node pool, no bucket")
     assert "queue    research, priority lab-high" in job_table(plan)
 
 

@@ -145,8 +145,9 @@ def test_every_resource_says_when_it_was_there_whoever_deleted_it() -> None:
     assert "goneBy" not in {one["name"]: one for one in resources_of(steps)}["b"]
 
 
-def _receipt(seconds: dict[str, float], hourly: dict[str, float]) -> dict[str, Any]:
+def _receipt(seconds: dict[str, float], hourly: dict[str, float], **more: Any) -> dict[str, Any]:
     intent = {
+        **more,
         "specHash": "5a",
         "source": {"commit": "c" * 40, "dirty": True},
         "images": {"master": "t:1", "worker": "t:1"},
@@ -165,6 +166,17 @@ def _receipt(seconds: dict[str, float], hourly: dict[str, float]) -> dict[str, A
         kept=KeptResults(None, "gs://b/jobs/a/"),
         gone=NOON,
     )
+
+
+def test_a_receipt_names_the_machines_that_were_the_environments() -> None:
+    receipt = _receipt({"n1": 90.0}, {"n1": 0.19}, shared_pools=["lab-n1-standard-4"])
+    assert receipt["sharedPools"] == ["lab-n1-standard-4"]
+    (line,) = [line for line in receipt_text(receipt).splitlines() if line.startswith("shared")]
+    assert line == (
+        "shared       lab-n1-standard-4: machines of the environment, counted for the time of the job's replicas"
+    )
+    assert receipt["cost"]["amount"] == 0.0048
+    assert "shared" not in receipt_text(_receipt({"n1": 90.0}, {"n1": 0.19}))
 
 
 def test_a_receipt_is_the_same_in_json_and_in_words() -> None:

@@ -30,7 +30,7 @@ def test_a_team_and_its_audit_logs_are_read() -> None:
     access = parsed({"teams": [TEAM, group], "securityGroup": "gke-security-groups@example.com", "audit": audit}).access
     assert access is not None
     assert [team.name for team in access.teams or ()] == ["vision", "ops"]
-    assert access.own_accounts
+    assert access.own_accounts is None
     assert not access.cloud_tpu
     assert access.audit is not None
     assert access.audit.data_access

@@ -164,6 +164,14 @@ class Buckets:
         return self._roles[role]
 
 
+def is_uniform(resource: Mapping[str, Any]) -> bool | None:
+    """Whether a bucket has uniform bucket-level access, by its resource; None if that is empty."""
+    if not resource:
+        return None
+    access = resource.get("iamConfiguration") or {}
+    return bool((access.get("uniformBucketLevelAccess") or {}).get("enabled"))
+
+
 def is_near(bucket: Mapping[str, Any], region: str) -> bool:
     """Whether a bucket's location is a region, or several that contain it."""
     location = str(bucket.get("location", "")).upper()

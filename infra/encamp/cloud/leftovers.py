@@ -55,6 +55,7 @@ class JobPlace:
         account: e-mail of an account that was made for the job, if known; looked for in policies even when the
             account itself is gone.
         policies: names of placement policies that were made for the job, if known.
+        packages: ``gs://`` names of objects that were uploaded for the job into buckets that stay.
         given_accounts: e-mails of accounts that stay, as which the job's Kubernetes account may act.
     """
 
@@ -66,6 +67,7 @@ class JobPlace:
     account: str | None = None
     policies: tuple[str, ...] = ()
     given_accounts: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -121,7 +123,7 @@ def resources(client: GoogleClient, place: JobPlace) -> list[Leftover]:
     for identity in (*sorted(emails), workload_subject(place.project, place.namespace, place.name)):
         found += _bindings(client, place, identity)
     found += [*_stand_ins(client, place), *_node_pools(client, place), *_policies(client, place)]
-    found += _buckets(client, place)
+    found += [*_buckets(client, place), *_packages(client, place)]
     for account in accounts:
         delete = partial(ServiceAccounts(client).delete, place.project, account["email"])
         found.append(Leftover("service account", account["email"], delete))
@@ -192,6 +194,14 @@ def _buckets(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
     for bucket in storage.buckets(place.project):
         if owned(bucket.get("labels"), place.labels):
             yield Leftover("bucket", f"gs://{bucket['name']}", partial(storage.delete_bucket, bucket["name"]))
+
+
+def _packages(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
+    storage = Storage(client)
+    for uri in place.packages:
+        bucket, _, name = uri.removeprefix("gs://").partition("/")
+        if storage.stat(bucket, name) is not None:
+            yield Leftover("package", uri, partial(storage.delete, bucket, name))
 
 
 def _accounts(client: GoogleClient, place: JobPlace) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: How many permissions one question may hold: cloud.google.com/resource-manager/reference/rest/v1/projects.
 _MOST_PERMISSIONS = 100
 _MEMBERS = "constraints/iam.allowedPolicyMemberDomains"
+#: Belief: ``iam-service-account-metric``.
+_ACCOUNT_METRIC = "iam.googleapis.com/quota/service-account-count"
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,20 @@ class Projects:
         # What names the family and the region goes before what holds for the others.
         matching.sort(key=lambda found: len(found.get("dimensions") or {}))
         return Quota(float(matching[-1]["details"].get("value", 0)), None) if matching else None
+
+    def account_quota(self, project: str) -> Quota | None:
+        """The quota of service accounts; None where the caller may not ask, or the project's list does not have it."""
+        path = f"/v1/projects/{quote(project)}/locations/global/services/iam.googleapis.com/quotaInfos"
+        try:
+            listed = list(self._client.pages(Service.QUOTAS, path, "quotaInfos"))
+        except RestError as error:
+            if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+                raise
+            return None
+        for found in listed:
+            if found.get("metric") == _ACCOUNT_METRIC and found.get("dimensionsInfos"):
+                return Quota(float(found["dimensionsInfos"][-1]["details"].get("value", 0)), None)
+        return None
 
     def _permitted(self, service: Service, resource: str, permissions: Sequence[str]) -> Permitted:
         given: set[str] = set()

@@ -23,6 +23,7 @@ from encamp.components.node_account import NodeAccount
 from encamp.components.queues import Queues
 from encamp.components.reaper import Reaper
 from encamp.components.registries import docker_hub_cache, own_registry
+from encamp.components.shared_pools import SharedPools
 from encamp.plan.environment.pod_admission import namespace_labels
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Environment(pulumi.ComponentResource):
         cluster = Cluster(name, plan, network, after=[*encrypted, *ready], opts=self._child)
         storage = EnvironmentStorage(name, plan, owner=self, after=encrypted, opts=self._child)
         self._watch(acts_as)
+        if plan.shared_pools:
+            SharedPools("shared-pools", plan, cluster, opts=self._child)
         self.outputs: dict[str, pulumi.Input[object]] = {
             "kubeconfig": cluster.kubeconfig,
             "cluster": cluster.cluster.name,

@@ -1,4 +1,4 @@
-"""Who a job's replicas are: a Google service account that the Kubernetes account stands for, or that account itself."""
+"""Who a job's replicas are: their Kubernetes account itself, or a Google service account that it stands for."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class JobAccess(pulumi.ComponentResource):
     ) -> None:
         super().__init__("encamp:components:JobAccess", name, {}, opts)
         self._own = own
+        #: A bucket that takes the Kubernetes account as a member has uniform access, and so takes conditions too.
+        self._is_direct = plan.identity.service_account is None
         #: A service account and a binding carry no labels: a description is how they are found again.
         self._marks = marks({**plan.labels, DEADLINE_LABEL: deadline})
         self._until = until(deadline)
@@ -115,13 +117,15 @@ class JobAccess(pulumi.ComponentResource):
     def _condition(self, grant: Grant) -> gcp.storage.BucketIAMMemberConditionArgsDict | None:
         """None where a bucket takes no conditions, or may not: then only the member says whose the binding is.
 
-        Conditions need uniform access, which a bucket that somebody else made may lack (a grant below a prefix is
-        planned only where it has it), and legacy bucket roles stand for access control lists, which know none.
+        Conditions need uniform access, which a bucket that somebody else made may lack unless its member is a
+        Kubernetes account (a grant below a prefix is planned only where it has it), and legacy bucket roles stand for
+        access control lists, which know none.
         """
         if grant.prefix:
             expression = f"{self._until} && ({_below(grant)})"
             return {"title": "below-the-job", "description": self._marks, "expression": expression}
-        if grant.bucket not in self._own or grant.role == BUCKET_READER:
+        takes_conditions = self._is_direct or grant.bucket in self._own
+        if not takes_conditions or grant.role == BUCKET_READER:
             return None
         return {"title": UNTIL, "description": self._marks, "expression": self._until}
 

@@ -1,4 +1,4 @@
-"""A job's node pools: one a machine shape, empty until replicas are pending, tainted so that nothing else lands."""
+"""Node pools of a job's own: one a machine shape. A job in a queue has few: most machines are its environment's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import kept_deadline, marks
+from encamp.components.node_pool import node_pool
 from encamp.components.pool_timeouts import pool_timeouts
 from encamp.plan.declared import pool_child_name
 
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan, NodePoolPlan
 
 
-#: GKE's names of Kubernetes' taint effects.
-_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
-
-
 class JobNodePools(pulumi.ComponentResource):
-    """Every pool of the job.
+    """Every pool that the job makes.
 
     Attributes:
         pools: the pools in the plan's order.
@@ -37,36 +34,20 @@ class JobNodePools(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobNodePools", name, {}, opts)
-        self.pools = [self._pool(plan, pool, cluster, labels) for pool in plan.node_pools]
+        self.pools = [self._pool(plan, pool, cluster, labels) for pool in plan.own_pools]
         self.register_outputs({})
 
     def _pool(
         self, plan: JobPlan, pool: NodePoolPlan, cluster: pulumi.Input[str], labels: Mapping[str, str]
     ) -> gcp.container.NodePool:
         child = pool_child_name(plan, pool)
-        profile: gcp.container.NodePoolNetworkConfigArgsDict | None = None
-        if pool.network_profile is not None:
-            profile = {"accelerator_network_profile": pool.network_profile}
-        queued: gcp.container.NodePoolQueuedProvisioningArgsDict | None = None
-        if pool.provisioning == "QUEUED":
-            queued = {"enabled": True}
-        return gcp.container.NodePool(
+        return node_pool(
             child,
-            name=pool.name,
+            pool,
             cluster=cluster,
-            location=plan.cluster_region,
-            node_locations=list(pool.zones) or None,
-            max_pods_per_node=pool.max_pods_per_node,
-            project=plan.project,
-            autoscaling=_autoscaling(pool),
-            # The autoscaler owns the count: it is no difference between the program and the cloud.
-            ignore_node_count_changes=True,
-            # GKE refuses repairs of machines that start when there is room.
-            management={"auto_repair": not pool.waits_for_room, "auto_upgrade": True},
-            node_config=_node_config(pool, {**plan.bill_labels, **labels}),
-            network_config=profile,
-            queued_provisioning=queued,
-            placement_policy=self._placement(child, plan, pool, labels),
+            place=(plan.project, plan.cluster_region),
+            labels={**plan.bill_labels, **labels},
+            placement=self._placement(child, plan, pool, labels),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=kept_deadline("nodeConfig.resourceLabels"),
@@ -96,51 +77,3 @@ class JobNodePools(pulumi.ComponentResource):
         )
         # The provider wants a type beside the policy's name, and GKE wants none.
         return {"type": "", "policy_name": policy.name}
-
-
-def _autoscaling(pool: NodePoolPlan) -> gcp.container.NodePoolAutoscalingArgsDict:
-    """From nothing to as many nodes as replicas. Hosts of one slice come all at once, which GKE counts by zone."""
-    # Any zone that has the machine will do.
-    if pool.multi_host:
-        return {"min_node_count": pool.min_nodes, "max_node_count": pool.max_nodes, "location_policy": "ANY"}
-    return {"total_min_node_count": pool.min_nodes, "total_max_node_count": pool.max_nodes, "location_policy": "ANY"}
-
-
-def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container.NodePoolNodeConfigArgsDict:
-    key, value, effect = pool.taint
-    config: gcp.container.NodePoolNodeConfigArgsDict = {
-        "machine_type": pool.machine_type,
-        "disk_type": pool.disk_type,
-        "disk_size_gb": pool.disk_size_gb,
-        "labels": dict(pool.labels),
-        "resource_labels": labels,
-        "taints": [{"key": key, "value": value, "effect": _EFFECTS[effect]}],
-        "max_run_duration": f"{pool.max_run_duration_seconds}s",
-        "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
-        "workload_metadata_config": {"mode": "GKE_METADATA"},
-        "spot": pool.spot,
-    }
-    if pool.service_account is not None:
-        config["service_account"] = pool.service_account
-    if pool.disk_key is not None:
-        config["boot_disk_kms_key"] = pool.disk_key
-    if pool.image_streaming:
-        config["gcfs_config"] = {"enabled": True}
-    if pool.waits_for_room:
-        config["flex_start"] = True
-        config["reservation_affinity"] = {"consume_reservation_type": "NO_RESERVATION"}
-    if pool.reservation is not None:
-        config["reservation_affinity"] = {
-            "consume_reservation_type": "SPECIFIC_RESERVATION",
-            "key": "compute.googleapis.com/reservation-name",
-            "values": [pool.reservation],
-        }
-    if pool.accelerator is not None and pool.tpu_topology is None:
-        config["guest_accelerators"] = [
-            {
-                "type": pool.accelerator.type,
-                "count": pool.accelerator.count,
-                "gpu_driver_installation_config": {"gpu_driver_version": "DEFAULT"},
-            }
-        ]
-    return config

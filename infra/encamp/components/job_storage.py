@@ -20,7 +20,11 @@ _DAY_SECONDS = 86_400
 
 
 class JobStorage(pulumi.ComponentResource):
-    """The scratch bucket, emptied when it is destroyed, and what is uploaded for the job."""
+    """Buckets that the job makes, and what is uploaded for it.
+
+    Attributes:
+        own: the buckets that the job makes, by name.
+    """
 
     def __init__(
         self,
@@ -30,28 +34,15 @@ class JobStorage(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobStorage", name, {}, opts)
-        self._scratch_name = plan.storage.scratch_bucket
         key = plan.storage.key
         self._encryption: gcp.storage.BucketEncryptionArgsDict | None = None
         if key is not None:
             self._encryption = {"default_kms_key_name": key}
-        self.scratch = gcp.storage.Bucket(
-            "scratch",
-            name=plan.storage.scratch_bucket,
-            location=plan.region.upper(),
-            uniform_bucket_level_access=True,
-            public_access_prevention="enforced",
-            # Soft-deleted objects are billed on; scratch is scratch.
-            soft_delete_policy=soft_delete(0),
-            force_destroy=True,
-            encryption=self._encryption,
-            labels={**plan.bill_labels, **labels},
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("labels")),
-        )
-        self.results = self._results(plan) if plan.storage.results_bucket is not None else None
-        made = {plan.storage.scratch_bucket: self.scratch, plan.storage.results_bucket: self.results}
-        #: The buckets that the job makes, by name.
-        self.own = {name: bucket for name, bucket in made.items() if name is not None and bucket is not None}
+        self.own: dict[str, gcp.storage.Bucket] = {}
+        if plan.storage.scratch_bucket is not None:
+            self.own[plan.storage.scratch_bucket] = self._scratch(plan.storage.scratch_bucket, plan, labels)
+        if plan.storage.results_bucket is not None:
+            self.own[plan.storage.results_bucket] = self._results(plan.storage.results_bucket, plan)
         self.packages = [self._upload(index, package) for index, package in enumerate(plan.storage.packages)]
         if plan.storage.folder is not None:
             # Clients that look for the folder above a file, as TensorFlow does, would climb to where the job may not
@@ -67,7 +58,23 @@ class JobStorage(pulumi.ComponentResource):
             )
         self.register_outputs({})
 
-    def _results(self, plan: JobPlan) -> gcp.storage.Bucket:
+    def _scratch(self, name: str, plan: JobPlan, labels: Mapping[str, str]) -> gcp.storage.Bucket:
+        """A bucket for the job's packages, emptied when it is destroyed."""
+        return gcp.storage.Bucket(
+            "scratch",
+            name=name,
+            location=plan.region.upper(),
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            # Soft-deleted objects are billed on; scratch is scratch.
+            soft_delete_policy=soft_delete(0),
+            force_destroy=True,
+            encryption=self._encryption,
+            labels={**plan.bill_labels, **labels},
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("labels")),
+        )
+
+    def _results(self, name: str, plan: JobPlan) -> gcp.storage.Bucket:
         """A bucket of the job's own that stays with what is in it when everything else goes.
 
         It carries neither the job's label nor a deadline: what does is taken down. Its lifecycle rule is for those who
@@ -78,7 +85,7 @@ class JobStorage(pulumi.ComponentResource):
         labels = {key: value for key, value in plan.labels.items() if key != JOB_LABEL}
         return gcp.storage.Bucket(
             "results",
-            name=str(plan.storage.results_bucket),
+            name=name,
             location=plan.region.upper(),
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
@@ -91,10 +98,10 @@ class JobStorage(pulumi.ComponentResource):
 
     def _upload(self, index: int, package: LocalPackagePlan) -> gcp.storage.BucketObject:
         """An archive in its bucket; the bucket of somebody else is only named."""
-        own = package.bucket == self._scratch_name
+        made = self.own.get(package.bucket)
         return gcp.storage.BucketObject(
             f"package-{index}",
-            bucket=self.scratch.name if own else package.bucket,
+            bucket=made.name if made is not None else package.bucket,
             name=package.object_name,
             source=pulumi.FileAsset(str(package.path)),
             opts=pulumi.ResourceOptions(parent=self),

@@ -35,6 +35,9 @@ class JobWorkload(pulumi.ComponentResource):
         deadline: value of the deadline label, seconds since the epoch.
         facts: the job's facts as JSON, which its JobSet carries, or its study's object.
         secret: what the replicas are given is a secret; it is one in any case where it holds one by its form.
+
+    Attributes:
+        deadline: value of the deadline label as the job's objects carry it since they were made.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class JobWorkload(pulumi.ComponentResource):
         self._provider, self._deadline = provider, deadline
         hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"], manifests.study])
         account = KubernetesObject("account", self._with_deadline(manifests.service_account), self._options())
+        self.deadline = account.labels.apply(lambda labels: labels.get(DEADLINE_LABEL, deadline))
         scripts = KubernetesObject(
             "scripts",
             {**self._with_deadline(manifests.config_map), "data": _concealed(manifests.config_map["data"], hidden)},

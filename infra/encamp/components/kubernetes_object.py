@@ -32,6 +32,12 @@ class KubernetesObject(pulumi.CustomResource):
         super().__init__(token, name, dict(manifest), opts)
 
     @property
+    def labels(self) -> pulumi.Output[Mapping[str, str]]:
+        """Its labels as the cluster keeps them."""
+        metadata: pulumi.Output[Mapping[str, Any]] = pulumi.get(self, "metadata")
+        return metadata.apply(lambda found: found.get("labels") or {})
+
+    @property
     def called(self) -> pulumi.Output[str]:
         """What the cluster calls it."""
         metadata: pulumi.Output[Mapping[str, Any]] = pulumi.get(self, "metadata")

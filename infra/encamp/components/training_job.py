@@ -55,7 +55,7 @@ class TrainingJob(pulumi.ComponentResource):
         storage = JobStorage("storage", plan, labels, opts=child)
         access = JobAccess("access", plan, storage.own, deadline, opts=child)
         pools = JobNodePools("node-pools", plan, cluster, labels, opts=child)
-        JobWorkload(
+        workload = JobWorkload(
             "workload",
             render_manifests(plan),
             provider=k8s.Provider("cluster", kubeconfig=kubeconfig, cluster_identifier=cluster_path, opts=child),
@@ -67,8 +67,9 @@ class TrainingJob(pulumi.ComponentResource):
         )
         self.outputs: dict[str, pulumi.Input[object]] = {
             **facts,
-            "scratchBucket": storage.scratch.name,
             # As the resources carry it, so that a later preview does not show a later deadline.
-            "deadline": storage.scratch.labels.apply(lambda kept: (kept or labels)[DEADLINE_LABEL]),
+            "deadline": workload.deadline,
         }
+        if plan.storage.scratch_bucket is not None:
+            self.outputs["scratchBucket"] = plan.storage.scratch_bucket
         self.register_outputs({})

@@ -9,7 +9,7 @@ from encamp.backend import backend_url
 from encamp.cloud.buckets import Buckets
 from encamp.cloud.projects import Projects
 from encamp.cloud.resources import Container
-from encamp.doctor import google, state
+from encamp.doctor import google, limits, state
 from encamp.doctor.machine import Machine, versions
 from encamp.errors import EncampError
 from encamp.findings import Finding, Grade
@@ -56,6 +56,7 @@ def examine(
             ("members", lambda: google.members(stack, projects)),
             ("cluster", lambda: google.cluster(stack, Container(client))),
             ("quota", lambda: google.quota(stack, projects)),
+            *limits.looks(stack, client),
             ("key", lambda: _adopted_key(stack, projects)),
             ("data", lambda: _data(stack, client)),
         ]

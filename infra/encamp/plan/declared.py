@@ -77,9 +77,26 @@ def declared_resources(plan: JobPlan) -> tuple[DeclaredResource, ...]:
     return (*_storage(plan), *_access(plan), *_pools(plan), *_workload(plan))
 
 
+def held_while_waiting(plan: JobPlan) -> str:
+    """What a job holds at Google while it waits in its queue, in words: what counts against quotas is named first."""
+    kinds = [one.type for one in declared_resources(plan)]
+    dear = {"service account": ACCOUNT, "node pool": NODE_POOL, "bucket": BUCKET}
+    held = [_counted(kinds.count(kind), name) for name, kind in dear.items() if kind in kinds]
+    none = [name for name, kind in dear.items() if kind not in kinds]
+    bindings = sum(kind in {PROJECT_MEMBER, BUCKET_MEMBER, ACCOUNT_MEMBER} for kind in kinds)
+    inside = sum(kind.startswith("kubernetes:") for kind in kinds)
+    rest = f"{_counted(bindings, 'binding')} and {_counted(inside, 'object')} in the cluster"
+    return ", ".join([*held, rest, *(f"no {name}" for name in none)])
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
 def _storage(plan: JobPlan) -> Iterator[DeclaredResource]:
     placed = plan.storage
-    yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
+    if placed.scratch_bucket is not None:
+        yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
     if placed.results_bucket is not None:
         yield DeclaredResource(BUCKET, "results", f"gs://{placed.results_bucket}")
     for index, package in enumerate(placed.packages):
@@ -100,7 +117,7 @@ def _access(plan: JobPlan) -> Iterator[DeclaredResource]:
 
 
 def _pools(plan: JobPlan) -> Iterator[DeclaredResource]:
-    for pool in plan.node_pools:
+    for pool in plan.own_pools:
         if _needs_policy(pool):
             yield DeclaredResource(RESOURCE_POLICY, pool_child_name(plan, pool), pool.name)
         yield DeclaredResource(NODE_POOL, pool_child_name(plan, pool), pool.name)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cost.text import cost_document
+from encamp.plan.declared import held_while_waiting
 from encamp.plan.environment.cluster import cluster_spec, replicas
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
@@ -48,6 +49,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
                 **({"zones": list(pool.zones)} if len(pool.zones) > 1 else {}),
                 **({"placement": "COMPACT"} if pool.compact else {}),
                 **({"rdmaNics": pool.rdma_nics} if pool.rdma_nics else {}),
+                **({"shared": True} if pool.shared_in is not None else {}),
                 "tpuHosts": pool.tpu_hosts,
                 "bootDisk": {"type": pool.disk_type, "sizeGb": pool.disk_size_gb},
                 "imageStreaming": pool.image_streaming,
@@ -81,7 +83,8 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     if plan.study is not None:
         document["study"] = plan.study.to_json()
     if plan.queue is not None:
-        document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class}
+        held = held_while_waiting(plan)
+        document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class, "held": held}
     if plan.cost is not None:
         document["cost"] = cost_document(plan.cost)
     if plan.findings:

@@ -37,12 +37,13 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "jobSet": plan.name,
         "artifactsBucket": plan.storage.bucket,
         "prefix": plan.storage.prefix,
-        "nodePools": [pool.name for pool in plan.node_pools],
+        "nodePools": [pool.name for pool in plan.own_pools],
         "replicas": [log_name(group.role, index) for group in plan.groups for index in range(group.count)],
         "machines": dict(machines),
         "hourly": dict(hourly),
         "pricesOf": str(plan.cost.basis) if plan.cost is not None else None,
         "grantedBuckets": list(granted_buckets(plan)),
+        "account": plan.identity.service_account if plan.identity.account_id is not None else None,
         "givenAccount": None if plan.identity.account_id is not None else plan.identity.service_account,
         "jobDir": plan.storage.job_dir,
         "resultsBucket": plan.storage.results_bucket,
@@ -50,6 +51,8 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "maxRunningSeconds": plan.limits.max_running_time_seconds,
         "maxWaitSeconds": plan.limits.max_wait_time_seconds,
         "labels": dict(plan.labels),
+        **({"packages": list(plan.storage.staged)} if plan.storage.staged else {}),
+        **({"sharedPools": [pool.name for pool in plan.shared_pools]} if plan.shared_pools else {}),
         **({"study": _study(plan.study, secret=secret)} if plan.study is not None else {}),
     }
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.image_rules import ImageCase
+from encamp.plan.machines.rdma import node_features_of
 from encamp.plan.machines.room import SIDECAR, replica_room
-from encamp.plan.machines.system_pods import NodeFeature
 from encamp.plan.manifests.containers import Container, master_task_type, task_type
 from encamp.plan.manifests.pod_security import is_non_root
 from encamp.plan.model import ReplicaGroupPlan
@@ -56,8 +56,8 @@ def _group(
     request, chosen = placed.request, placed.container
     shape = request.shape
     beside = SIDECAR if job.encamp.mounts else None
-    driver = {NodeFeature.NETWORK_DRIVER} if placed.pool.rdma_nics else set()
-    room = replica_room(shape.machine_type, shape.accelerator, node_features(environment) | driver, beside=beside)
+    features = node_features_of(placed.pool, node_features(environment))
+    room = replica_room(shape.machine_type, shape.accelerator, features, beside=beside)
     has_tpu = shape.tpu_version is not None
     non_root = is_non_root(job.encamp.run_as, custom_container=chosen.custom, has_tpu=has_tpu)
     return ReplicaGroupPlan(

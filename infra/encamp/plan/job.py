@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
-from encamp.plan.access.identity import identity
-from encamp.plan.cost.bill import bill_labels
+from encamp.plan.access.identity import identity, identity_warnings
+from encamp.plan.cost.bill import bill_labels, pod_labels
 from encamp.plan.cost.by_use import job_use_costs
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
@@ -24,6 +24,7 @@ from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
 from encamp.plan.machines.preconditions import consumption_warnings
 from encamp.plan.machines.rdma import rdma_warnings
+from encamp.plan.machines.sharing import share
 from encamp.plan.manifests.containers import (
     Container,
     compact_json,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.cost.lasting import Lasting
     from encamp.plan.cost.model import CostPlan
+    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
@@ -58,13 +60,20 @@ if TYPE_CHECKING:
     from encamp.spec.training import TrainingInputSpec
 
 
-def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
+def plan_job(
+    job: TrainingJobSpec,
+    environment: EnvironmentSpec,
+    *,
+    packages: Sequence[LocalPackage] = (),
+    earlier: EarlierUp | None = None,
+) -> JobPlan:
     """Decide everything about a job.
 
     Args:
         job: a job that keeps every rule and has an id.
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
+        earlier: what its stack made before, which it keeps; None for a job that is new.
 
     Raises:
         PlanError: the job is valid, but cannot run here.
@@ -73,21 +82,25 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     job_id = _check(job, environment, packages)
     training_input = job.training_input
     name = short_name(environment.project, environment.name, job_id)
-    placed = storage(job, job_id, environment, packages)
+    queue = job_queue(job, environment)
+    # Until its queue lets it in a job holds as little as it can, a bucket of its own least of all.
+    scratch = queue is None or (earlier is not None and earlier.has_scratch)
+    placed = storage(job, job_id, environment, packages, scratch=scratch)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     named = [container(training_input, one, placed.job_dir, images) for one in requests]
     cases, containers = image_cases(job, requests, named), [_pulled(each, environment) for each in named]
-    queue = job_queue(job, environment)
     bounds = limits(training_input.scheduling, queue)
     labels = job_labels(environment, name)
     billed, unbilled = bill_labels(job.labels)
     pools, hosts, placing = node_pools(
         name, requests, job, environment=environment, limits=bounds, labels=labels, images=cases
     )
+    shared = share(flavored(pools, queue), environment, zone=job.encamp.zone, earlier=earlier)
+    hosts = tuple(shared.names[host] for host in hosts)
     table = price_table(environment)
     pools, bounds, costs, cut = _paid(
-        job, pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
+        job, shared.pools, bounds, lasts=lasting(containers, training_input.scheduling), table=table
     )
     data = training_input_data(training_input, placed.job_dir)
     uris = (*(training_input.package_uris or ()), *(local.uri for local in placed.packages))
@@ -100,6 +113,7 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     placed_roles = [Placed(*each) for each in zip(requests, containers, chosen, env, strict=True)]
     groups = replica_groups(job, environment, placed_roles, uris)
     check_quotas(queue, groups, pools, environment)
+    who = identity(name, environment, job, placed, earlier)
     plan = JobPlan(
         job_id=job_id,
         name=name,
@@ -109,8 +123,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
         namespace=environment.namespace,
         groups=groups,
         cluster=cluster(name, groups),
-        node_pools=flavored(pools, queue),
-        identity=identity(name, environment.project, job, placed),
+        node_pools=pools,
+        identity=who,
         storage=placed,
         limits=bounds,
         labels=labels,
@@ -129,13 +143,16 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
             *dict.fromkeys(image_warnings(cases, job.encamp.requirements or ())),
             *_locked_memory_warnings(environment, requests),
             *rdma_warnings(groups, pools, environment, table),
+            *shared.warnings,
+            *(pod_labels(billed)[1] if any(pool.shared_in is not None for pool in pools) else ()),
             *_warnings(job, environment, containers),
+            *identity_warnings(who, environment),
             *storage_warnings(job, environment, placed),
             *cut,
             *unbilled,
             *cost_warnings(costs, environment.region),
-            *overdue_warnings(pools, environment),
             *consumption_warnings(pools),
+            *overdue_warnings((pool for pool in pools if pool.shared_in is None), environment),
         ),
     )
     return kept(plan, environment, labels=job.labels, fields={one.role: one.where for one in requests})

@@ -183,7 +183,7 @@ class StoragePlan:
         bucket: the environment's artifacts bucket; results, sealed logs and receipt lie below ``prefix`` of it.
         prefix: ``jobs/<jobId>/``.
         job_dir: the job dir, or None where the job has none.
-        scratch_bucket: made for the job, gone with it.
+        scratch_bucket: made for the job's packages, gone with it; None where these lie below ``prefix``.
         packages: what is uploaded from this machine, in the order of installation.
         results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
         results_days: after how many days what the job leaves may be deleted, None where it is kept.
@@ -197,7 +197,7 @@ class StoragePlan:
     bucket: str
     prefix: str
     job_dir: str | None
-    scratch_bucket: str
+    scratch_bucket: str | None
     packages: tuple[LocalPackagePlan, ...] = ()
     results_bucket: str | None = None
     results_days: int | None = None
@@ -205,6 +205,11 @@ class StoragePlan:
     mounts: tuple[MountPlan, ...] = ()
     key: str | None = None
     soft_delete_days: int = 0
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """``gs://`` names of packages of this machine in buckets that stay; the others go with the scratch bucket."""
+        return tuple(package.uri for package in self.packages if package.bucket != self.scratch_bucket)
 
 
 @dataclass(frozen=True)
@@ -296,6 +301,16 @@ class JobPlan:
     trial: int | None = None
 
     @property
+    def own_pools(self) -> tuple[NodePoolPlan, ...]:
+        """Node pools that the job makes; the others are its environment's."""
+        return tuple(pool for pool in self.node_pools if pool.shared_in is None)
+
+    @property
+    def shared_pools(self) -> tuple[NodePoolPlan, ...]:
+        """Node pools of the environment that the job uses."""
+        return tuple(pool for pool in self.node_pools if pool.shared_in is not None)
+
+    @property
     def cluster_region(self) -> str:
         """The region of the cluster that runs the job, and so of its node pools."""
         return self.stand_in_region or self.region
@@ -333,6 +348,7 @@ class EnvironmentPlan:
         services: Google's APIs that it and its jobs ask.
         adopted: what exists already; it is read and never changed.
         image_cache: id of the repository through which images of Docker Hub come, None without one.
+        shared_pools: node pools that the jobs of all queues share.
         protect: whether engine and GKE refuse to delete what must not be lost.
         warnings: what somebody should know before it is made.
         pod_admission: objects by which the API server judges the pods of jobs; empty where their namespace's label says
@@ -369,6 +385,7 @@ class EnvironmentPlan:
     access: AccessPlan | None = None
     charts: tuple[ChartPlan, ...] = ()
     queues: QueuesPlan | None = None
+    shared_pools: tuple[NodePoolPlan, ...] = ()
     monitoring: MonitoringPlan | None = None
     driver: DriverPlan | None = None
     api: ApiPlan | None = None

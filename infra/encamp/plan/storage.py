@@ -26,10 +26,23 @@ def job_prefix(job_id: str) -> str:
 
 
 def storage(
-    job: TrainingJobSpec, job_id: str, environment: EnvironmentSpec, packages: Sequence[LocalPackage]
+    job: TrainingJobSpec,
+    job_id: str,
+    environment: EnvironmentSpec,
+    packages: Sequence[LocalPackage],
+    *,
+    scratch: bool = True,
 ) -> StoragePlan:
-    """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it."""
-    scratch = scratch_bucket(environment.project, environment.name, job_id)
+    """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it.
+
+    Args:
+        job: the job.
+        job_id: its id.
+        environment: where it runs.
+        packages: its archives on this machine.
+        scratch: whether it has a bucket of its own for them; else they lie beside its results until its end.
+    """
+    scratch_name = scratch_bucket(environment.project, environment.name, job_id) if scratch else None
     wanted, key = job.encamp.storage, plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
@@ -39,8 +52,10 @@ def storage(
         bucket=environment.artifacts_bucket,
         prefix=job_prefix(job_id),
         job_dir=job_dir,
-        scratch_bucket=scratch,
-        packages=tuple(_local(package, job_id, scratch, job.encamp.staging_bucket) for package in packages),
+        scratch_bucket=scratch_name,
+        packages=tuple(
+            _local(package, _staging(job, job_id, scratch_name, environment.artifacts_bucket)) for package in packages
+        ),
         results_bucket=own,
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, environment.artifacts_bucket),
@@ -108,10 +123,15 @@ def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str |
     return min((days for days in (asked, environment.artifacts_retention_days) if days is not None), default=None)
 
 
-def _local(package: LocalPackage, job_id: str, scratch: str, staging: str | None) -> LocalPackagePlan:
-    """Where a package of this machine is uploaded to; in a staging bucket by the old client's own scheme."""
-    bucket, folder = scratch, "packages"
-    if staging is not None:
-        bucket, folder = staging.removeprefix("gs://").rstrip("/"), job_id
+def _staging(job: TrainingJobSpec, job_id: str, scratch: str | None, artifacts: str) -> tuple[str, str]:
+    """Bucket and folder of packages of this machine; in a staging bucket by the old client's own scheme."""
+    if job.encamp.staging_bucket is not None:
+        return job.encamp.staging_bucket.removeprefix("gs://").rstrip("/"), job_id
+    return (scratch, "packages") if scratch is not None else (artifacts, f"{job_prefix(job_id)}packages")
+
+
+def _local(package: LocalPackage, staging: tuple[str, str]) -> LocalPackagePlan:
+    """Where a package of this machine is uploaded to."""
+    bucket, folder = staging
     name = f"{folder}/{package.sha256}/{package.file_name}"
     return LocalPackagePlan(f"gs://{bucket}/{name}", bucket, name, package.sha256, package.file_name, package.path)

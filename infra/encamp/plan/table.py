@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from encamp.plan.cost.text import cost_rows, cost_text
+from encamp.plan.declared import held_while_waiting
 from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
@@ -165,10 +166,11 @@ def _slice(pool: NodePoolPlan) -> str:
 
 
 def _how(pool: NodePoolPlan) -> str:
-    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started."""
+    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started, and whose they are."""
     how = pool.provisioning.lower().replace("_", "-")
     named = f"{how} {pool.reservation}" if pool.reservation else how
-    return f"{named}, streamed images" if pool.image_streaming else named
+    shared = f"{named}, shared" if pool.shared_in is not None else named
+    return f"{shared}, streamed images" if pool.image_streaming else shared
 
 
 def _where(pool: NodePoolPlan) -> str:
@@ -193,8 +195,9 @@ def _storage(plan: JobPlan) -> list[str]:
     lines = [
         f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
         f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
-        f"scratch  gs://{storage.scratch_bucket} (goes with the job)",
     ]
+    if storage.scratch_bucket is not None:
+        lines.append(f"scratch  gs://{storage.scratch_bucket} (goes with the job)")
     if storage.results_bucket is not None:
         lines.insert(1, f"own      gs://{storage.results_bucket} (made for the job, stays with its results)")
     lines.extend(
@@ -210,6 +213,10 @@ def _quotas(plan: JobPlan) -> list[tuple[str, ...]]:
     return [(need.name, need.region, str(need.amount)) for need in quotas(plan)]
 
 
+def _queue(plan: JobPlan, queue: JobQueuePlan) -> list[str]:
+    return [f"queue    {queue.name}{_priority(queue)}", f"held     {held_while_waiting(plan)} while it waits"]
+
+
 def _priority(queue: JobQueuePlan) -> str:
     return f", priority {queue.priority_class}" if queue.priority_class is not None else ""
 
@@ -220,7 +227,7 @@ def _limits(plan: JobPlan) -> list[str]:
     run = "job" if plan.study is None else "trial"
     return [
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
-        *([f"queue    {plan.queue.name}{_priority(plan.queue)}"] if plan.queue is not None else []),
+        *(_queue(plan, plan.queue) if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
     ]
 

@@ -47,6 +47,8 @@ class Intent:
         job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
             ``cloud`` (what the cloud calls it); none where the job was started without a record.
+        shared_pools: names of the environment's node pools that it uses; their machines are not its own.
+        packages: ``gs://`` names of its packages of this machine that lie in a bucket that stays.
         study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where
             it tunes nothing. ``replicas`` are then those of one trial.
         started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
@@ -83,6 +85,8 @@ class Intent:
     resources: tuple[dict[str, str], ...] = ()
     given_account: str | None = None
     started_by: dict[str, str] | None = None
+    shared_pools: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     study: dict[str, Any] | None = None
 
     @property
@@ -97,6 +101,7 @@ class Intent:
             account=self.account,
             policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY),
             given_accounts=(self.given_account,) if self.given_account is not None else (),
+            packages=self.packages,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -105,6 +110,8 @@ class Intent:
         data["replicas"] = list(self.replicas)
         data["buckets"] = list(self.buckets)
         data["resources"] = list(self.resources)
+        data["shared_pools"] = list(self.shared_pools)
+        data["packages"] = list(self.packages)
         data["specHash"] = data.pop("spec_hash")
         return data
 
@@ -117,6 +124,8 @@ class Intent:
         values["replicas"] = tuple(values["replicas"])
         values["buckets"] = tuple(values.get("buckets", ()))
         values["resources"] = tuple(values.get("resources", ()))
+        values["shared_pools"] = tuple(values.get("shared_pools", ()))
+        values["packages"] = tuple(values.get("packages", ()))
         return cls(**values)
 
     @classmethod
@@ -174,6 +183,8 @@ def planned_intent(
         resources=tuple(asdict(one) for one in declared_resources(plan)),
         given_account=plan.identity.service_account if plan.identity.account_id is None else None,
         started_by=started_by,
+        shared_pools=tuple(pool.name for pool in plan.shared_pools),
+        packages=plan.storage.staged,
         study=redacted_data(plan.study.to_json()) if plan.study is not None else None,
     )
 
@@ -220,5 +231,7 @@ def found_intent(
         results_bucket=outputs.results_bucket,
         results_days=outputs.results_days,
         given_account=outputs.given_account,
+        shared_pools=outputs.shared_pools,
+        packages=outputs.packages,
         study=outputs.study,
     )

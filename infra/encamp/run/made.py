@@ -15,6 +15,7 @@ _KINDS = {
     "Account": "service account",
     "Bucket": "bucket",
     "BucketIAMMember": "binding",
+    "BucketObject": "package",
     "IAMMember": "binding",
     "NodePool": "node pool",
     "ResourcePolicy": "placement policy",

@@ -37,6 +37,8 @@ class StackOutputs:
     labels: dict[str, str]
     deadline: float
     node_pools: tuple[str, ...]
+    shared_pools: tuple[str, ...]
+    packages: tuple[str, ...]
     machines: dict[str, str]
     hourly: dict[str, float]
     prices_of: str | None
@@ -65,6 +67,8 @@ class StackOutputs:
             labels=dict(outputs["labels"]),
             deadline=float(outputs["deadline"]),
             node_pools=tuple(outputs.get("nodePools") or ()),
+            shared_pools=tuple(outputs.get("sharedPools") or ()),
+            packages=tuple(outputs.get("packages") or ()),
             machines=dict(outputs.get("machines") or {}),
             hourly=dict(outputs.get("hourly") or {}),
             prices_of=outputs.get("pricesOf"),

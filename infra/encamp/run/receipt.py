@@ -117,6 +117,7 @@ def build_receipt(
         "images": intent.get("images"),
         "imageDigests": {role: list(found) for role, found in digests.items()},
         "resources": resources_of(steps, gone),
+        "sharedPools": list(intent.get("shared_pools") or ()),
         "nodeSeconds": dict(seconds),
         "cost": cost_of(seconds, hourly, prices_of),
         "logs": log_summary(logs),
@@ -212,6 +213,9 @@ def _spent_lines(receipt: Mapping[str, Any]) -> list[str]:
         lines.append(f"resources    {made} created, {gone} deleted")
         lines += [f"             {_lived(one)}" for one in resources]
     machines = cost.get("machines") or {}
+    if receipt.get("sharedPools"):
+        shared = ", ".join(receipt["sharedPools"])
+        lines.append(f"shared       {shared}: machines of the environment, counted for the time of the job's replicas")
     for machine, spent in (receipt.get("nodeSeconds") or {}).items():
         price = f", {machines[machine]:.{DECIMALS}f} {cost['currency']}" if machine in machines else ""
         lines.append(f"machine time {spent:.3f} s of {machine}{price}")

@@ -170,9 +170,10 @@ class RetentionSpec(Written):
 class IdentitySpec(Written):
     """Who the replicas are."""
 
-    mode: IdentityMode | None = absent("SERVICE_ACCOUNT")
-    """``SERVICE_ACCOUNT`` (default): a Google service account of the job's own, or trainingInput.serviceAccount.
-    ``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, without a Google account."""
+    mode: IdentityMode | None = None
+    """``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, without a Google account.
+    ``SERVICE_ACCOUNT``: a Google service account of the job's own. When absent in a job: the environment's; when absent
+    there too: ``DIRECT``. A job with trainingInput.serviceAccount runs as that account in either case."""
 
 
 class StorageSpec(Written):

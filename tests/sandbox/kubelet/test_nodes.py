@@ -232,6 +232,7 @@ def test_machines_that_are_queued_for_come_for_a_request_and_not_for_a_pod(
         spec = {
             "provisioningClassName": "queued-provisioning.gke.io",
             "podSets": [{"count": count, "podTemplateRef": {"name": "ask"}}],
+            "parameters": {"maxRunDurationSeconds": "12"},
         }
         kind = {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "ProvisioningRequest"}
         cluster.create(requests, {**kind, "metadata": {"name": name}, "spec": spec})
@@ -241,11 +242,18 @@ def test_machines_that_are_queued_for_come_for_a_request_and_not_for_a_pod(
         return {one["type"]: (one["status"], one["message"]) for one in found.get("conditions") or []}
 
     until(lambda: said("two").get("Provisioned", ("",))[0] == "True")
-    assert len(of_pool(cluster, "queued")) == 2
+    names = of_pool(cluster, "queued")
+    assert len(names) == 2
+    # Each node says which request it came for, so that pods of another job in the same pool are kept off it.
+    details = cluster.get(f"{requests}/two")["status"]["provisioningClassDetails"]
+    labels = [cluster.get(f"/api/v1/nodes/{name}")["metadata"]["labels"] for name in names]
+    assert [one["autoscaling.gke.io/provisioning-request"] for one in labels] == [details["ResizeRequestName"]] * 2
     until(lambda: "Provisioned" in said("too-many"))
     assert said("too-many")["Provisioned"][0] == "False"
     assert "of 3 nodes" in said("too-many")["Provisioned"][1]
     cluster.terminated("impatient")
+    # They end when their request says, however long the pool's machines may run.
+    until(lambda: set(of_pool(cluster, "queued")).isdisjoint(names))
     cluster.front.remove_pool("queued")
     until(lambda: of_pool(cluster, "queued") == [])
 

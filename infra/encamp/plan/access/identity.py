@@ -1,15 +1,23 @@
-"""Who a job's replicas are, and what they may do: as little as training needs, on nothing but the job's own data."""
+"""Who a job's replicas are, and what they may do: as little as training needs, on nothing but the job's own data.
+
+By default they are their Kubernetes account itself (belief: ``iam-direct-principal-of-a-pod``), which takes no quota of
+service accounts. What such a principal cannot do is on the page of the option (beliefs:
+``iam-federated-identities-cannot-sign``, ``iam-perimeters-by-service-account``).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.errors import PlanError
 from encamp.plan.model import Grant, IdentityPlan, StoragePlan
 from encamp.plan.names import service_account_email
 from encamp.spec.encamp import IdentityMode, StorageKind
 
 if TYPE_CHECKING:
+    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import JobPlan
+    from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
@@ -22,22 +30,62 @@ BUCKET_READER = "roles/storage.legacyBucketReader"
 PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 
 
-def identity(name: str, project: str, job: TrainingJobSpec, storage: StoragePlan) -> IdentityPlan:
-    """The job's account.
+def identity(
+    name: str,
+    environment: EnvironmentSpec,
+    job: TrainingJobSpec,
+    storage: StoragePlan,
+    earlier: EarlierUp | None = None,
+) -> IdentityPlan:
+    """Decide who the job's replicas are.
 
-    A job makes an account of its own, or in mode DIRECT needs none. A given one keeps what its owner gave it and gets
-    the job's own data only: roles on the project or on the user's buckets are its owner's to give.
+    In mode DIRECT the Kubernetes account is the member of every grant, and nothing is made at Google. In mode
+    SERVICE_ACCOUNT the job makes an account. A given account keeps what its owner gave it and gets the job's own data
+    only: roles on the project or on the user's buckets are its owner's to give.
+
+    Raises:
+        PlanError: the job asks for an account, and the environment allows none.
     """
-    own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix), Grant(OBJECT_ADMIN, storage.scratch_bucket)]
+    own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix)]
+    if storage.scratch_bucket is not None:
+        own.append(Grant(OBJECT_ADMIN, storage.scratch_bucket))
     if storage.results_bucket is not None:
         own += [Grant(OBJECT_USER, storage.results_bucket), Grant(BUCKET_READER, storage.results_bucket)]
     given = job.training_input.service_account
     if given is not None:
         return IdentityPlan(given, None, name, tuple(own))
     grants = (*own, *_user_grants(job, storage), *(Grant(role) for role in PROJECT_ROLES))
-    if job.encamp.identity is not None and job.encamp.identity.mode is IdentityMode.DIRECT:
+    if identity_mode(job, environment, earlier) is IdentityMode.DIRECT:
         return IdentityPlan(None, None, name, grants)
-    return IdentityPlan(service_account_email(name, project), name, name, grants)
+    if environment.access is not None and environment.access.own_accounts is False:
+        raise PlanError(
+            f"the environment {environment.name} allows jobs no service accounts of their own (access.ownAccounts)",
+            where="encamp.identity.mode",
+            hint="write DIRECT, or name an account in trainingInput.serviceAccount",
+        )
+    return IdentityPlan(service_account_email(name, environment.project), name, name, grants)
+
+
+def identity_mode(job: TrainingJobSpec, environment: EnvironmentSpec, earlier: EarlierUp | None = None) -> IdentityMode:
+    """Mode of a job without a given account: its file's, else the one that it has already, else the environment's."""
+    asked = job.encamp.identity.mode if job.encamp.identity is not None else None
+    return asked or (earlier.mode if earlier is not None else None) or default_mode(environment)
+
+
+def default_mode(environment: EnvironmentSpec) -> IdentityMode:
+    """Mode of jobs whose files name none."""
+    named = environment.identity.mode if environment.identity is not None else None
+    return named or IdentityMode.DIRECT
+
+
+def identity_warnings(plan: IdentityPlan, environment: EnvironmentSpec) -> list[str]:
+    """Say that teams and drivers of the environment may not make an account of the job's own."""
+    access = environment.access
+    unsaid = access is not None and bool(access.teams) and access.own_accounts is None
+    if plan.account_id is None or not unsaid or default_mode(environment) is IdentityMode.SERVICE_ACCOUNT:
+        return []
+    lacking = "the job makes a service account of its own, which teams and drivers of the environment may not"
+    return [f"{lacking}: use mode DIRECT, start it with other rights, or write access.ownAccounts: true"]
 
 
 def granted_buckets(plan: JobPlan) -> tuple[str, ...]:
@@ -72,7 +120,10 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
         if not limited:
             grants.append(Grant(BUCKET_READER, job_dir))
     readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
-    uris = (*(job.training_input.package_uris or ()), *(local.uri for local in storage.packages))
+    # What lies below the job's own prefix it may read already.
+    own = f"gs://{storage.bucket}/{storage.prefix}"
+    local = (each.uri for each in storage.packages if not each.uri.startswith(own))
+    uris = (*(job.training_input.package_uris or ()), *local)
     packages = {str(_bucket(uri)) for uri in uris} - readable
     viewed = [Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages)]
     return [*grants, *viewed, *_mount_grants(storage, {(each.role, each.bucket) for each in grants + viewed})]

@@ -46,11 +46,11 @@ _CLUSTER: _Table = {
     )
 }
 _BUCKETS: _Table = {
+    "roles/storage.admin": ("storage.buckets.create", "storage.buckets.delete", "storage.buckets.update")
+}
+_OBJECTS: _Table = {
     "roles/storage.admin": (
-        "storage.buckets.create",
-        "storage.buckets.delete",
         "storage.buckets.get",
-        "storage.buckets.update",
         "storage.buckets.getIamPolicy",
         "storage.buckets.setIamPolicy",
         "storage.objects.create",
@@ -74,6 +74,8 @@ _ACCOUNTS: _Table = {
         "iam.serviceAccounts.getIamPolicy",
         "iam.serviceAccounts.setIamPolicy",
     ),
+}
+_PROJECT_POLICY: _Table = {
     "roles/resourcemanager.projectIamAdmin": (
         "resourcemanager.projects.get",
         "resourcemanager.projects.getIamPolicy",
@@ -124,7 +126,6 @@ _JOB: _Table = {
     "roles/container.admin": (
         "container.clusters.get",
         "container.clusters.connect",
-        "container.clusters.update",
         "container.operations.get",
         "container.configMaps.create",
         "container.serviceAccounts.create",
@@ -135,6 +136,7 @@ _JOB: _Table = {
     "roles/logging.viewer": ("logging.logEntries.list",),
     "roles/logging.logWriter": ("logging.logEntries.create",),
 }
+_POOLS: _Table = {"roles/container.admin": ("container.clusters.update",)}
 _PLACEMENT: _Table = {
     "roles/compute.instanceAdmin.v1": (
         "compute.resourcePolicies.create",
@@ -146,14 +148,14 @@ _PLACEMENT: _Table = {
 
 def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
     """Permission to the role that holds it, for everything that an environment makes."""
-    tables: list[_Table] = [_SERVICES, _ACCOUNTS, _ACT_AS]
+    tables: list[_Table] = [_SERVICES, _ACCOUNTS, _PROJECT_POLICY, _ACT_AS]
     made: Mapping[str, _Table] = {
         "network": _NETWORK,
         "cluster": _CLUSTER,
         "artifactsBucket": _BUCKETS,
         "registry": _REGISTRY,
     }
-    tables += [table for what, table in made.items() if what not in plan.adopted]
+    tables += [_OBJECTS, *(table for what, table in made.items() if what not in plan.adopted)]
     tables += [
         table
         for block, table in (
@@ -174,8 +176,14 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
 
 def job_permissions(plan: JobPlan) -> Mapping[str, str]:
     """Permission to the role that holds it, for everything that a job makes and whoever drives it reads."""
-    tables: list[_Table] = [_JOB, _BUCKETS, _ACT_AS]
-    if any(grant.bucket is None for grant in plan.identity.grants) or plan.identity.service_account is not None:
+    tables: list[_Table] = [_JOB, _OBJECTS]
+    if plan.storage.scratch_bucket is not None or plan.storage.results_bucket is not None:
+        tables.append(_BUCKETS)
+    if plan.own_pools:
+        tables += [_POOLS, _ACT_AS]
+    if any(grant.bucket is None for grant in plan.identity.grants):
+        tables.append(_PROJECT_POLICY)
+    if plan.identity.service_account is not None:
         tables.append(_ACCOUNTS)
     if any(pool.workload_policy is not None or pool.compact for pool in plan.node_pools):
         tables.append(_PLACEMENT)

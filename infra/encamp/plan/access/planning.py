@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError
 from encamp.plan.access.conditions import UNCONDITIONAL, conditions_of, grantable_roles
 from encamp.plan.access.iam_limits import PolicyBinding, policy_problems
+from encamp.plan.access.identity import default_mode
 from encamp.plan.access.model import (
     AccessPlan,
     AuditPlan,
@@ -27,6 +28,7 @@ from encamp.plan.environment.driver import ROLE as DRIVER_ROLE
 from encamp.plan.environment.driver import driver_account
 from encamp.plan.environment.gke import node_account
 from encamp.plan.names import custom_role_id, short_name
+from encamp.spec.encamp import IdentityMode
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
 
@@ -63,7 +65,7 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
     access = spec.access or AccessSpec()
     nodes = node_account(spec)
     holders = _holders(access, {DRIVER_ROLE: own})
-    left_out = {Reach.ACCOUNTS: not access.own_accounts, Reach.NODES: nodes is None}
+    left_out = {Reach.ACCOUNTS: not may_make_accounts(spec), Reach.NODES: nodes is None}
     reaches = [reach for reach in Reach if not left_out.get(reach)]
     roles = {
         (role, reach): made
@@ -93,6 +95,16 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
     )
     _require_within_limits(plan)
     return plan
+
+
+def may_make_accounts(spec: EnvironmentSpec) -> bool:
+    """Whether teams and drivers may make and delete the service accounts of jobs.
+
+    Unless the environment says it, they may if its jobs usually have one: the right reaches every account of the
+    project.
+    """
+    said = spec.access.own_accounts if spec.access is not None else None
+    return default_mode(spec) is IdentityMode.SERVICE_ACCOUNT if said is None else said
 
 
 def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.environment.dashboard import Board, dashboard, logged
 from encamp.plan.environment.job_log import COST, JOB, STATE, WHY, Event, log_filter
+from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.model import ENVIRONMENT_LABEL, JOB_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from encamp.plan.machines.model import NodePoolPlan
-    from encamp.spec.environment import EnvironmentSpec, MonitoringSpec
+    from encamp.spec.environment import EnvironmentSpec, MonitoringSpec, QueuesSpec
 
 _HOUR = 3600
+_DAY = 24 * _HOUR
 _MINUTE = 60
 
 
@@ -163,7 +165,8 @@ def _alerts(spec: EnvironmentSpec, wanted: MonitoringSpec) -> tuple[AlertPlan, .
         _too_long(spec, wanted),
         _not_ended(spec),
     )
-    return found if spec.reaper is None else (*found, _silent(spec, wanted))
+    shared = () if spec.queues is None or spec.queues.pools == () else (_too_old(spec, spec.queues),)
+    return (*found, *shared) if spec.reaper is None else (*found, *shared, _silent(spec, wanted))
 
 
 def _job_sets(spec: EnvironmentSpec) -> str:
@@ -226,6 +229,28 @@ def _too_long(spec: EnvironmentSpec, wanted: MonitoringSpec) -> AlertPlan:
         f"A machine of the job is up for more than {wanted.longest_job_hours} hours, longer than any job may take. Its "
         "pool's maximum run duration should have ended it. `encamp reap --job JOB`; if that fails, delete the pool by "
         "hand and then reap.",
+    )
+
+
+def _too_old(spec: EnvironmentSpec, queues: QueuesSpec) -> AlertPlan:
+    matching = " AND ".join(
+        (
+            'metric.type="compute.googleapis.com/instance/uptime_total"',
+            'resource.type="gce_instance"',
+            f'metadata.user_labels."{ENVIRONMENT_LABEL}"="{spec.name}"',
+            f'metadata.user_labels."{FLAVOR_LABEL}"=monitoring.regex.full_match(".+")',
+        )
+    )
+    seconds = queues.machine_days * _DAY + _HOUR
+    group = f'metadata.user_labels."{FLAVOR_LABEL}"'
+    return AlertPlan(
+        "alert-shared-machine",
+        f"{spec.name}: a machine of the queues is past its age",
+        "CRITICAL",
+        ThresholdCondition(matching, seconds, 5 * _MINUTE, group),
+        f"A machine that jobs share is up for more than {queues.machine_days} days, after which its pool's maximum run "
+        "duration should have ended it. Delete the node's machine; if it comes back without a job, delete the pool and "
+        f"run `encamp environment up {spec.name}`.",
     )
 
 

@@ -15,6 +15,7 @@ from encamp.plan.environment.image_cache import plan_image_cache
 from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.pod_admission import admission_policy
 from encamp.plan.environment.queues import plan_queues
+from encamp.plan.environment.shared_pools import plan_shared_pools
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
 from encamp.plan.names import pod_policy, short_name
@@ -61,6 +62,7 @@ def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
         access=plan_access(spec),
         charts=plan_charts(spec, labels),
         queues=plan_queues(spec),
+        shared_pools=plan_shared_pools(spec),
         monitoring=plan_monitoring(spec, labels),
         driver=driver,
         api=plan_api(spec, labels, driver.name) if driver is not None else None,

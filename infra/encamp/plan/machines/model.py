@@ -34,6 +34,8 @@ class NodePoolPlan:
         disk_key: Cloud KMS key of its nodes' disks, None for Google's own.
         workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
             placement does.
+        shared_in: full name of the cluster whose environment owns the pool for the jobs of its queues; None where it is
+            the job's own. ``max_nodes`` and the run duration are then those of the job, of a pool that may be larger.
         network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
         rdma_nics: network interfaces with RDMA that the replica on each of its nodes claims, 0 for none.
         architecture: of its CPUs, in Kubernetes' words.
@@ -64,6 +66,7 @@ class NodePoolPlan:
     network_profile: str | None = None
     rdma_nics: int = 0
     architecture: str = "amd64"
+    shared_in: str | None = None
 
     @property
     def spot(self) -> bool:

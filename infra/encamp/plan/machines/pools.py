@@ -9,7 +9,7 @@ from encamp.plan.environment.gke import node_account, node_features
 from encamp.plan.environment.parts import plan_key
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.machines import catalog
-from encamp.plan.machines.placing import Wish, place
+from encamp.plan.machines.placing import Place, Wish, place
 from encamp.plan.machines.preconditions import PoolCase, Situation, check
 from encamp.plan.machines.rdma import driver_label, rdma_nics
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
@@ -36,9 +36,51 @@ _FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
 
 
 @dataclass(frozen=True)
-class _Disk:
+class Disk:
+    """A boot disk."""
+
     type: str
     size_gb: int
+
+
+@dataclass(frozen=True)
+class PoolMachine:
+    """The machine of a pool, and how it is got.
+
+    Attributes:
+        place: where its nodes may be.
+        reservation: name of the reservation that it is of.
+    """
+
+    shape: Shape
+    disk: Disk
+    provisioning: Provisioning
+    place: Place
+    image_streaming: bool = False
+    reservation: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The machine in words of names; what is usual is left out, so that the usual name is short."""
+        return _shape_text(self.shape, self.disk, self.provisioning)
+
+
+@dataclass(frozen=True)
+class PoolUse:
+    """Who uses a pool.
+
+    Attributes:
+        owner: what the pool's name begins with.
+        taint: what keeps other pods away: key, value and effect.
+        max_nodes: how many machines there may be.
+        longest_seconds: after how long a machine ends by itself.
+    """
+
+    owner: str
+    taint: tuple[str, str, str]
+    max_nodes: int
+    longest_seconds: int
+    labels: Mapping[str, str]
 
 
 def node_pools(
@@ -125,31 +167,47 @@ def _pool(
     shape, machine = request.shape, catalog.machine(request.shape.machine_type)
     asked = provisioning_of(job)
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
-    disk = _disk(request)
-    longest, nodes, key = node_run_duration_seconds(limits), node_account(environment), plan_key(environment)
     placed = place(shape, _wish(job, got), environment)
     warnings.extend((*placed.warnings, *_cautions(shape, got)))
+    machine = PoolMachine(
+        shape,
+        _disk(request),
+        got,
+        placed,
+        image_streaming=job.encamp.image_streaming,
+        reservation=job.encamp.reservation if got is Provisioning.RESERVATION else None,
+    )
+    nodes = request.count * parallel_trials(job.training_input.hyperparameters)
+    taint = (JOB_LABEL, name, "NoSchedule")
+    return pool_of(machine, PoolUse(name, taint, nodes, node_run_duration_seconds(limits), {}), environment)
+
+
+def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) -> NodePoolPlan:
+    """The node pool of a machine, empty until pods wait for it."""
+    shape, got = machine.shape, machine.provisioning
+    nodes, key = node_account(environment), plan_key(environment)
+    longest, known = use.longest_seconds, catalog.machine(shape.machine_type)
     return NodePoolPlan(
-        name=pool_name(name, _shape_text(shape, disk, got)),
+        name=pool_name(use.owner, machine.text),
         machine_type=shape.machine_type,
         accelerator=shape.accelerator,
         tpu_topology=shape.tpu_topology,
         min_nodes=0,
-        max_nodes=request.count * parallel_trials(job.training_input.hyperparameters),
-        disk_type=disk.type,
-        disk_size_gb=disk.size_gb,
+        max_nodes=use.max_nodes,
+        disk_type=machine.disk.type,
+        disk_size_gb=machine.disk.size_gb,
         max_run_duration_seconds=min(longest, LONGEST_FLEX_SECONDS) if got in WHEN_THERE_IS_ROOM else longest,
-        labels={},
-        taint=(JOB_LABEL, name, "NoSchedule"),
+        labels=use.labels,
+        taint=use.taint,
         tpu_hosts=shape.tpu_hosts,
         provisioning=got.value,
-        reservation=job.encamp.reservation if got is Provisioning.RESERVATION else None,
-        image_streaming=job.encamp.image_streaming,
-        zone=placed.zone,
-        zones=placed.zones,
+        reservation=machine.reservation,
+        image_streaming=machine.image_streaming,
+        zone=machine.place.zone,
+        zones=machine.place.zones,
         workload_policy=_workload_policy(shape),
-        network_profile=machine.network_profile,
-        architecture=machine.architecture,
+        network_profile=known.network_profile,
+        architecture=known.architecture,
         service_account=nodes.email if nodes is not None else None,
         disk_key=key.full_name if key is not None else None,
     )
@@ -173,17 +231,21 @@ def _workload_policy(shape: Shape) -> str | None:
     return catalog.workload_policy(shape.tpu_version) if several and shape.tpu_version else None
 
 
-def _disk(request: RoleRequest) -> _Disk:
+def _disk(request: RoleRequest) -> Disk:
     """The boot disk: encamp's own field, else AI Platform's, else what the machine usually has."""
     old, new = request.config.disk_config, request.disk
-    possible = disk_types(request.shape.machine_type)
-    kind: str = (new.type if new else None) or (old.boot_disk_type if old else None) or possible[0]
+    kind = (new.type if new else None) or (old.boot_disk_type if old else None)
     size = (new.size_gb if new else None) or (old.boot_disk_size_gb if old else None)
-    return _Disk(str(kind) if kind in possible else possible[0], size or DEFAULT_DISK_GB)
+    return disk_of(request.shape.machine_type, None if kind is None else str(kind), size)
 
 
-def _shape_text(shape: Shape, disk: _Disk, provisioning: Provisioning) -> str:
-    """A shape in words; what is usual is left out, so that the usual name is short."""
+def disk_of(machine_type: str, kind: str | None, size_gb: int | None) -> Disk:
+    """The boot disk of a machine: the kind that is asked for if it takes it, else its usual one."""
+    possible = disk_types(machine_type)
+    return Disk(kind if kind in possible else possible[0], size_gb or DEFAULT_DISK_GB)
+
+
+def _shape_text(shape: Shape, disk: Disk, provisioning: Provisioning) -> str:
     parts = [shape.machine_type]
     if shape.tpu_topology is not None:
         parts.append(shape.tpu_topology)

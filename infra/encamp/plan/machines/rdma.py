@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.cost.prices import machine_price
 from encamp.plan.machines import catalog
+from encamp.plan.machines.system_pods import NodeFeature
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ def plugin_image(architecture: str) -> str:
 def rdma_nics(machine_type: str, nodes: int) -> int:
     """Network interfaces with RDMA that each replica of a run claims, which has so many machines of a type."""
     return catalog.machine(machine_type).rdma_nics if nodes > 1 else 0
+
+
+def node_features_of(pool: NodePoolPlan, cluster: frozenset[NodeFeature]) -> frozenset[NodeFeature]:
+    """Features of a pool's nodes: those of the cluster, and the driver of network interfaces where the pool has it."""
+    return cluster | {NodeFeature.NETWORK_DRIVER} if driver_label() in pool.labels else cluster
 
 
 def rdma_warnings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.cost.bill import pod_labels
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
 from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE
@@ -138,7 +139,7 @@ def _group(plan: JobPlan, group: ReplicaGroupPlan, *, whole_job: bool) -> GroupV
     return GroupView(
         role=group.role.value,
         count=group.count,
-        labels={**plan.labels, ROLE_LABEL: group.role.value},
+        labels={**_bill(plan, pool), **plan.labels, ROLE_LABEL: group.role.value},
         annotations=_annotations(plan, group, pool),
         job_annotations={EXCLUSIVE_ANNOTATION: _POOL_KEY} if pool.multi_host else {},
         pod_security=pod_security(non_root=group.non_root),
@@ -165,6 +166,11 @@ def _rdma(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> RdmaVie
     if not group.rdma_nics:
         return None
     return RdmaView(claim_template_name(plan, group.rdma_nics), plugin_image(pool.architecture), plugin_folder())
+
+
+def _bill(plan: JobPlan, pool: NodePoolPlan) -> Mapping[str, str]:
+    """Labels for the bill, of replicas whose machines carry them not."""
+    return {} if pool.shared_in is None else pod_labels(plan.bill_labels)[0]
 
 
 def _termination_path(plan: JobPlan, group: ReplicaGroupPlan) -> str:

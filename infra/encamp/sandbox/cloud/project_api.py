@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _ALWAYS_ON = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com", "cloudbilling.googleapis.com")
 #: Of every quota; more than this machine could run.
 _LIMIT = 10_000.0
+#: Beliefs: iam-service-account-metric, iam-service-accounts-per-project.
+_ACCOUNTS = {
+    "quotaId": "ServiceAccountsPerProject",
+    "metric": "iam.googleapis.com/quota/service-account-count",
+    "service": "iam.googleapis.com",
+    "dimensionsInfos": [{"details": {"value": "100"}}],
+}
 _DISKS = ("DISKS_TOTAL_GB", "SSD_TOTAL_GB", "HDB_TOTAL_GB")
 
 
@@ -67,6 +74,9 @@ class ProjectApi:
     async def quotas(self, call: Call) -> Response:
         """Answer a call of the Cloud Quotas API: every family has the same limit everywhere."""
         match call.method, call.plain:
+            case "GET", ("v1", "projects", _, "locations", "global", "services", "iam.googleapis.com", "quotaInfos"):
+                self._access.require(call.principal, "cloudquotas.quotas.get")
+                return JSONResponse({"quotaInfos": [_ACCOUNTS]})
             case "GET", ("v1", "projects", _, "locations", "global", "services", service, "quotaInfos", quota):
                 self._access.require(call.principal, "cloudquotas.quotas.get")
                 shown = {"quotaId": quota, "service": service}
@@ -96,7 +106,9 @@ def regional_quotas(store: CloudStore, region: str) -> list[dict[str, Any]]:
     table = data_file("quotas")
     metrics = {entry["metric"] for kind in ("cpus", "gpus", "tpus") for entry in table[kind].values()}
     metrics |= {f"{table['preemptible']['prefix']}{metric}" for metric in metrics}
-    used = dict.fromkeys(sorted({*metrics, *_DISKS, table["preemptible"]["cpus"], "INSTANCES"}), 0.0)
+    used = dict.fromkeys(
+        sorted({*metrics, *_DISKS, table["preemptible"]["cpus"], "INSTANCES", "IN_USE_ADDRESSES"}), 0.0
+    )
     for pool in store.all_of("nodePool"):
         nodes = pool.body["facts"].get("currentNodeCount") or 0
         if f"/locations/{region}/" not in pool.name or not nodes:

@@ -167,10 +167,11 @@ class Nodes:
         there = {node["metadata"]["name"] for node in found.get("items") or []}
         for name, node in self._nodes.items():
             pool = self._pools.get(node["metadata"]["annotations"][pools.POOL_NAME])
+            longest = provisioning.longest(node, pool.max_run if pool is not None else None)
             if name not in there:
                 self._departures.begin(name, "it was deleted")
-            elif pool and pool.max_run and now() - parse(node["metadata"]["creationTimestamp"]) >= pool.max_run:
-                self._departures.begin(name, f"it has run for {pool.max_run.total_seconds():g} s")
+            elif pool and longest and now() - parse(node["metadata"]["creationTimestamp"]) >= longest:
+                self._departures.begin(name, f"it has run for {longest.total_seconds():g} s")
 
     async def _provision(self) -> None:
         """Answer requests for machines, where there are queued pools to answer them with."""
@@ -187,8 +188,9 @@ class Nodes:
                 else (None, f"pod template {name} is missing")
             )
             if pool is not None:
-                await self._make_all((pool, sizes[pool.full_name] + ordinal) for ordinal in range(count))
-            if provisioning.says_new(request, status := provisioning.status(pool, reason)):
+                places = ((pool, sizes[pool.full_name] + ordinal) for ordinal in range(count))
+                await self._make_all(places, provisioning.marks(request))
+            if provisioning.says_new(request, status := provisioning.status(request, pool, reason)):
                 path = provisioning.path(metadata["namespace"], metadata["name"])
                 await self._api.patch(f"{path}/status", {"status": status}, MERGE)
 
@@ -232,15 +234,21 @@ class Nodes:
             self._noted[uid] = (message, moment)
             self._events.send({"kind": "Pod", **pod}, reason, message)
 
-    async def _make_all(self, places: Iterable[tuple[pools.Pool, int]]) -> None:
+    async def _make_all(
+        self, places: Iterable[tuple[pools.Pool, int]], marks: provisioning.NodeMarks | None = None
+    ) -> None:
         """Make nodes at once. One that fails stops no other; the first error is raised."""
-        done = await asyncio.gather(*(self._make(*place) for place in places), return_exceptions=True)
+        done = await asyncio.gather(*(self._make(*place, marks) for place in places), return_exceptions=True)
         for error in filter(None, done):
             raise error
 
-    async def _make(self, pool: pools.Pool, ordinal: int) -> None:
+    async def _make(self, pool: pools.Pool, ordinal: int, marks: provisioning.NodeMarks | None = None) -> None:
         wished = pool.node(ordinal, self._host, self._port)
-        name = wished["metadata"]["name"]
+        metadata = wished["metadata"]
+        if marks is not None:
+            metadata["labels"] |= marks.labels
+            metadata["annotations"] |= marks.annotations
+        name = metadata["name"]
         # Ours before it exists: a pod may be bound to it, and heard of, before the answer to its creation is.
         self._nodes[name] = wished
         node = None

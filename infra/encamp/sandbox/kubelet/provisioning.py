@@ -1,11 +1,16 @@
 """ProvisioningRequests: machines that are asked for all at once, before the pods that need them may run.
 
 What GKE's autoscaler does of the class ``queued-provisioning.gke.io``: a request is accepted, and provisioned when one
-queued pool takes all of its pods. Conditions and their words: k8s.io/autoscaler/cluster-autoscaler/provisioningrequest.
+queued pool takes all of its pods. Nodes carry the name of the request that they came for, which its pods select: so
+several requests can share a pool. They end after the time that it says (belief: ``gke-nodes-of-a-resize-request``).
+Conditions and their words: k8s.io/autoscaler/cluster-autoscaler/provisioningrequest.
 """
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.kubelet import fit
@@ -19,6 +24,41 @@ if TYPE_CHECKING:
 CLASS = "queued-provisioning.gke.io"
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1beta1/provisioningrequests"
 ANNOTATION = "autoscaling.x-k8s.io/consume-provisioning-request"
+#: Label of nodes: the request of Compute Engine's that they came by.
+RESIZE_LABEL = "autoscaling.gke.io/provisioning-request"
+#: Annotation of nodes: after how many seconds their request ends them.
+LONGEST_ANNOTATION = "sandbox.encamp.dev/max-run-seconds"
+_LONGEST_NAME = 63
+
+
+@dataclass(frozen=True)
+class NodeMarks:
+    """What nodes carry beside their pool's own labels, by the request that they came for."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+def marks(request: Mapping[str, Any]) -> NodeMarks:
+    """The marks of nodes that come for a request."""
+    seconds = (request["spec"].get("parameters") or {}).get("maxRunDurationSeconds")
+    return NodeMarks({RESIZE_LABEL: _resize_name(request)}, {LONGEST_ANNOTATION: str(seconds)} if seconds else {})
+
+
+def longest(node: Mapping[str, Any], of_pool: timedelta | None) -> timedelta | None:
+    """How long a machine may exist: its pool's limit, or the shorter one of the request that it came for."""
+    said = (node["metadata"].get("annotations") or {}).get(LONGEST_ANNOTATION, "")
+    limits = [
+        limit for limit in (of_pool, timedelta(seconds=int(said)) if said.isdigit() else None) if limit is not None
+    ]
+    return min(limits, default=None)
+
+
+def _resize_name(request: Mapping[str, Any]) -> str:
+    metadata = request["metadata"]
+    digest = hashlib.sha256(str(metadata.get("uid", "")).encode()).hexdigest()[:16]
+    readable = f"gke-{metadata['namespace']}-{metadata['name']}"[: _LONGEST_NAME - len(digest) - 1].rstrip("-")
+    return f"{readable}-{digest}"
 
 
 def path(namespace: str, name: str) -> str:
@@ -61,19 +101,21 @@ def place(
     return None, "; ".join(reasons) or "no node pool has queued provisioning"
 
 
-def status(pool: Pool | None, reason: str) -> dict[str, Any]:
-    """The status of a request that was looked at."""
+def status(request: Mapping[str, Any], pool: Pool | None, reason: str) -> dict[str, Any]:
+    """The status of a request that was looked at: nodes of ``pool`` came for it, or the reason why none did."""
     moment = stamp(now())
     told = [("Accepted", "True", "Accepted", "the request is accepted")]
     if pool is not None:
         told.append(("Provisioned", "True", "Provisioned", f"nodes of {pool.name} are ready"))
     else:
         told.append(("Provisioned", "False", "NotProvisioned", reason))
+    details = {"provisioningClassDetails": {"ResizeRequestName": _resize_name(request)}} if pool is not None else {}
     return {
+        **details,
         "conditions": [
             {"type": kind, "status": value, "reason": why, "message": message, "lastTransitionTime": moment}
             for kind, value, why, message in told
-        ]
+        ],
     }
 
 

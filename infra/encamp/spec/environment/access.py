@@ -86,9 +86,10 @@ class AccessSpec(Written):
     security_group: Text | None = None
     """``gke-security-groups@DOMAIN``: the group of Google Workspace whose groups the cluster knows; needed where a
     member is a group."""
-    own_accounts: Flag = True
-    """Whether jobs may make service accounts of their own. Whoever starts such a job may set the policy of any service
-    account of the project; without, jobs run with ``identity.mode: DIRECT`` or with a given account."""
+    own_accounts: Flag | None = None
+    """Whether teams, and drivers in the cluster, may make service accounts for jobs that ask for one. Whoever may, may
+    also set the policy of any service account of the project. When absent: only if the environment's ``identity.mode``
+    is ``SERVICE_ACCOUNT``. ``false``: jobs that ask for an account are refused."""
     cloud_tpu: Flag = False
     """True: Cloud TPU's own service agent gets its role in the project, which what is made by Cloud TPU's API needs.
     Slices of GKE do without."""

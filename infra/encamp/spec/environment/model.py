@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from encamp.spec.encamp import IdentitySpec
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.environment.api import ApiSpec
 from encamp.spec.environment.budget import BudgetSpec
@@ -93,6 +94,8 @@ class EnvironmentSpec(Written):
     """Drivers of jobs in the environment's own cluster; none when absent."""
     api: ApiSpec | None = None
     """The jobs API for gcloud and other clients of AI Platform in the environment's own cluster; none when absent."""
+    identity: IdentitySpec | None = None
+    """Who the replicas of jobs are that do not say it themselves."""
     access: AccessSpec | None = None
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     monitoring: MonitoringSpec | None = None

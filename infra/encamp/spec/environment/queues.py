@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from encamp.spec.encamp import GpuType, Provisioning, TpuVersion
 from encamp.spec.environment.problems import Found
+from encamp.spec.environment.shared_pools import LONGEST_MACHINE_DAYS, SharedPoolSpec, shared_pool_problems
 from encamp.spec.fields import Flag, Int64, Text, Written
 from encamp.spec.paths import nearest
 
@@ -64,6 +65,12 @@ class QueuesSpec(Written):
     """Whether a job may take machines from running jobs of lower priority, which then wait again from their start."""
     longest_wait_hours: Int64 = 168
     """A job that says no maxWaitTime is cancelled after waiting so long."""
+    pools: tuple[SharedPoolSpec, ...] | None = None
+    """Node pools that the jobs of all queues share, so that a waiting job has none. When absent: for each quota the
+    machines that jobs usually ask for. An empty list: every job brings pools of its own."""
+    machine_days: Int64 = 30
+    """A machine of the shared pools is ended after so many days, also under a job, which then goes on from its last
+    checkpoint; 1 to 120. Jobs that may run longer bring pools of their own."""
 
 
 def queues_problems(queues: QueuesSpec, environment: EnvironmentSpec) -> Iterator[Found]:  # noqa: ARG001
@@ -77,6 +84,16 @@ def queues_problems(queues: QueuesSpec, environment: EnvironmentSpec) -> Iterato
         close = nearest(queues.default, sorted(teams))
         message = f"{queues.default[:60]!r} is no queue of teams"
         yield Found(("default",), message, f"write {close}" if close else f"one of: {', '.join(sorted(teams))}")
+    yield from _priorities(queues)
+    if queues.longest_wait_hours < 1:
+        yield Found(("longest_wait_hours",), f"{queues.longest_wait_hours} must be at least 1")
+    kinds = {(quota.provisioning, quota.accelerator) for team in teams.values() for quota in team.quotas}
+    yield from _shared_pools(queues, kinds)
+    if len(kinds) > MOST_FLAVORS:
+        yield Found(("teams",), f"has quotas for {len(kinds)} kinds of machines; Kueue takes {MOST_FLAVORS}")
+
+
+def _priorities(queues: QueuesSpec) -> Iterator[Found]:
     for name, value in (queues.priorities or {}).items():
         if not _NAME.fullmatch(name):
             yield Found(("priorities", name), f"{name[:60]!r} {_NAME_MESSAGE}")
@@ -85,11 +102,15 @@ def queues_problems(queues: QueuesSpec, environment: EnvironmentSpec) -> Iterato
     if queues.preemption == "lower-priority" and not queues.priorities:
         message = "lower-priority needs priorities: without them no job has a lower one than another"
         yield Found(("preemption",), message, "such as priorities: {low: 100, high: 1000}")
-    if queues.longest_wait_hours < 1:
-        yield Found(("longest_wait_hours",), f"{queues.longest_wait_hours} must be at least 1")
-    kinds = {(quota.provisioning, quota.accelerator) for team in teams.values() for quota in team.quotas}
-    if len(kinds) > MOST_FLAVORS:
-        yield Found(("teams",), f"has quotas for {len(kinds)} kinds of machines; Kueue takes {MOST_FLAVORS}")
+
+
+def _shared_pools(queues: QueuesSpec, kinds: set[tuple[Provisioning, str | None]]) -> Iterator[Found]:
+    if not 1 <= queues.machine_days <= LONGEST_MACHINE_DAYS:
+        yield Found(("machine_days",), f"{queues.machine_days} must be 1 to {LONGEST_MACHINE_DAYS}")
+    for index, pool in enumerate(queues.pools or ()):
+        yield from shared_pool_problems(("pools", index), pool, kinds)
+        if pool in (queues.pools or ())[:index]:
+            yield Found(("pools", index), "stands twice in the list", "remove one")
 
 
 def _team(at: DataPath, name: str, team: TeamQueueSpec) -> Iterator[Found]:

@@ -98,6 +98,9 @@ async def _bucket_exists(inputs: Properties, context: Context) -> None:
     uniform = shown["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"]
     if inputs.get("condition") and not uniform:
         raise GoogleError(400, "IAM conditions on a bucket require uniform bucket-level access to be enabled.")
+    # Belief: storage-federated-members-need-uniform-access.
+    if str(inputs["member"]).startswith(("principal://", "principalSet://")) and not uniform:
+        raise GoogleError(400, "Uniform bucket-level access must be enabled to grant federated identities access.")
 
 
 def _account(inputs: Properties, context: Context) -> str:

@@ -1,0 +1,51 @@
+"""What an earlier ``up`` of a job's stack made, as far as a later one keeps it.
+
+A running job must not lose its account, its machines or its packages because encamp was upgraded, or because the
+environment's defaults changed. So a stack keeps what its file leaves open as it was decided first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.spec.encamp import IdentityMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from encamp.plan.model import NodePoolPlan
+
+
+@dataclass(frozen=True)
+class EarlierUp:
+    """Decisions that a later ``up`` of the same job keeps.
+
+    Attributes:
+        mode: who the replicas are, unless the job file says it.
+        pools: names of node pools of the job's own.
+        has_scratch: whether the job has a scratch bucket.
+    """
+
+    mode: IdentityMode
+    pools: frozenset[str]
+    has_scratch: bool
+
+    def owns(self, pool: NodePoolPlan) -> bool:
+        """Whether the job has this node pool already."""
+        return pool.name in self.pools
+
+
+def earlier_up(outputs: Mapping[str, Any]) -> EarlierUp | None:
+    """Read the outputs of a job's stack; None if it has none yet.
+
+    Outputs of stacks of before do not name the account: each job had one then, unless its file asked for none.
+    """
+    if "jobSet" not in outputs:
+        return None
+    direct = "account" in outputs and outputs["account"] is None
+    return EarlierUp(
+        mode=IdentityMode.DIRECT if direct else IdentityMode.SERVICE_ACCOUNT,
+        pools=frozenset(outputs.get("nodePools") or ()),
+        has_scratch=bool(outputs.get("scratchBucket")),
+    )
