@@ -219,8 +219,8 @@ def test_quotas_without_a_limit_and_narrow_ranges_are_told() -> None:
     )
     texts = [one.text for one in queues(narrow, project)]
     assert texts == [
-        "subnetworkCidr 10.10.0.0/28 has addresses for 12 machines, not for 74",
-        "podsCidr 10.20.0.0/22 has addresses for the pods of 16 machines, not of 74",
+        "subnetworkCidr 10.10.0.0/28 has addresses for 12 machines, not for 78",
+        "podsCidr 10.20.0.0/22 has addresses for the pods of 16 machines, not of 78",
     ]
 
 

@@ -14,7 +14,8 @@ from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, engine_resources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp.plan.model import EnvironmentPlan, ReaperPlan
+    from encamp.plan.environment.model import ReaperPlan
+    from encamp.plan.model import EnvironmentPlan
 
 #: What ``cloud/leftovers.py``, sealing and the engine's ``destroy`` ask of Google, and no more.
 PERMISSIONS = (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from encamp.plan.access.model import AccessPlan, ConditionPlan
+    from encamp.plan.access.model import AccessPlan
     from encamp.plan.cost.model import CostPlan
     from encamp.plan.environment.api import ApiPlan
     from encamp.plan.environment.charts import ChartPlan
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         GkePlan,
         KeyPlan,
         LogExclusionPlan,
+        ReaperPlan,
         VpcPlan,
     )
     from encamp.plan.environment.monitoring import MonitoringPlan
@@ -314,30 +315,6 @@ class JobPlan:
     def cluster_region(self) -> str:
         """The region of the cluster that runs the job, and so of its node pools."""
         return self.stand_in_region or self.region
-
-
-@dataclass(frozen=True)
-class ReaperPlan:
-    """A reaper in the environment's cluster, decided.
-
-    Attributes:
-        name: of its service account at Google and of everything of it in the cluster, its namespace among that.
-        role_id: of the custom role that holds its rights.
-        grants_role_id: of the one by which it takes jobs' grants from the project's policy.
-        grants: under which condition it has that one.
-        record_secret: a Secret whose keys become the pod's variables.
-        cluster: full name of the cluster that it runs in, and its jobs.
-    """
-
-    name: str
-    role_id: str
-    grants_role_id: str
-    grants: ConditionPlan
-    image: str
-    schedule: str
-    backend_url: str
-    record_secret: str
-    cluster: str
 
 
 @dataclass(frozen=True)

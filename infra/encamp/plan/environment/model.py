@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from encamp.plan.access.model import ConditionPlan
+
 
 @dataclass(frozen=True)
 class VpcPlan:
@@ -213,3 +215,27 @@ class BudgetPlan:
     thresholds: tuple[tuple[float, str], ...]
     channels: tuple[str, ...]
     topic: str | None
+
+
+@dataclass(frozen=True)
+class ReaperPlan:
+    """A reaper in the environment's cluster, decided.
+
+    Attributes:
+        name: of its service account at Google and of everything of it in the cluster, its namespace among that.
+        role_id: of the custom role that holds its rights.
+        grants_role_id: of the one by which it takes jobs' grants from the project's policy.
+        grants: under which condition it has that one.
+        record_secret: a Secret whose keys become the pod's variables.
+        cluster: full name of the cluster that it runs in, and its jobs.
+    """
+
+    name: str
+    role_id: str
+    grants_role_id: str
+    grants: ConditionPlan
+    image: str
+    schedule: str
+    backend_url: str
+    record_secret: str
+    cluster: str

@@ -12,12 +12,13 @@ from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
 from encamp.plan.environment.image_cache import plan_image_cache
+from encamp.plan.environment.model import ReaperPlan
 from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.pod_admission import admission_policy
 from encamp.plan.environment.queues import plan_queues
 from encamp.plan.environment.shared_pools import plan_shared_pools
 from encamp.plan.job import environment_labels
-from encamp.plan.model import EnvironmentPlan, ReaperPlan
+from encamp.plan.model import EnvironmentPlan
 from encamp.plan.names import pod_policy, short_name
 from encamp.spec.environment.gke import GkeSpec
 

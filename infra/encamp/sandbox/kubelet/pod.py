@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.services import Services
 
 _LOG = logging.getLogger(__name__)
-_RETRY_SECONDS = 1.0
-_DEFAULT_GRACE_SECONDS = 30
+_RETRY_SECONDS, _DEFAULT_GRACE_SECONDS = 1.0, 30
 _LOST = 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
 #: Annotations of ours begin with it.
