@@ -15,7 +15,7 @@ from google.protobuf.empty_pb2 import Empty
 from encamp.sandbox.provider import messages
 from encamp.sandbox.provider.compare import DiffResult, path_text
 from encamp.sandbox.provider.interface import Configuration, InitError, ProviderError, Resource, ResourceState
-from encamp.sandbox.provider.values import Properties, Value, conceal, decode, encode, plain, secret_paths
+from encamp.sandbox.provider.values import INPUTS_KEY, Properties, Value, conceal, decode, encode, plain, secret_paths
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -248,12 +248,18 @@ def _secrets_kept(inputs: Properties) -> Generator[None]:
     try:
         yield
     except InitError as error:
-        error.outputs = conceal(error.outputs, set(secret_paths(inputs)))
+        error.outputs = _concealed(error.outputs, inputs)
         raise
 
 
 def _outputs(outputs: Properties, inputs: Value) -> Struct:
-    return encode(conceal(outputs, set(secret_paths(inputs))))
+    return encode(_concealed(outputs, inputs))
+
+
+def _concealed(outputs: Properties, inputs: Value) -> Properties:
+    """Outputs with a secret wherever the inputs have one, also in the inputs that are kept among them."""
+    paths = set(secret_paths(inputs))
+    return conceal(outputs, paths | {(INPUTS_KEY, *path) for path in paths})
 
 
 def _checked(result: CheckResult, news: Properties) -> Message:

@@ -31,6 +31,8 @@ SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET_SIGNATURE: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  a type's signature, no password
 ASSET_SIGNATURE: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE_SIGNATURE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+INPUTS_KEY: Final = "__inputs"
+"""Under this output a provider keeps the inputs; what is secret in these is secret there."""
 EXACT_INTEGERS: Final = 2**53
 
 
