@@ -150,6 +150,49 @@ def test_both_say_the_same_and_nothing_changes_by_itself(
     asyncio.run(asyncio.wait_for(work(), SECONDS))
 
 
+EDITS: dict[str, dict[str, Any]] = {
+    "other values": {"labels": {"a-b": "2", "c.d/e": "2"}, "spec": {"n": 2, "text": "b"}},
+    "more": {"labels": {"a-b": "1", "c.d/e": "1", "new-one": "1"}, "spec": {"n": 1, "text": "a", "more": {"x": 1}}},
+    "less": {"labels": {"a-b": "1"}, "spec": {"n": 1}},
+    "longer lists": {"spec": {"list": [{"x": 1}, {"x": 2}, {"x": 3}], "texts": ["a", "b", "c"]}},
+    "shorter lists": {"spec": {"list": [{"x": 1}], "texts": ["a"]}},
+    "changes within lists": {"spec": {"list": [{"x": 5}, {"y": 2}], "texts": ["a", "c"]}},
+    "other types": {"spec": {"n": "1", "text": {"a": 1}, "list": "x"}},
+    "another name": {"name": "other", "spec": {}},
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_both_name_the_same_changes(
+    edit: dict[str, Any], cluster: Any, namespace: str, ours: Callable[..., Any], provider: Callable[..., Any]
+) -> None:
+    """In the same words, and by the same values: those of the live object, or of the inputs."""
+    token = "kubernetes:example.com/v1:Widget"  # noqa: S105 - a type, no password
+
+    def widget(name: str, labels: dict[str, str], spec: dict[str, Any]) -> dict[str, Any]:
+        about = {"name": name, "namespace": namespace, "labels": labels}
+        return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": about, "spec": spec}
+
+    async def changes(engine: Any, state: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
+        answer = await engine.diff(token, "w", state, news)
+        found = {path: (change.kind, change.inputDiff) for path, change in answer.detailedDiff.items()}
+        return {"changes": found, "replaces": list(answer.replaces), "first": answer.deleteBeforeReplace}
+
+    async def work() -> None:
+        labels = {"a-b": "1", "c.d/e": "1"}
+        old = widget("w", labels, {"n": 1, "text": "a", "list": [{"x": 1}, {"x": 2}], "texts": ["a", "b"]})
+        new = widget(edit.get("name", "w"), edit.get("labels", labels), {**old["spec"], **edit["spec"]})
+        if edit is EDITS["less"]:
+            new["spec"] = edit["spec"]
+        async with ours(kubeconfig=cluster.kubeconfig) as our, provider(kubeconfig=cluster.kubeconfig) as theirs:
+            _, state = await our.create(token, "w", old)
+            found = await changes(our, state, new)
+            assert found["changes"]
+            assert await changes(theirs, state, new) == found
+
+    asyncio.run(asyncio.wait_for(work(), SECONDS))
+
+
 def test_a_stack_may_go_from_one_to_the_other(
     cluster: Any, namespace: str, ours: Callable[..., Any], provider: Callable[..., Any]
 ) -> None:

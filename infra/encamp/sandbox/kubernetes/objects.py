@@ -8,17 +8,20 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import re
 import secrets
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.provider import UNKNOWN, Secret
+from encamp.sandbox.provider.compare import path_text
 from encamp.sandbox.provider.values import INPUTS_KEY, Unknown, has_unknowns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.sandbox.provider import Properties, Value
+    from encamp.sandbox.provider.values import Path
 
 AUTONAMED: Final = "pulumi.com/autonamed"
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
@@ -47,6 +50,8 @@ DASHED: Final = {
         "x-kubernetes-validations",
     )
 }
+#: Source: as above, addPatchValueToDiff.
+_PLAIN_KEY: Final = re.compile(r"""[^."\[\]]+""")
 _UNDERSCORED: Final = {dashed: name for name, dashed in DASHED.items()}
 
 READ_ONLY_METADATA: Final = (
@@ -275,6 +280,11 @@ def previewed(dry: Mapping[str, Value], inputs: Properties, field_manager: str) 
     made = {key: item for key, item in metadata(dry).items() if key not in READ_ONLY_METADATA}
     outputs["metadata"] = {**made, "uid": UNKNOWN, "resourceVersion": UNKNOWN, "creationTimestamp": UNKNOWN}
     return checkpoint(outputs, inputs, field_manager, str(dry.get("apiVersion", "")))
+
+
+def diff_path(path: Path) -> str:
+    """A path as pulumi-kubernetes writes it: quotes only around what could be taken for more than one key."""
+    return path_text(path, _PLAIN_KEY)
 
 
 def live_state(outputs: Mapping[str, Value]) -> Properties:

@@ -16,6 +16,7 @@ from encamp.sandbox.kubernetes.objects import (
     checked,
     checkpoint,
     concealed,
+    diff_path,
     field_manager,
     for_server,
     identity,
@@ -139,7 +140,8 @@ class KubernetesSession(Session):
         replaces = frozenset(path for path in changes if self._replaces(new, path))
         stays = name_of(new) == name_of(old) and namespace_of(new) == namespace_of(old)
         fixed = stays and annotation(new, AUTONAMED) != "true"
-        return DiffResult(changes, replaces, delete_before_replace=bool(replaces) and fixed)
+        again = bool(replaces) and fixed
+        return DiffResult(changes, replaces, delete_before_replace=again, write=diff_path, of_outputs=True)
 
     def _replaces(self, new: Properties, path: tuple[str | int, ...]) -> bool:
         return forces_replacement(

@@ -42,13 +42,13 @@ def differences(old: Value, new: Value, path: Path = ()) -> Iterator[tuple[Path,
         yield path, Change.UPDATE
 
 
-def path_text(path: Path) -> str:
-    """The path as the engine writes it: ``spec.ports[0]["a.b/c"]``."""
+def path_text(path: Path, plain: re.Pattern[str] = PLAIN_KEY) -> str:
+    """The path as the engine writes it: ``spec.ports[0]["a.b/c"]``; keys that match ``plain`` go without quotes."""
     text = ""
     for key in path:
         if isinstance(key, int):
             text += f"[{key}]"
-        elif PLAIN_KEY.fullmatch(key):
+        elif plain.fullmatch(key):
             text += f".{key}" if text else key
         else:
             quoted = key.replace('"', '\\"')
@@ -83,12 +83,16 @@ class DiffResult:
         replaces: those of them that no update can make.
         delete_before_replace: whether a replacement cannot stand beside the old resource (its name is fixed).
         stables: top-level output properties that an update leaves as they are.
+        write: writes a path into the answer.
+        of_outputs: whether old values are those of the outputs; what is deleted is an input all the same.
     """
 
     changes: Mapping[Path, Change] = field(default_factory=dict)
     replaces: frozenset[Path] = frozenset()
     delete_before_replace: bool = False
     stables: tuple[str, ...] = ()
+    write: Callable[[Path], str] = path_text
+    of_outputs: bool = False
 
 
 def diff(

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 
 from encamp.sandbox.provider import messages
-from encamp.sandbox.provider.compare import DiffResult, path_text
+from encamp.sandbox.provider.compare import Change, DiffResult
 from encamp.sandbox.provider.interface import Configuration, InitError, ProviderError, Resource, ResourceState
 from encamp.sandbox.provider.values import INPUTS_KEY, Properties, Value, conceal, decode, encode, plain, secret_paths
 
@@ -279,12 +279,13 @@ def _difference(result: DiffResult) -> Message:
     detailed = {}
     for path, change in result.changes.items():
         kind = f"{change.name}_REPLACE" if path in result.replaces else change.name
-        detailed[path_text(path)] = types.PropertyDiff(kind=types.PropertyDiff.Kind.Value(kind), inputDiff=True)
+        of_inputs = not result.of_outputs or change is Change.DELETE
+        detailed[result.write(path)] = types.PropertyDiff(kind=types.PropertyDiff.Kind.Value(kind), inputDiff=of_inputs)
     tops = list(dict.fromkeys(str(path[0]) for path in result.changes))
     return types.DiffResponse(
         changes=types.DiffResponse.DIFF_SOME if result.changes else types.DiffResponse.DIFF_NONE,
         diffs=tops,
-        replaces=list(dict.fromkeys(path_text(path) for path in result.changes if path in result.replaces)),
+        replaces=list(dict.fromkeys(result.write(path) for path in result.changes if path in result.replaces)),
         detailedDiff=detailed,
         hasDetailedDiff=True,
         stables=list(result.stables),
