@@ -89,3 +89,19 @@ def test_an_upload_that_nothing_arrives_of_is_given_up(google: Any, storage: Sto
     google.keep_always = 0
     with pytest.raises(EngineError, match="does not advance"):
         storage.upload("b", "big", io.BytesIO(bytes(CHUNK_BYTES + 1)))
+
+
+def test_a_download_that_breaks_off_is_gone_on_with(google: Any, storage: Storage) -> None:
+    storage.upload("b", "big", b"0123456789")
+    google.break_off("GET .*/o/big", b"012", b"34")
+    assert storage.read("b", "big") == b"0123456789"
+    assert [request.headers.get("Range") for request in google.requests[-3:]] == [None, "bytes=3-", "bytes=5-"]
+    google.break_off("GET .*/o/big", b"4")
+    assert b"".join(storage.download("b", "big", begin=4, end=8)) == b"4567"
+
+
+def test_a_download_that_breaks_off_again_and_again_is_an_error(google: Any, storage: Storage) -> None:
+    storage.upload("b", "big", b"0123456789")
+    google.break_off("GET .*/o/big", *[b"0"] * 50)
+    with pytest.raises(RestError, match="broke off 6 times"):
+        storage.read("b", "big")

@@ -6,14 +6,16 @@ restarting API server answers, for a bounded time.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.cloud.kubeconfig import api_client
+from encamp.cloud.kubeconfig import CredentialError, api_client
 from encamp.errors import EngineError
+from encamp.retries import RetryPolicy, TransientError, retry_after, with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,10 +38,11 @@ _PATHS = {
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
 }
 _NOT_FOUND, _CONFLICT = 404, 409
-_RETRYABLE = frozenset({429, 500, 502, 503, 504})
-_ATTEMPTS = 8
-_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 5.0
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
+#: As long as an API server takes to be back that is restarted; whoever watches a job asks again for hours.
+_POLICY = RetryPolicy(attempts=8, first_pause=0.5, longest_pause=5.0)
+#: A credential plugin that fails for lack of a network comes right soon; one without a login does not.
+_CREDENTIAL_ATTEMPTS = 3
 _PAGE = "500"
 
 
@@ -119,24 +122,25 @@ class Cluster:
         return PodLogs(self._kubeconfig)
 
     def _request(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> httpx.Response:
-        last = "no answer"
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self._sleep(min(_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS))
+        signed_in = itertools.count(1)
+
+        def once() -> httpx.Response:
             if self._closed:
-                break
+                raise self._silent("the connection is closed")
             try:
                 answer = self._http.request(method, path, **options)
-            except RuntimeError:
+            except RuntimeError as error:
                 # Closed between the question and the request.
-                break
+                raise self._silent("the connection is closed") from error
             except httpx.TransportError as error:
-                last = type(error).__name__
-                _LOG.debug("%s %s: %s", method, path, last)
-                continue
+                raise TransientError(self._silent(type(error).__name__)) from error
+            except CredentialError as error:
+                if next(signed_in) < _CREDENTIAL_ATTEMPTS:
+                    raise TransientError(error) from error
+                raise
             if answer.status_code in _RETRYABLE:
-                last = str(answer.status_code)
-                continue
+                wanted = retry_after(answer.headers.get("Retry-After"))
+                raise TransientError(self._silent(reason(answer)), wanted)
             if answer.is_error and answer.status_code not in {_NOT_FOUND, accept}:
                 raise RefusedError(
                     f"the API server refused: {reason(answer)}",
@@ -144,8 +148,12 @@ class Cluster:
                     hint="check what your account may do in the cluster",
                 )
             return answer
-        raise EngineError(
-            f"the API server gives no answer: {last}",
+
+        return with_retries(once, _POLICY, sleep=self._sleep, told=lambda *said: _LOG.debug("%s %s", method, said))
+
+    def _silent(self, why: str) -> EngineError:
+        return EngineError(
+            f"the API server gives no answer: {why}",
             where=str(self._http.base_url),
             hint="check that the cluster runs; `encamp sandbox status` for the sandbox",
         )

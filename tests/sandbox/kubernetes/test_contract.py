@@ -221,7 +221,7 @@ class TestContract:
         """As the API server would store them; of custom resources only their server knows that."""
 
         async def work() -> None:
-            pod = {
+            pod: dict[str, Any] = {
                 "restartPolicy": "Never",
                 "nodeSelector": {},
                 "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": 2, "memory": "1024Mi"}}}],

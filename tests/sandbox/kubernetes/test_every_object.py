@@ -105,7 +105,7 @@ def _lasting(state: dict[str, Any]) -> dict[str, Any]:
 
 async def _account(engine: Any, token: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """What a provider says of an object: checked, tried, made, compared, read, compared again, deleted."""
-    account = {"checked": _lasting(await engine.check(token, "n", inputs))}
+    account: dict[str, Any] = {"checked": _lasting(await engine.check(token, "n", inputs))}
     if inputs["kind"] == DEFINITION:
         return account
     _, state = await engine.create(token, "n", inputs, preview=True)
