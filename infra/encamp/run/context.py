@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
+from encamp.retries import PATIENT
 from encamp.run.engine import JobEngine
 from encamp.run.records import Records
 from encamp.run.workspace import project_file, state_folder
@@ -38,6 +39,11 @@ class Context:
     client: GoogleClient = field(default_factory=GoogleClient)
     allocatable: Callable[[str], Mapping[str, float]] | None = None
     _environments: dict[str, EnvironmentOutputs] = field(default_factory=dict)
+
+    @property
+    def patient(self) -> GoogleClient:
+        """A client for work on a job that nobody waits for at a prompt: it tries for minutes, and says so."""
+        return self.client.with_policy(PATIENT, self.show)
 
     def records(self) -> Records:
         """The record of jobs: ``ENCAMP_RECORD_URL``, else a file."""

@@ -18,12 +18,14 @@ from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
 from encamp.redaction import holds_secret
 from encamp.run.actor import Actor
+from encamp.run.bring_up import BringUp
 from encamp.run.ended import FAILURE, failure_data
-from encamp.run.ending import Ending, RunResult, ending
+from encamp.run.ending import Ending, RunResult, ending, job_teardown
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
 from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.keeper import LeaseKeeper
+from encamp.run.preparing import JobGround, OverdueError
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.requests import RequestWatch
 from encamp.run.states import Outcome, State
@@ -46,6 +48,10 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Lease, Records
     from encamp.run.replicas import Replica
     from encamp.run.supervise import Supervision
+
+
+#: Journal entry of an attempt to bring the job up that is followed by another.
+RETRY = "retry"
 
 
 class JobEndedError(UsageError):
@@ -244,17 +250,46 @@ class _Driver:
         self._context.show(f"bringing up stack {self._intent.stack}")
         make_workspace(self._folder, self._intent.stack, self._config())
         self._checked()
-        self._engine.create(self._intent.stack)
-        if self._hides:
-            self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
-        self._checked()
-        self._engine.up(self._intent.stack)
+        try:
+            BringUp(self._ground(), self._context.show, self._retried).run()
+        except OverdueError as error:
+            return error.outcome
         self._checked()
         self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
         outcome = self._supervisor.run()
         self._mine()
         self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
         return outcome
+
+    def _ground(self) -> JobGround:
+        return JobGround(
+            self._intent,
+            self._engine,
+            job_teardown(
+                self._context,
+                self._records,
+                self._lease,
+                self._intent,
+                cluster=self._cluster,
+                engine=self._engine,
+                committed=False,
+            ),
+            Storage(self._context.client),
+            start=self._up,
+            mine=self._checked,
+            overdue=self._supervisor.overdue,
+            cancelled=self._interrupts.cancelled,
+        )
+
+    def _up(self) -> None:
+        self._engine.create(self._intent.stack)
+        if self._hides:
+            self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
+        self._checked()
+        self._engine.up(self._intent.stack)
+
+    def _retried(self, entry: dict[str, Any]) -> None:
+        self._records.append(self._lease, RETRY, entry)
 
     def _checked(self) -> None:
         self._mine()
