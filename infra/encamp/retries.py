@@ -109,7 +109,8 @@ def with_retries(
     try:
         return retrying(work)
     except TransientError as last:
-        raise last.error from last.error.__cause__
+        cause = last.__cause__ if last.__cause__ is not last.error else last.error.__cause__
+        raise last.error from cause
 
 
 def _transient(state: RetryCallState) -> TransientError:

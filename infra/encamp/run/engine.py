@@ -175,11 +175,12 @@ class JobEngine:
             )
 
     def _destroy(self, stack: str, events: EventLog, *, refresh: bool) -> None:
-        self._guarded(
-            lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
-            stack,
-            events,
-        )
+        with StallWatch(events, stall_seconds(), self._command, self._show):
+            self._guarded(
+                lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
+                stack,
+                events,
+            )
 
     def remove(self, stack: str) -> None:
         """Forget an empty stack; a config file in this workspace's folder stays."""

@@ -32,7 +32,6 @@ FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
 PROPAGATION: Final = "pulumi.com/deletionPropagationPolicy"
 REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
 
-DEFINITION: Final = "CustomResourceDefinition"
 INITIAL_API_VERSION_KEY: Final = "__initialApiVersion"
 FIELD_MANAGER_KEY: Final = "__fieldManager"
 
@@ -262,13 +261,11 @@ def checkpoint(live: Mapping[str, Value], inputs: Properties, manager: str, init
     """A resource's outputs: the live object, and what later operations need to know.
 
     The official provider compares with the inputs that it keeps there; this one leaves them for it, so that a stack may
-    go from one to the other. Only definitions go without: one level more, and the schemas of the largest are too deep
-    for protobuf in Python, which reads 100 levels.
+    go from one to the other.
     """
-    kept = {} if inputs.get("kind") == DEFINITION else {INPUTS_KEY: concealed(for_engine(inputs))}
     return {
         **concealed(for_engine(live)),
-        **kept,
+        INPUTS_KEY: concealed(for_engine(inputs)),
         INITIAL_API_VERSION_KEY: initial_api_version,
         FIELD_MANAGER_KEY: manager,
     }

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.sandbox.kubernetes.client import APPLY, JSON_PATCH, ApiError
 from encamp.sandbox.kubernetes.discovery import DEFAULT_NAMESPACE, NOT_FOUND
 from encamp.sandbox.kubernetes.objects import (
-    DEFINITION,
     PATCH_FORCE,
     annotation,
     identity,
@@ -33,6 +32,7 @@ RETRY_PAUSES: Final = (1.0, 2.0, 4.0, 8.0)
 """A namespace or a definition made in the same run may take a moment until it can be used."""
 
 TAKEOVER_TRIES: Final = 5
+DEFINITION: Final = "CustomResourceDefinition"
 
 
 @dataclass(frozen=True)

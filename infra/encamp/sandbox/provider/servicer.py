@@ -20,8 +20,6 @@ from encamp.sandbox.provider.values import INPUTS_KEY, Properties, Value, concea
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
 
-    from google.protobuf.struct_pb2 import Struct
-
     from encamp.sandbox.provider.interface import CheckResult, Failure, Session
     from encamp.sandbox.provider.server import Connection, ProviderServer
 
@@ -63,7 +61,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
         """Make this connection's session."""
 
         async def work(connection: Connection) -> Message:
-            args = plain(decode(request.args)) if request.HasField("args") else dict(request.variables)
+            args = plain(decode(request.args)) if request.args else dict(request.variables)
             configuration = Configuration(args, request.urn, connection.engine)
             previous = connection.session
             connection.session = await self._provider.configure(configuration)
@@ -184,7 +182,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
             args = decode(request.args)
             result = await session.invoke(request.tok, plain(args), preview=request.preview)
             response = messages.provider_pb2.InvokeResponse(failures=_failures(result.failures))
-            getattr(response, "return").CopyFrom(encode(result.outputs))
+            setattr(response, "return", encode(result.outputs))
             return response
 
         return await self._session(context, work)
@@ -239,7 +237,7 @@ def _resource(request: Message) -> Resource:
     return Resource(token=kind, urn=urn, name=request.name or urn.split("::", 3)[-1])
 
 
-def _state(resource_id: str, inputs: Struct, outputs: Struct) -> ResourceState:
+def _state(resource_id: str, inputs: bytes, outputs: bytes) -> ResourceState:
     return ResourceState(resource_id, plain(decode(inputs)), plain(decode(outputs)))
 
 
@@ -252,7 +250,7 @@ def _secrets_kept(inputs: Properties) -> Generator[None]:
         raise
 
 
-def _outputs(outputs: Properties, inputs: Value) -> Struct:
+def _outputs(outputs: Properties, inputs: Value) -> bytes:
     return encode(_concealed(outputs, inputs))
 
 

@@ -1,9 +1,11 @@
-"""Property values as plain Python data, and how they travel in a protobuf Struct.
+"""Property values as plain Python data, and how they travel as the bytes of a protobuf Struct.
 
 None, bool, int, float, str, list and dict stand for themselves; four types stand for what JSON cannot say:
 ``UNKNOWN`` (known only after an apply), ``Secret``, ``Asset`` and ``Archive``. Signatures are those of
 ``sdk/python/lib/pulumi/runtime/rpc.py``. Resource references and output values never arrive, because the server
 tells the engine that it accepts neither: the engine then sends ids, plain values, secrets and unknowns.
+
+Bytes are read and written one level at a time: protobuf in Python reads messages of 100 levels, see ``messages``.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from google.protobuf import struct_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from google.protobuf.message import Message
 
 Value: TypeAlias = Any
 """None, bool, int, float, str, list, dict, UNKNOWN, Secret, Asset or Archive."""
@@ -34,6 +38,44 @@ ARCHIVE_SIGNATURE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 INPUTS_KEY: Final = "__inputs"
 """Under this output a provider keeps the inputs; what is secret in these is secret there."""
 EXACT_INTEGERS: Final = 2**53
+
+
+def _shallow() -> tuple[Any, Any, Any]:
+    """``google.protobuf``'s Struct, Value and ListValue, each with bytes in place of the messages below it."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="encamp/shallow.proto", package="encamp", syntax="proto3")
+    struct = file.message_type.add(name="Struct")
+    entry = struct.nested_type.add(name="FieldsEntry", options={"map_entry": True})
+    once, often = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+    entry.field.add(name="key", number=1, type=field.TYPE_STRING, label=once)
+    entry.field.add(name="value", number=2, type=field.TYPE_BYTES, label=once)
+    struct.field.add(
+        name="fields", number=1, type=field.TYPE_MESSAGE, type_name=".encamp.Struct.FieldsEntry", label=often
+    )
+    value = file.message_type.add(name="Value")
+    value.oneof_decl.add(name="kind")
+    kinds = (
+        ("null_value", field.TYPE_INT32),
+        ("number_value", field.TYPE_DOUBLE),
+        ("string_value", field.TYPE_STRING),
+        ("bool_value", field.TYPE_BOOL),
+        ("struct_value", field.TYPE_BYTES),
+        ("list_value", field.TYPE_BYTES),
+    )
+    for number, (name, kind) in enumerate(kinds, 1):
+        value.field.add(name=name, number=number, type=kind, label=once, oneof_index=0)
+    items = file.message_type.add(name="ListValue")
+    items.field.add(name="values", number=1, type=field.TYPE_BYTES, label=often)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    names = ("Struct", "Value", "ListValue")
+    struct_type, value_type, list_type = (
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"encamp.{name}")) for name in names
+    )
+    return struct_type, value_type, list_type
+
+
+_Struct, _Value, _List = _shallow()
 
 
 class Unknown:
@@ -76,12 +118,17 @@ class Archive:
     hash: str = ""
 
 
-def decode(struct: struct_pb2.Struct) -> Properties:
-    """The properties of a message; numbers without a fraction are ints, as in JSON."""
-    return {key: _decode(value) for key, value in struct.fields.items()}
+def decode(struct: bytes) -> Properties:
+    """The properties of a message's bytes; numbers without a fraction are ints, as in JSON.
+
+    Raises:
+        google.protobuf.message.DecodeError: the bytes are no ``Struct``.
+    """
+    return {key: _decode(value) for key, value in _Struct.FromString(struct).fields.items()}
 
 
-def _decode(value: struct_pb2.Value) -> Value:
+def _decode(encoded: bytes) -> Value:
+    value = _Value.FromString(encoded)
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         return UNKNOWN if value.string_value == UNKNOWN_TEXT else value.string_value
@@ -91,7 +138,7 @@ def _decode(value: struct_pb2.Value) -> Value:
     if kind == "bool_value":
         return value.bool_value
     if kind == "list_value":
-        return [_decode(item) for item in value.list_value.values]
+        return [_decode(item) for item in _List.FromString(value.list_value).values]
     if kind == "struct_value":
         return _typed(decode(value.struct_value))
     return None
@@ -115,39 +162,44 @@ def _known(fields: Mapping[str, Value], *names: str) -> Properties:
     return {name: fields[name] for name in names if fields.get(name) not in (None, UNKNOWN)}
 
 
-def encode(properties: Mapping[str, Value]) -> struct_pb2.Struct:
-    """The message of properties.
+def encode(properties: Mapping[str, Value]) -> bytes:
+    """The bytes of a message with properties.
 
     Raises:
         TypeError: a value of a type that has no place on the wire; the text names the type.
         ValueError: a number that JSON does not have.
     """
-    return struct_pb2.Struct(fields={key: _encode(value) for key, value in properties.items()})
+    return _Struct(fields={key: _encode(value) for key, value in properties.items()}).SerializeToString()
 
 
-def _encode(value: Value) -> struct_pb2.Value:  # noqa: PLR0911  one return per type
+def _encode(value: Value) -> bytes:
+    return _message(value).SerializeToString()
+
+
+def _message(value: Value) -> Message:  # noqa: PLR0911  one return per type
     match value:
         case None:
-            return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+            return _Value(null_value=0)
         case bool():
-            return struct_pb2.Value(bool_value=value)
+            return _Value(bool_value=value)
         case str():
-            return struct_pb2.Value(string_value=value)
+            return _Value(string_value=value)
         case int() | float():
             if not math.isfinite(value):
                 raise ValueError(f"{value} is no JSON number")
-            return struct_pb2.Value(number_value=value)
+            return _Value(number_value=value)
         case list() | tuple():
-            return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_encode(item) for item in value]))
+            items = _List(values=[_encode(item) for item in value])
+            return _Value(list_value=items.SerializeToString())
         case dict():
-            return struct_pb2.Value(struct_value=encode(value))
-    return _encode_special(value)
+            return _Value(struct_value=encode(value))
+    return _special(value)
 
 
-def _encode_special(value: Value) -> struct_pb2.Value:
+def _special(value: Value) -> Message:
     match value:
         case Unknown():
-            return struct_pb2.Value(string_value=UNKNOWN_TEXT)
+            return _Value(string_value=UNKNOWN_TEXT)
         case Secret():
             return _signed(SECRET_SIGNATURE, {"value": value.value})
         case Asset():
@@ -157,8 +209,8 @@ def _encode_special(value: Value) -> struct_pb2.Value:
     raise TypeError(f"a {type(value).__name__} is no property value")
 
 
-def _signed(signature: str, fields: Properties) -> struct_pb2.Value:
-    return struct_pb2.Value(struct_value=encode({SIGNATURE: signature, **fields}))
+def _signed(signature: str, fields: Properties) -> Message:
+    return _Value(struct_value=encode({SIGNATURE: signature, **fields}))
 
 
 def _given(fields: Mapping[str, Value]) -> Properties:
