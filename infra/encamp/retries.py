@@ -51,6 +51,8 @@ class RetryPolicy:
 
 #: For a person who waits for an answer: gives up within about 15 seconds.
 SHORT = RetryPolicy(attempts=6, first_pause=0.5, longest_pause=20.0)
+#: Before a job begins: gives up within about a minute, as long as a server takes to be back that is restarted.
+STEADY = RetryPolicy(attempts=12, first_pause=0.5, longest_pause=10.0, total=60.0)
 #: For work on a job that somebody relies on: gives up within about five minutes.
 PATIENT = RetryPolicy(attempts=20, first_pause=0.5, longest_pause=32.0, total=300.0)
 

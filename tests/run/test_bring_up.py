@@ -41,6 +41,7 @@ class Ground:
     called: tuple[str, ...] = ()
     takes: float = 1.0
     ends_at: float | None = None
+    locks: list[str] = field(default_factory=list)
     settled: list[tuple[Unanswered, ...]] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
     begun: int = 0
@@ -52,7 +53,8 @@ class Ground:
         if self.errors:
             raise self.errors.pop(0)
 
-    def settle(self, creates: Sequence[Unanswered]) -> None:
+    def settle(self, creates: Sequence[Unanswered], lock: str) -> None:
+        self.locks.append(lock)
         if self.settling:
             raise self.settling.pop(0)
         self.settled.append(tuple(creates))
@@ -160,7 +162,7 @@ def test_what_was_just_made_may_not_be_seen_yet() -> None:
 def test_a_lock_and_an_engine_that_was_killed_are_waited_for() -> None:
     ground, told = Ground([EngineError("the engine was killed (SIGKILL)"), LockedError("s", "locked by pid 1")]), Told()
     told.brings_up(ground)
-    assert ground.begun == 3
+    assert (ground.begun, ground.locks) == (3, ["", "locked by pid 1"])
 
 
 def test_settling_may_fail_for_a_moment_too() -> None:

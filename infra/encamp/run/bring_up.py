@@ -40,8 +40,10 @@ class Ground(Protocol):
         """
         ...
 
-    def settle(self, creates: Sequence[Unanswered]) -> None:
+    def settle(self, creates: Sequence[Unanswered], lock: str) -> None:
         """Take away a dead engine's lock, and delete what these creates and those that never had an answer made.
+
+        ``lock`` is what the engine said of a lock that kept the last attempt from beginning, empty for none.
 
         Raises:
             EncampError: the engine or the cloud cannot be asked.
@@ -81,6 +83,7 @@ class BringUp:
     policy: RetryPolicy = field(default_factory=lambda: POLICY)
     clock: Callable[[], float] = time.monotonic
     _unanswered: dict[str, Unanswered] = field(default_factory=dict)
+    _lock: str = ""
     _first: EncampError | None = None
     _since: float = 0.0
 
@@ -94,7 +97,7 @@ class BringUp:
         while True:
             try:
                 if attempt > 1:
-                    self.ground.settle(tuple(self._unanswered.values()))
+                    self.ground.settle(tuple(self._unanswered.values()), self._lock)
                     self.ground.check()
                 self.ground.begin()
             except EncampError as error:
@@ -113,6 +116,7 @@ class BringUp:
         if self._first is None:
             self._first, self._since = error, self.clock()
         passes = self._passes(error)
+        self._lock = error.lock if isinstance(error, LockedError) else ""
         if isinstance(error, RunError):
             self._unanswered |= {create.name: create for create in error.unanswered}
         pause = self.policy.pause(attempt)

@@ -95,7 +95,7 @@ def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], No
     """
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
-    look_ahead(request.plan, context)
+    look_ahead(request.plan, context.steady)
     records = context.records()
     try:
         intent = _intent(request, environment, context)

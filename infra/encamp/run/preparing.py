@@ -55,8 +55,10 @@ class JobGround:
         """Bring up, going on from what there is."""
         self.start()
 
-    def settle(self, creates: Sequence[Unanswered]) -> None:
+    def settle(self, creates: Sequence[Unanswered], lock: str) -> None:
         """Take away a dead engine's lock, and delete what these creates and those that never had an answer made."""
+        if lock:
+            self.engine.unlock(self.intent.stack, lock)
         self.teardown.settle(creates, self._results())
 
     def made(self) -> Collection[str]:
