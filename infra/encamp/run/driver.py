@@ -28,6 +28,7 @@ from encamp.run.keeper import LeaseKeeper
 from encamp.run.preparing import JobGround, OverdueError
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.requests import RequestWatch
+from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.resume import earlier_trials
@@ -180,7 +181,8 @@ class _Driver:
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
         self._usage: Usage
-        self._engine = JobEngine(self._folder, _without(request.plan.warnings, context.show), self._keep)
+        show = _without(request.plan.warnings, context.show)
+        self._engine = JobEngine(self._folder, show, self._keep, stall=stall_seconds())
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -20,11 +20,12 @@ from encamp.run.events import EventLog, Failure, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.stack_state import StackState
-from encamp.run.stalling import StallWatch, stall_seconds
+from encamp.run.stalling import StallWatch
 from encamp.run.transient import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from encamp.run.command import StackWorkspace, ToldStack
@@ -78,6 +79,8 @@ class JobEngine:
         show: gets a line for people for each step.
         keep: gets each step that is done.
         fence: what this process has to show against locks of dead engines; without it only those of this machine go.
+        stall: how many seconds an up or a destroy may say nothing before it is ended, see ``stalling``; None for no
+            limit, as for an environment, whose cluster may take hours to change.
     """
 
     def __init__(
@@ -86,6 +89,8 @@ class JobEngine:
         show: Callable[[str], None],
         keep: Callable[[ResourceStep], None] | None = None,
         fence: Fence | None = None,
+        *,
+        stall: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         from encamp.run.command import SessionCommand  # noqa: PLC0415 - the engine's SDK is slow to import
@@ -94,6 +99,7 @@ class JobEngine:
         self._show = show
         self._keep = keep
         self._fence = fence
+        self._stall = stall
         self._sleep = sleep
         self._command = SessionCommand()
         self._workspace: StackWorkspace | None = None
@@ -137,7 +143,7 @@ class JobEngine:
     def up(self, stack: str) -> None:
         """Create what the stack's program declares.
 
-        A run that says nothing for too long is interrupted, see ``stalling``.
+        A run that says nothing for too long is ended.
 
         Raises:
             RunError: a resource failed, or the run was interrupted; what was created stays in the state.
@@ -145,7 +151,7 @@ class JobEngine:
             EngineError: the engine was killed; its lock and what it was making are still there.
         """
         events = EventLog(self._show, self._keep)
-        with StallWatch(events, stall_seconds(), self._command, self._show):
+        with self._watched(events):
             self._guarded(
                 lambda: self._stack(stack).up(on_event=events, color="never", show_secrets=False), stack, events
             )
@@ -175,12 +181,17 @@ class JobEngine:
             )
 
     def _destroy(self, stack: str, events: EventLog, *, refresh: bool) -> None:
-        with StallWatch(events, stall_seconds(), self._command, self._show):
+        with self._watched(events):
             self._guarded(
                 lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
                 stack,
                 events,
             )
+
+    def _watched(self, events: EventLog) -> AbstractContextManager[object]:
+        if self._stall is None:
+            return nullcontext()
+        return StallWatch(events, self._stall, self._command, self._show)
 
     def remove(self, stack: str) -> None:
         """Forget an empty stack; a config file in this workspace's folder stays."""

@@ -23,6 +23,7 @@ from encamp.run.keeper import LeaseKeeper
 from encamp.run.locks import Fence, Held
 from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
+from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.supervisor import Supervised
@@ -284,10 +285,10 @@ class Reaper:
 
     def _engine_at(self, fence: Fence | None) -> JobEngine:
         if self._candidate.committed:
-            return JobEngine(project_file().parent, self._context.show, self._keep, fence)
+            return JobEngine(project_file().parent, self._context.show, self._keep, fence, stall=stall_seconds())
         if not (self._folder / "Pulumi.yaml").exists():
             make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
-        return JobEngine(self._folder, self._context.show, self._keep, fence)
+        return JobEngine(self._folder, self._context.show, self._keep, fence, stall=stall_seconds())
 
     def _fence(self, record: RunRecord | None) -> Fence:
         """What is shown against the locks of dead engines: the lease is ours, and who had it before."""
