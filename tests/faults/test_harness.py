@@ -91,6 +91,7 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
         (evidence("the job is SUCCEEDED", JOB_SET), "SUCCEEDED", False),
         (evidence("the job is SUCCEEDED", JOB_SET), "FAILED", True),
         (evidence("sealing the logs", BUCKET_TYPE, killed=False, disturbed=True), "FAILED", True),
+        (evidence("sealing the logs", BUCKET_TYPE, killed=False, succeeds=False), "FAILED", True),
         (evidence("sealing the logs", BUCKET_TYPE, killed=False, refused=True), "FAILED", False),
         (evidence("the job is SUCCEEDED", BUCKET_TYPE, JOB_SET, killed=False, refused=True), "SUCCEEDED", True),
         (evidence("", BUCKET_TYPE), "FAILED", False),

@@ -70,11 +70,14 @@ class Evidence:
         gave_up = self.disturbed and "error:" in self.said and "Traceback" not in self.said
         return not self.begun and (self.driver_killed or gave_up)
 
+    @property
+    def excused(self) -> bool:
+        """Whether it may have failed without training: it was refused something, or lost its driver before."""
+        return self.refused or (self.driver_killed and not self.trained)
+
     def right(self) -> str:
         """The outcome that is right."""
-        if self.refused or (self.driver_killed and not self.trained) or not self.succeeds:
-            return FAILED
-        return SUCCEEDED
+        return SUCCEEDED if self.succeeds and not self.excused else FAILED
 
 
 def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
@@ -84,6 +87,8 @@ def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
     found, right = receipt["outcome"]["state"], evidence.right()
     if found != right:
         return f"{found} ({receipt['outcome'].get('message', '')}), right is {right}"
+    if not (evidence.trained or evidence.excused):
+        return f"{found} ({receipt['outcome'].get('message', '')}), and it never trained"
     announced = evidence.announced
     return "" if announced in {None, found} else f"{found}, and its driver had announced {announced}"
 
