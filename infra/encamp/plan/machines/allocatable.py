@@ -1,7 +1,7 @@
 """How much of a machine pods may use on GKE, and how much of that one replica asks for.
 
 One function for both sides: the plan asks for what fits, and the sandbox's nodes offer what GKE's would. The reserved
-shares are those of GKE's documentation on node sizes; what the node's own pods take is an allowance of this project.
+shares are GKE's (belief ``gke-node-allocatable``); what the node's own pods take is an allowance of this project.
 """
 
 from __future__ import annotations
