@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-#: Statuses after which the same request may succeed.
+#: Statuses after which the same request may succeed (belief ``fault-transient-statuses``).
 _STATUSES = frozenset({"408", "429", "500", "502", "503", "504"})
 #: Likewise of google.rpc.Code, with which operations end: deadline exceeded, aborted, internal, unavailable.
 _CODES = frozenset({"4", "10", "13", "14"})
@@ -23,26 +23,29 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"\bError code (\d{1,2}), message\b")
-#: Final whatever the status says: there are no such machines now, or the project may have no more of something.
+#: Final whatever the status says: there are no such machines now (``fault-stockout-is-final``), or the project may
+#: have no more of something (``fault-quota-is-final``).
 _FINAL = re.compile(
-    r"ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|does not have enough resources available|quotaExceeded|QUOTA_EXCEEDED"
-    r"|Insufficient \w+ quota|quota .*exceeded\. +Limit",
+    r"ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|does not have enough resources available|insufficientCapacity"
+    r"|quotaExceeded|QUOTA_EXCEEDED|Insufficient \w+ quota|quota .*exceeded\. +Limit",
     re.IGNORECASE,
 )
-#: Rates, which some services refuse with a 403 and the words of a quota.
+#: Rates, which some services refuse with a 403 and the words of a quota (``fault-rate-as-403``).
 _RATE = re.compile(
     r"rateLimitExceeded|RATE_LIMIT_EXCEEDED|per minute|too many requests|exceeded rate limits"
     r"|CONCURRENT_OPERATIONS_QUOTA_EXCEEDED",
     re.IGNORECASE,
 )
 _PASSING_WORDS = (
-    # One operation at a time, and policies that several write.
+    # One operation at a time (``fault-one-operation-on-a-cluster``), and policies that several write
+    # (``fault-concurrent-policy-changes``).
     r"incompatible operation",
+    r"Operation \S+ is currently",
     r"operation ?in ?progress",
     r"is already in progress",
     r"resourceNotReady",
     r"concurrent policy changes",
-    r"please try again|please retry|try again later",
+    r"try again (?:later|once)|please (?:try again|retry)",
     r"the object has been modified",
     # Networks, and servers that restart.
     r"connection re(?:fused|set)",
@@ -73,7 +76,7 @@ _PASSING_WORDS = (
 )
 _PASSING = re.compile("|".join(_PASSING_WORDS), re.IGNORECASE)
 _ALREADY = re.compile(r"\balready ?exists|\bError 409\b.*\b(?:alreadyExists|conflict|duplicate)", re.IGNORECASE)
-#: New accounts and policies are not seen everywhere at once: cloud.google.com/iam/docs/access-change-propagation.
+#: New accounts are not seen everywhere at once (``fault-new-accounts-unseen``).
 _NOT_YET = re.compile(r"does not exist|not found|notFound|\bError 404\b|or it may not exist", re.IGNORECASE)
 
 
