@@ -30,6 +30,25 @@ def test_a_restarting_server_is_waited_for(kubernetes: Any, cluster: Cluster) ->
     assert cluster.get("pods", "n", "a") is not None
 
 
+SECRET = {"metadata": {"name": "s", "labels": {"job": "j"}}, "stringData": {"job": "text"}}
+
+
+def test_an_object_whose_answer_was_lost_counts_as_made(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("secrets", "s", {"job": "j"}, data={"job": "dGV4dA=="})
+    kubernetes.fail("POST .*secrets", 504)
+    assert cluster.create("secrets", "n", SECRET) is not None
+    assert cluster.create("secrets", "n", SECRET) is None
+
+
+@pytest.mark.parametrize("data", [{"job": "b3RoZXI="}, {}])
+def test_an_object_that_somebody_else_made_meanwhile_does_not(
+    kubernetes: Any, cluster: Cluster, data: dict[str, str]
+) -> None:
+    kubernetes.put("secrets", "s", {"job": "j"}, data=data)
+    kubernetes.fail("POST .*secrets", 504)
+    assert cluster.create("secrets", "n", SECRET) is None
+
+
 def test_a_servers_retry_after_is_followed(kubernetes: Any) -> None:
     kubernetes.put("pods", "a")
     kubernetes.busy("GET", "3", "60")

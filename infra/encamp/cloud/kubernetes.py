@@ -6,6 +6,7 @@ restarting API server answers, for a bounded time.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import logging
 import time
@@ -90,14 +91,19 @@ class Cluster:
     def create(self, kind: str, namespace: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         """Make an object, and give it as the server has it; None where one of its name is there.
 
+        One that an earlier attempt of this call has made, whose answer was lost, counts as made.
+
         Raises:
             RefusedError: the server refuses it.
             EngineError: there is no such namespace, or the server gives no answer.
         """
-        answer = self._request("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
+        answer, attempts = self._sent("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
         if answer.status_code == _NOT_FOUND:
             raise EngineError(f"the cluster has no namespace {namespace}", hint="bring the environment up")
-        return None if answer.status_code == _CONFLICT else answer.json()
+        if answer.status_code != _CONFLICT:
+            return answer.json()
+        there = self.get(kind, namespace, manifest["metadata"]["name"]) if attempts > 1 else None
+        return there if there is not None and _holds(there, _stored(manifest)) else None
 
     def delete(self, kind: str, namespace: str, name: str, *, wait: bool = True) -> None:
         """Delete an object, what it owns first, and ``wait`` until it is gone (a minute at most).
@@ -121,10 +127,15 @@ class Cluster:
 
         return PodLogs(self._kubeconfig)
 
-    def _request(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> httpx.Response:
-        signed_in = itertools.count(1)
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self._sent(method, path, **options)[0]
 
-        def once() -> httpx.Response:
+    def _sent(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> tuple[httpx.Response, int]:
+        """The answer, and how many attempts it took."""
+        attempts, signed_in = itertools.count(1), itertools.count(1)
+
+        def once() -> tuple[httpx.Response, int]:
+            attempt = next(attempts)
             if self._closed:
                 raise self._silent("the connection is closed")
             try:
@@ -147,7 +158,7 @@ class Cluster:
                     where=f"{method} {path}",
                     hint="check what your account may do in the cluster",
                 )
-            return answer
+            return answer, attempt
 
         return with_retries(once, _POLICY, sleep=self._sleep, told=lambda *said: _LOG.debug("%s %s", method, said))
 
@@ -157,6 +168,24 @@ class Cluster:
             where=str(self._http.base_url),
             hint="check that the cluster runs; `encamp sandbox status` for the sandbox",
         )
+
+
+def _stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest as the server keeps it: a Secret's texts are encoded."""
+    texts = manifest.get("stringData") or {}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    kept = {key: value for key, value in manifest.items() if key != "stringData"}
+    return {**kept, "data": {**(kept.get("data") or {}), **encoded}} if encoded else kept
+
+
+def _holds(there: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted, beside what the server has added."""
+    if isinstance(wanted, dict):
+        return isinstance(there, dict) and all(_holds(there.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        same = isinstance(there, list) and len(there) == len(wanted)
+        return same and all(_holds(one, other) for one, other in zip(there, wanted, strict=True))
+    return bool(there == wanted)
 
 
 def collection(kind: str, namespace: str) -> str:

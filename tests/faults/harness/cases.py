@@ -114,7 +114,7 @@ def refusal(seed: int, kind: str, step: Step, *, victim: str = DRIVER, count: in
 def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
     """A few cases in which each victim and each wrong answer occurs.
 
-    Answers that end the bringing up have jobs of their own; those at a delete come together with a kill.
+    Wrong answers while a job is brought up have jobs of their own; those at a delete come together with a kill.
     """
     random = Random(seed)  # noqa: S311 - a test's choice
     by_kind = {kind: [step for other, step in refusals(steps) if other == kind] for kind in REFUSALS}
@@ -124,9 +124,9 @@ def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
         _, step, when = random.choice([one for one in kills(steps) if one[0] == victim])
         refused = random.choice([one for one in by_kind[kind] if one.operation == "delete" and one != step])
         cases.append(Case(number, victim, step, when, refusal=kind, refused=refused, succeeds=number % 3 != 2))
-    for kind in ("stockout", "quota", HANG):
+    for kind in ("stockout", "quota", "lost", "500", HANG):
         refused = random.choice([one for one in by_kind[kind] if one.operation == "create"])
-        cases.append(refusal(len(cases), kind, refused))
+        cases.append(refusal(len(cases), kind, refused, victim=""))
     cases.append(Case(len(cases), DRIVER, moment=random.random()))
     # Who has to be alone comes last, when the others' drivers have ended.
     return sorted(cases, key=lambda case: case.victim in SERVERS)
