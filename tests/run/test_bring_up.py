@@ -33,7 +33,7 @@ def failed(*failures: tuple[str, str], unanswered: Sequence[Unanswered] = ()) ->
 
 
 @dataclass
-class Ground:
+class FakePreparation:
     """Fails with these errors, in turn; its clock goes on by pauses and by ``takes`` for each attempt."""
 
     errors: list[EncampError]
@@ -47,7 +47,7 @@ class Ground:
     begun: int = 0
     now: float = 0.0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self.begun += 1
         self.now += self.takes
         if self.errors:
@@ -76,21 +76,21 @@ class Told:
     lines: list[str] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
 
-    def brings_up(self, ground: Ground) -> None:
-        BringUp(ground, self.lines.append, self.entries.append, POLICY, lambda: ground.now).run()
+    def brings_up(self, preparation: FakePreparation) -> None:
+        BringUp(preparation, self.lines.append, self.entries.append, POLICY, lambda: preparation.now).run()
 
 
 def test_what_comes_up_is_not_tried_again() -> None:
-    ground, told = Ground([]), Told()
-    told.brings_up(ground)
-    assert (ground.begun, ground.settled, told.lines, told.entries) == (1, [], [], [])
+    preparation, told = FakePreparation([]), Told()
+    told.brings_up(preparation)
+    assert (preparation.begun, preparation.settled, told.lines, told.entries) == (1, [], [], [])
 
 
 def test_a_fault_that_passes_is_waited_for_and_told_and_put_on_record() -> None:
-    ground, told = Ground([failed(("bucket", BUSY), ("", "update failed")) for _ in range(2)]), Told()
-    told.brings_up(ground)
-    assert ground.begun == 3
-    assert all(bound / 2 <= pause <= bound for pause, bound in zip(ground.pauses, (2.0, 4.0), strict=True))
+    preparation, told = FakePreparation([failed(("bucket", BUSY), ("", "update failed")) for _ in range(2)]), Told()
+    told.brings_up(preparation)
+    assert preparation.begun == 3
+    assert all(bound / 2 <= pause <= bound for pause, bound in zip(preparation.pauses, (2.0, 4.0), strict=True))
     assert [entry["attempt"] for entry in told.entries] == [1, 2]
     assert told.entries[0]["error"] == f"bucket: {BUSY}; update failed"
     assert "tried again in" in told.lines[0]
@@ -108,73 +108,78 @@ def test_a_fault_that_passes_is_waited_for_and_told_and_put_on_record() -> None:
     ],
 )
 def test_a_refusal_is_final_also_beside_what_may_pass(errors: tuple[EncampError, ...]) -> None:
-    ground, told = Ground(list(errors)), Told()
+    preparation, told = FakePreparation(list(errors)), Told()
     with pytest.raises(EncampError) as caught:
-        told.brings_up(ground)
+        told.brings_up(preparation)
     assert caught.value is errors[0]
-    assert (ground.begun, ground.pauses) == (1, [])
+    assert (preparation.begun, preparation.pauses) == (1, [])
 
 
 def test_a_fault_that_stays_ends_with_the_last_error_and_names_the_first() -> None:
     errors = [failed(("bucket", LOST)), *(failed(("bucket", BUSY)) for _ in range(20))]
-    ground, told = Ground([*errors]), Told()
+    preparation, told = FakePreparation([*errors]), Told()
     with pytest.raises(EngineError) as caught:
-        told.brings_up(ground)
-    assert ground.begun == POLICY.attempts
+        told.brings_up(preparation)
+    assert preparation.begun == POLICY.attempts
     assert "Error 503" in caught.value.what
     assert "attempt 5" in caught.value.what
     assert f"first: bucket: {LOST}" in caught.value.what
 
 
 def test_no_attempt_begins_after_the_time_is_up_but_the_second_always_does() -> None:
-    ground, told = Ground([failed(("bucket", BUSY)) for _ in range(9)], takes=100.0), Told()
+    preparation, told = FakePreparation([failed(("bucket", BUSY)) for _ in range(9)], takes=100.0), Told()
     with pytest.raises(EngineError):
-        told.brings_up(ground)
-    assert ground.begun == 2
+        told.brings_up(preparation)
+    assert preparation.begun == 2
 
 
 def test_what_had_no_answer_is_settled_before_the_next_attempt() -> None:
-    ground, told = Ground([failed(("pool", LOST), unanswered=[POOL]), failed(("bucket", BUSY))]), Told()
-    told.brings_up(ground)
-    assert ground.settled == [(POOL,), (POOL,)]
+    preparation, told = FakePreparation([failed(("pool", LOST), unanswered=[POOL]), failed(("bucket", BUSY))]), Told()
+    told.brings_up(preparation)
+    assert preparation.settled == [(POOL,), (POOL,)]
 
 
 def test_what_shows_up_late_is_settled_too_and_anybody_elses_is_not() -> None:
     lost = failed(("pool", LOST), unanswered=[POOL])
-    ground, told = Ground([lost, failed(("pool", EXISTS), unanswered=[POOL])]), Told()
-    told.brings_up(ground)
-    assert ground.begun == 3
-    ground = Ground([lost, failed(("other", EXISTS))])
+    preparation, told = FakePreparation([lost, failed(("pool", EXISTS), unanswered=[POOL])]), Told()
+    told.brings_up(preparation)
+    assert preparation.begun == 3
+    preparation = FakePreparation([lost, failed(("other", EXISTS))])
     with pytest.raises(EngineError, match="Already exists"):
-        told.brings_up(ground)
-    assert ground.begun == 2
+        told.brings_up(preparation)
+    assert preparation.begun == 2
 
 
 def test_what_was_just_made_may_not_be_seen_yet() -> None:
     message = "googleapi: Error 400: Service account j@p.iam.gserviceaccount.com does not exist., badRequest"
-    ground, told = Ground([failed(("binding", message))], called=("j@p.iam.gserviceaccount.com",)), Told()
-    told.brings_up(ground)
-    assert ground.begun == 2
+    preparation, told = FakePreparation([failed(("binding", message))], called=("j@p.iam.gserviceaccount.com",)), Told()
+    told.brings_up(preparation)
+    assert preparation.begun == 2
     with pytest.raises(EngineError, match="does not exist"):
-        told.brings_up(Ground([failed(("binding", message))]))
+        told.brings_up(FakePreparation([failed(("binding", message))]))
 
 
 def test_a_lock_and_an_engine_that_was_killed_are_waited_for() -> None:
-    ground, told = Ground([EngineError("the engine was killed (SIGKILL)"), LockedError("s", "locked by pid 1")]), Told()
-    told.brings_up(ground)
-    assert (ground.begun, ground.locks) == (3, ["", "locked by pid 1"])
+    preparation, told = (
+        FakePreparation([EngineError("the engine was killed (SIGKILL)"), LockedError("s", "locked by pid 1")]),
+        Told(),
+    )
+    told.brings_up(preparation)
+    assert (preparation.begun, preparation.locks) == (3, ["", "locked by pid 1"])
 
 
 def test_settling_may_fail_for_a_moment_too() -> None:
-    ground = Ground([failed(("pool", LOST), unanswered=[POOL])], [EngineError("the API server gives no answer: 503")])
+    preparation = FakePreparation(
+        [failed(("pool", LOST), unanswered=[POOL])], [EngineError("the API server gives no answer: 503")]
+    )
     told = Told()
-    told.brings_up(ground)
-    assert (ground.begun, ground.settled) == (2, [(POOL,)])
+    told.brings_up(preparation)
+    assert (preparation.begun, preparation.settled) == (2, [(POOL,)])
 
 
 @pytest.mark.parametrize("ends_at", [0.5, 2.0])
 def test_a_cancel_ends_it_at_once(ends_at: float) -> None:
-    ground, told = Ground([failed(("bucket", BUSY)) for _ in range(9)], ends_at=ends_at), Told()
+    preparation, told = FakePreparation([failed(("bucket", BUSY)) for _ in range(9)], ends_at=ends_at), Told()
     with pytest.raises(EngineError, match="cancelled by the user"):
-        told.brings_up(ground)
-    assert ground.begun == 1
+        told.brings_up(preparation)
+    assert preparation.begun == 1

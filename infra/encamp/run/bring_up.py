@@ -29,11 +29,11 @@ _SHOWN_CHARACTERS = 300
 _EMPTY_WORDS = ("update failed", "resource creation failed", "one or more errors occurred", "update cancelled")
 
 
-class Ground(Protocol):
-    """What stands between two attempts, for the job that is brought up."""
+class Preparation(Protocol):
+    """What an attempt to bring a stack up consists of, and what two attempts have between them."""
 
-    def begin(self) -> None:
-        """Bring up, going on from what there is.
+    def start(self) -> None:
+        """Bring the stack up, going on from its state.
 
         Raises:
             EncampError: it failed.
@@ -51,7 +51,7 @@ class Ground(Protocol):
         ...
 
     def made(self) -> Collection[str]:
-        """What the cloud calls the things that were made."""
+        """Names, ids and e-mails of the things that were made."""
         ...
 
     def check(self) -> None:
@@ -69,15 +69,16 @@ class Ground(Protocol):
 
 @dataclass
 class BringUp:
-    """One job's.
+    """One stack that is brought up.
 
     Attributes:
+        preparation: does it.
         show: gets a line for people.
         note: gets the journal's entry of each attempt that is followed by another.
         policy: how often and how long it is tried.
     """
 
-    ground: Ground
+    preparation: Preparation
     show: Callable[[str], None]
     note: Callable[[dict[str, Any]], None]
     policy: RetryPolicy = field(default_factory=lambda: POLICY)
@@ -97,39 +98,39 @@ class BringUp:
         while True:
             try:
                 if attempt > 1:
-                    self.ground.settle(tuple(self._unanswered.values()), self._lock)
-                    self.ground.check()
-                self.ground.begin()
+                    self.preparation.settle(tuple(self._unanswered.values()), self._lock)
+                    self.preparation.check()
+                self.preparation.start()
             except EncampError as error:
-                self.ground.check()
-                self._again(error, attempt)
+                self.preparation.check()
+                self._wait(error, attempt)
             else:
                 return
             attempt += 1
 
-    def _again(self, error: EncampError, attempt: int) -> None:
-        """Wait before the next attempt.
+    def _wait(self, error: EncampError, attempt: int) -> None:
+        """Wait for the next attempt, if there is to be one.
 
         Raises:
             EncampError: there is none.
         """
         if self._first is None:
             self._first, self._since = error, self.clock()
-        passes = self._passes(error)
+        transient = self._is_transient(error)
         self._lock = error.lock if isinstance(error, LockedError) else ""
         if isinstance(error, RunError):
             self._unanswered |= {create.name: create for create in error.unanswered}
         pause = self.policy.pause(attempt)
         late = attempt > 1 and self.clock() - self._since + pause > (self.policy.total or float("inf"))
-        if not passes or attempt >= self.policy.attempts or late:
-            raise self._last(error, attempt) from error
+        if not transient or attempt >= self.policy.attempts or late:
+            raise self._final(error, attempt) from error
         what = _short(error)
         self.note({"attempt": attempt, "error": what, "pause": round(pause, 1)})
         self.show(f"bringing up is tried again in {pause:.0f} s (attempt {attempt + 1}): {what}")
-        self.ground.pause(pause)
-        self.ground.check()
+        self.preparation.pause(pause)
+        self.preparation.check()
 
-    def _passes(self, error: EncampError) -> bool:
+    def _is_transient(self, error: EncampError) -> bool:
         """Whether every failure of an attempt may pass."""
         if isinstance(error, LockedError):
             return True
@@ -143,9 +144,9 @@ class BringUp:
         if is_existing(failure.message):
             # Made by a create of ours whose answer was lost; anybody else's stays.
             return failure.name in self._unanswered
-        return is_not_seen_yet(failure.message, self.ground.made())
+        return is_not_seen_yet(failure.message, self.preparation.made())
 
-    def _last(self, error: EncampError, attempt: int) -> EncampError:
+    def _final(self, error: EncampError, attempt: int) -> EncampError:
         if attempt == 1 or self._first is None:
             return error
         minutes = (self.clock() - self._since) / 60

@@ -25,7 +25,7 @@ from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
 from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.keeper import LeaseKeeper
-from encamp.run.preparing import JobGround, OverdueError
+from encamp.run.preparation import JobPreparation, OverdueError
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.requests import RequestWatch
 from encamp.run.stalling import stall_seconds
@@ -253,7 +253,7 @@ class _Driver:
         make_workspace(self._folder, self._intent.stack, self._config())
         self._checked()
         try:
-            BringUp(self._ground(), self._context.show, self._retried).run()
+            BringUp(self._preparation(), self._context.show, self._note_retry).run()
         except OverdueError as error:
             return error.outcome
         self._checked()
@@ -263,8 +263,8 @@ class _Driver:
         self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
         return outcome
 
-    def _ground(self) -> JobGround:
-        return JobGround(
+    def _preparation(self) -> JobPreparation:
+        return JobPreparation(
             self._intent,
             self._engine,
             job_teardown(
@@ -277,8 +277,8 @@ class _Driver:
                 committed=False,
             ),
             Storage(self._context.client),
-            start=self._up,
-            mine=self._checked,
+            bring_up=self._up,
+            check_job=self._checked,
             overdue=self._supervisor.overdue,
             cancelled=self._interrupts.cancelled,
         )
@@ -290,7 +290,7 @@ class _Driver:
         self._checked()
         self._engine.up(self._intent.stack)
 
-    def _retried(self, entry: dict[str, Any]) -> None:
+    def _note_retry(self, entry: dict[str, Any]) -> None:
         self._records.append(self._lease, RETRY, entry)
 
     def _checked(self) -> None:

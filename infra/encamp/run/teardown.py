@@ -78,7 +78,7 @@ class Teardown:
             LeaseLostError: another driver has the job; nothing was deleted since it has.
         """
         try:
-            with_retries(partial(self._once, itertools.count(1)), _POLICY, sleep=self._sleep, told=self._again)
+            with_retries(partial(self._attempt, itertools.count(1)), _POLICY, sleep=self._sleep, told=self._tell_retry)
         except LeaseLostError:
             raise
         except EncampError as last:
@@ -88,7 +88,7 @@ class Teardown:
                 hint="run `encamp reap`; what it cannot delete it names",
             ) from last
 
-    def _once(self, attempts: Iterator[int]) -> None:
+    def _attempt(self, attempts: Iterator[int]) -> None:
         """One attempt at it all; what is known to pass is tried for longer than what is not."""
         attempt = next(attempts)
         try:
@@ -104,7 +104,7 @@ class Teardown:
                 raise TransientError(error) from error
             raise
 
-    def _again(self, _: int, pause: float, error: Exception) -> None:
+    def _tell_retry(self, _: int, pause: float, error: Exception) -> None:
         what = error.what if isinstance(error, EncampError) else str(error)
         self._show(f"tear-down is tried again in {pause:.0f} s: {what}")
 

@@ -1,4 +1,4 @@
-"""What stands between two attempts to bring a job up, see ``bring_up``."""
+"""Attempts to bring one job up: what each does, and what is settled between two of them (see ``bring_up``)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class OverdueError(EngineError):
 
 
 @dataclass(frozen=True)
-class JobGround:
-    """The ground of one job.
+class JobPreparation:
+    """The preparation of one job.
 
     Attributes:
-        start: brings it up, going on from what there is.
-        mine: raises where the job is another driver's, or was cancelled.
+        bring_up: brings its stack up, going on from its state.
+        check_job: raises where the job is another driver's, or was cancelled.
         overdue: how the job ends because it waits for too long, None while it does not.
         cancelled: set when it is to end.
     """
@@ -46,14 +46,14 @@ class JobGround:
     engine: JobEngine
     teardown: Teardown
     storage: Storage
-    start: Callable[[], None]
-    mine: Callable[[], None]
+    bring_up: Callable[[], None]
+    check_job: Callable[[], None]
     overdue: Callable[[], Outcome | None]
     cancelled: threading.Event
 
-    def begin(self) -> None:
-        """Bring up, going on from what there is."""
-        self.start()
+    def start(self) -> None:
+        """Bring the stack up, going on from its state."""
+        self.bring_up()
 
     def settle(self, creates: Sequence[Unanswered], lock: str) -> None:
         """Take away a dead engine's lock, and delete what these creates and those that never had an answer made."""
@@ -62,7 +62,7 @@ class JobGround:
         self.teardown.settle(creates, self._results())
 
     def made(self) -> Collection[str]:
-        """What the cloud calls the things that were made, as far as the engine's state can be read."""
+        """Names, ids and e-mails of the things that were made, as far as the engine's state can be read."""
         try:
             return self.engine.state(self.intent.stack).called
         except EngineError:
@@ -70,7 +70,7 @@ class JobGround:
 
     def check(self) -> None:
         """Go on only while nobody has cancelled the job and it is within its limits."""
-        self.mine()
+        self.check_job()
         outcome = self.overdue()
         if outcome is None and time.time() > self.intent.deadline:
             outcome = Outcome(State.CANCELLED, "its deadline has passed")
