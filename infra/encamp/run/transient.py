@@ -69,7 +69,7 @@ _PASSING_WORDS = (
     r"Internal error occurred",
     r"failed calling webhook",
     # Providers and programs that died in the middle.
-    r"code = (?:Unavailable|Canceled|Aborted|Internal)\b",
+    r"code = (?:Unavailable|Canceled|Aborted)\b",
     r"transport is closing|error reading from server",
     r"plugin .*exited|could not connect to plugin|has not configured the provider",
     r"was killed",
