@@ -88,9 +88,11 @@ class Camp:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _evaluator: subprocess.Popen[str] | None = None
 
-    def start(self, *arguments: str) -> Command:
-        """Start ``encamp``."""
-        command = Command(arguments, self.environment, self.outputs / f"{next(self._numbers)}.log", self.checkout)
+    def start(self, *arguments: str, **variables: str) -> Command:
+        """Start ``encamp``, with these variables beside the camp's own."""
+        command = Command(
+            arguments, {**self.environment, **variables}, self.outputs / f"{next(self._numbers)}.log", self.checkout
+        )
         self.started.append(command)
         return command
 

@@ -100,6 +100,18 @@ class Loopback:
 
         self.troubles.append((pattern, trouble))
 
+    def busy(self, pattern: str, *seconds: str) -> None:
+        """Answer the next requests that match with 503, and with these values of ``Retry-After``."""
+        left = list(seconds)
+        self.troubles.append(
+            (pattern, lambda _: (503, Answered(b"{}", {"Retry-After": left.pop(0)})) if left else None)
+        )
+
+    def break_off(self, pattern: str, *pieces: bytes) -> None:
+        """Answer the next requests that match with a piece each, and break the connection after it."""
+        left = list(pieces)
+        self.troubles.append((pattern, lambda _: (200, iter([left.pop(0), None])) if left else None))
+
     def say(self, pattern: str, status: int, body: Any) -> None:
         """Answer every request that matches ``METHOD path?query`` so."""
         self.troubles.append((pattern, lambda _: (status, body)))

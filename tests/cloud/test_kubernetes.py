@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from typing import Any
 
@@ -27,6 +28,60 @@ def test_a_restarting_server_is_waited_for(kubernetes: Any, cluster: Cluster) ->
     kubernetes.put("pods", "a")
     kubernetes.fail("GET .*pods/a", 503, 500, 429)
     assert cluster.get("pods", "n", "a") is not None
+
+
+SECRET = {"metadata": {"name": "s", "labels": {"job": "j"}}, "stringData": {"job": "text"}}
+
+
+def test_an_object_whose_answer_was_lost_counts_as_made(kubernetes: Any, cluster: Cluster) -> None:
+    kubernetes.put("secrets", "s", {"job": "j"}, data={"job": "dGV4dA=="})
+    kubernetes.fail("POST .*secrets", 504)
+    assert cluster.create("secrets", "n", SECRET) is not None
+    assert cluster.create("secrets", "n", SECRET) is None
+
+
+@pytest.mark.parametrize("data", [{"job": "b3RoZXI="}, {}])
+def test_an_object_that_somebody_else_made_meanwhile_does_not(
+    kubernetes: Any, cluster: Cluster, data: dict[str, str]
+) -> None:
+    kubernetes.put("secrets", "s", {"job": "j"}, data=data)
+    kubernetes.fail("POST .*secrets", 504)
+    assert cluster.create("secrets", "n", SECRET) is None
+
+
+def test_a_servers_retry_after_is_followed(kubernetes: Any) -> None:
+    kubernetes.put("pods", "a")
+    kubernetes.busy("GET", "3", "60")
+    pauses: list[float] = []
+    cluster = Cluster(kubernetes.kubeconfig(), sleep=pauses.append)
+    try:
+        assert cluster.get("pods", "n", "a") is not None
+    finally:
+        cluster.close()
+    assert pauses == [3.0, 5.0]
+
+
+@pytest.mark.parametrize(("failures", "message"), [(2, ""), (9, "the credential plugin failed: no network")])
+def test_a_credential_plugin_that_fails_is_run_again_a_few_times(
+    kubernetes: Any, tmp_path: Any, failures: int, message: str
+) -> None:
+    count = tmp_path / "count"
+    script = (
+        f"import json, pathlib, sys; p = pathlib.Path({str(count)!r}); n = len(p.read_text()) if p.exists() else 0;"
+        f"p.write_text('x' * (n + 1)); n >= {failures} or sys.exit('no network');"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1beta1',"
+        "'kind': 'ExecCredential', 'status': {'token': 'token'}}))"
+    )
+    version = "client.authentication.k8s.io/v1beta1"
+    user = {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", script]}}
+    kubernetes.put("pods", "a")
+    cluster = Cluster(kubernetes.kubeconfig(user), sleep=lambda _: None)
+    try:
+        with pytest.raises(EngineError, match=message) if message else contextlib.nullcontext():
+            assert cluster.get("pods", "n", "a") is not None
+    finally:
+        cluster.close()
+    assert len(count.read_text()) == 3
 
 
 def test_a_refusal_names_the_request_and_the_servers_words(kubernetes: Any, cluster: Cluster) -> None:

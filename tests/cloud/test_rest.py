@@ -7,9 +7,11 @@ import pytest
 import requests
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth.exceptions import RefreshError, TransportError
 
 from encamp.cloud.endpoints import Service, endpoint
 from encamp.cloud.rest import GoogleClient, RestError
+from encamp.retries import PATIENT
 
 
 @pytest.mark.parametrize(
@@ -101,3 +103,60 @@ def test_application_default_credentials_are_sent_as_a_bearer_token(
     client = GoogleClient(environ=google.environ())
     client.json(Service.STORAGE, "GET", "/storage/v1/b")
     assert google.requests[-1].headers["authorization"] == "Bearer planted"
+
+
+def test_a_servers_retry_after_is_followed_within_the_policy(google: Any) -> None:
+    google.busy("GET", "7", "600", "soon")
+    google.add_bucket("b")
+    pauses: list[float] = []
+    with requests.Session() as session:
+        client = GoogleClient(session, environ=google.environ(), sleep=pauses.append)
+        assert client.json(Service.STORAGE, "GET", "/storage/v1/b")["items"]
+    assert pauses[:2] == [7.0, 20.0]
+    assert 1.0 <= pauses[2] <= 2.0
+
+
+def test_a_patient_client_goes_on_for_minutes_and_says_so_once(google: Any) -> None:
+    google.fail("GET", *[503] * 9)
+    google.add_bucket("b")
+    told: list[str] = []
+    with requests.Session() as session:
+        short = GoogleClient(session, environ=google.environ(), sleep=lambda _: None)
+        client = short.with_policy(PATIENT, told.append)
+        assert client.json(Service.STORAGE, "GET", "/storage/v1/b")["items"]
+    (line,) = told
+    assert "GET /storage/v1/b" in line
+    assert "scripted 503" in line
+
+
+def test_a_request_that_must_not_be_repeated_is_not_even_by_a_patient_client(google: Any) -> None:
+    google.fail("POST", *[503] * 9)
+    with requests.Session() as session:
+        client = GoogleClient(session, environ=google.environ(), sleep=lambda _: None, policy=PATIENT)
+        with pytest.raises(RestError, match="after 1 attempt: scripted 503"):
+            client.request(Service.STORAGE, "POST", "/storage/v1/b", attempts=1)
+    assert len(google.requests) == 1
+
+
+class Flaky(requests.Session):
+    """Gets no token at first."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self._errors = list(errors)
+
+    def request(self, *arguments: Any, **options: Any) -> requests.Response:
+        if self._errors:
+            raise self._errors.pop(0)
+        return super().request(*arguments, **options)
+
+
+def test_a_token_that_may_come_is_asked_for_again(google: Any) -> None:
+    google.add_bucket("b")
+    with Flaky(RefreshError("503", retryable=True), TransportError("no route")) as session:
+        client = GoogleClient(session, environ=google.environ(), sleep=lambda _: None)
+        assert client.json(Service.STORAGE, "GET", "/storage/v1/b")["items"]
+    with Flaky(RefreshError("invalid_grant")) as session:
+        client = GoogleClient(session, environ=google.environ(), sleep=lambda _: None)
+        with pytest.raises(RestError, match="no token: RefreshError"):
+            client.json(Service.STORAGE, "GET", "/storage/v1/b")

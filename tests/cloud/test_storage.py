@@ -98,3 +98,19 @@ def test_a_bucket_is_empty_when_no_version_of_anything_is_in_it(google: Any, sto
     storage.upload("b", "one", b"1")
     assert not storage.is_empty("b")
     assert google.requests[-1].first("versions") == "true"
+
+
+def test_a_download_that_breaks_off_is_gone_on_with(google: Any, storage: Storage) -> None:
+    storage.upload("b", "big", b"0123456789")
+    google.break_off("GET .*/o/big", b"012", b"34")
+    assert storage.read("b", "big") == b"0123456789"
+    assert [request.headers.get("Range") for request in google.requests[-3:]] == [None, "bytes=3-", "bytes=5-"]
+    google.break_off("GET .*/o/big", b"4")
+    assert b"".join(storage.download("b", "big", begin=4, end=8)) == b"4567"
+
+
+def test_a_download_that_breaks_off_again_and_again_is_an_error(google: Any, storage: Storage) -> None:
+    storage.upload("b", "big", b"0123456789")
+    google.break_off("GET .*/o/big", *[b"0"] * 50)
+    with pytest.raises(RestError, match="broke off 6 times"):
+        storage.read("b", "big")

@@ -17,6 +17,7 @@ from encamp.doctor.machine import Machine, versions
 from encamp.doctor.stack import load_stack
 from encamp.errors import UsageError
 from encamp.findings import Finding, Grade
+from encamp.retries import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,7 +109,7 @@ def world(google: Any, tmp_path: Path) -> Iterator[World]:
     (tmp_path / "stacks").mkdir()
     (tmp_path / "Pulumi.yaml").write_text("name: encamp\nruntime: python\nmain: infra/\n")
     with requests.Session() as session:
-        client = GoogleClient(session, environ=google.environ() | more, sleep=lambda _: None, attempts=1)
+        client = GoogleClient(session, environ=google.environ() | more, sleep=lambda _: None, policy=SHORT.at_most(1))
         made = World(google, client, tmp_path)
         made.environ = {
             "PULUMI_BACKEND_URL": "gs://acme-ml-state",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.cases import REFUSALS, VICTIMS, Case, case_of, kills, refusals, subset
+from harness.cases import REFUSALS, VICTIMS, Case, case_of, kills, refusal, refusals, subset
 from harness.ground import Gate
 from harness.judging import Evidence, wrong_outcome
 from harness.steps import Step, noted_steps
@@ -73,11 +73,14 @@ def test_the_subset_has_every_victim_and_every_wrong_answer() -> None:
         assert {case.refusal for case in cases} >= set(REFUSALS)
 
 
-def evidence(said: str, *asked: str, succeeds: bool = True, disturbed: bool = False, killed: bool = True) -> Evidence:
+def evidence(
+    said: str, *asked: str, succeeds: bool = True, disturbed: bool = False, killed: bool = True, refused: bool = False
+) -> Evidence:
     strikes = [{"operation": "create", "type": kind, "name": "s1x"} for kind in asked]
-    return Evidence(said, strikes, succeeds, disturbed, killed)
+    return Evidence(said, strikes, succeeds, disturbed, killed, refused)
 
 
+BUCKET_TYPE = "gcp:storage/bucket:Bucket"
 WAITERS = (("alone", True), ("later", False))
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 
@@ -87,16 +90,19 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
     [
         (evidence("the job is SUCCEEDED", JOB_SET), "SUCCEEDED", False),
         (evidence("the job is SUCCEEDED", JOB_SET), "FAILED", True),
-        (evidence("sealing the logs", "gcp:storage/bucket:Bucket"), "FAILED", False),
-        (evidence("", "gcp:storage/bucket:Bucket"), "FAILED", False),
-        (evidence("", "gcp:storage/bucket:Bucket"), "SUCCEEDED", True),
+        (evidence("sealing the logs", BUCKET_TYPE, killed=False, disturbed=True), "FAILED", True),
+        (evidence("sealing the logs", BUCKET_TYPE, killed=False, succeeds=False), "FAILED", True),
+        (evidence("sealing the logs", BUCKET_TYPE, killed=False, refused=True), "FAILED", False),
+        (evidence("the job is SUCCEEDED", BUCKET_TYPE, JOB_SET, killed=False, refused=True), "SUCCEEDED", True),
+        (evidence("", BUCKET_TYPE), "FAILED", False),
+        (evidence("", BUCKET_TYPE), "SUCCEEDED", True),
         (evidence("waiting", JOB_SET), "SUCCEEDED", False),
         (evidence("waiting", JOB_SET), "FAILED", True),
         (evidence("waiting", JOB_SET, succeeds=False), "SUCCEEDED", True),
-        (evidence("waiting", JOB_SET, disturbed=True), "FAILED", False),
+        (evidence("waiting", JOB_SET, disturbed=True), "FAILED", True),
         (evidence("waiting", JOB_SET), "CANCELLED", True),
         (evidence(""), None, False),
-        (evidence("", "gcp:storage/bucket:Bucket"), None, True),
+        (evidence("", BUCKET_TYPE), None, True),
         (evidence("", killed=False), None, True),
         (evidence("error: the sandbox does not run", killed=False, disturbed=True), None, False),
         (evidence("error: the sandbox does not run", killed=False), None, True),
@@ -131,3 +137,12 @@ def test_who_wants_to_be_alone_is_and_goes_before_who_comes_later() -> None:
 def test_a_case_says_what_is_done() -> None:
     case = Case(3, "driver", STEPS[0], "after", succeeds=False)
     assert str(case) == f"seed 3: driver killed after {STEPS[0]}; the trainer fails"
+    waited = refusal(4, "hang", STEPS[0], victim="")
+    assert str(waited) == f"seed 4: hang (x1) at {STEPS[0]}; the trainer succeeds"
+
+
+def test_what_no_further_attempt_changes_has_to_fail_a_job() -> None:
+    pool = next(step for step in STEPS if step.operation == "create" and "nodePool" in step.type)
+    gone = next(step for step in STEPS if step.operation == "delete" and "nodePool" in step.type)
+    assert {kind for kind in REFUSALS if refusal(1, kind, pool).final} == {"403", "quota", "stockout"}
+    assert not any(refusal(1, kind, gone).final for kind in REFUSALS)

@@ -1,9 +1,12 @@
 """A stand-in for the Pulumi CLI: the commands that encamp gives it, on a state of JSON files in ``$FAKE_ENGINE``.
 
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
-``kubeconfig`` (of the provider of Kubernetes), ``error``, and ``hang`` (wait for SIGINT). ``destroy`` writes the
-provider's kubeconfig of that moment to ``reached``. ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``,
-``times``; it goes on when there is no file ``held``.
+``kubeconfig`` (of the provider of Kubernetes),
+``error``, ``failures`` (messages by the names of resources whose create fails), ``killed`` (it dies by SIGKILL and
+leaves its lock) and ``hang`` (wait for SIGINT). With ``times`` that is so as often, and then as ``then`` says.
+``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``; it goes on when there is no file ``held``,
+and writes the provider's kubeconfig of that moment to ``reached``.
+``stack.json`` has an ``error`` of that many ``times`` for every command about stacks.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(os.environ["FAKE_ENGINE"])
 
@@ -32,6 +39,9 @@ def _write(name: str, data: dict[str, Any]) -> None:
     (ROOT / name).write_text(json.dumps(data))
 
 
+#: Of a number on the wire each byte but the last.
+_MORE = 128
+_BUCKET = "gcp:storage/bucket:Bucket"
 _STACK = "urn:pulumi:s::encamp::pulumi:pulumi:Stack::s"
 
 
@@ -63,11 +73,55 @@ def _urn(name: str, kind: str = "gcp:storage/bucket:Bucket") -> str:
     return f"urn:pulumi:s::encamp::{kind}::{name}"
 
 
-def _up(state: dict[str, Any]) -> int:
+def _fails(failures: dict[str, str], service: str) -> None:
+    """Tell of creates that fail, as the engine tells it: over gRPC, each event a field of one message."""
+    sys.path.append(os.environ["FAKE_ENGINE_PACKAGES"])
+    import grpc  # noqa: PLC0415 - only here
+
+    with grpc.insecure_channel(service.removeprefix("tcp://")) as channel:
+        stream = channel.stream_unary("/pulumirpc.Events/StreamEvents")
+        stream(iter([_message(json.dumps(event).encode()) for event in _told(failures)]), timeout=30)
+
+
+def _told(failures: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for sequence, (name, message) in enumerate(failures.items()):
+        about = {"type": _BUCKET, "urn": _urn(name)}
+        new = {**about, "custom": True, "id": "", "parent": "", "inputs": {"name": name}, "outputs": {}}
+        step = {**about, "op": "create", "old": None, "new": {**new, "provider": ""}, "provider": ""}
+        said = {"urn": _urn(name), "message": message, "color": "never", "severity": "error"}
+        for event in ({"resOpFailedEvent": {"metadata": step, "status": 1, "steps": 1}}, {"diagnosticEvent": said}):
+            yield {"sequence": sequence, "timestamp": 1, **event}
+
+
+def _message(text: bytes) -> bytes:
+    """An ``EventRequest``: field 1, a text."""
+    length, size = bytearray(), len(text)
+    while size >= _MORE:
+        length.append(size % _MORE + _MORE)
+        size //= _MORE
+    return b"\x0a" + bytes([*length, size]) + text
+
+
+def _up(state: dict[str, Any], service: str) -> int:
     script = _read("up.json")
+    if (ROOT / "lock").exists():
+        return _locked()
+    if "times" in script:
+        if script["times"] == 0:
+            script = script.get("then", {})
+        else:
+            _write("up.json", {**script, "times": script["times"] - 1})
     state["resources"] = script.get("resources", ["bucket"])
     state["pending"] = script.get("pending", [])
     state["kubeconfig"] = script.get("kubeconfig", "")
+    if script.get("failures"):
+        _fails(script["failures"], service)
+    if script.get("killed"):
+        _write("stacks.json", {**_read("stacks.json"), "job-j": state})
+        (ROOT / "lock").write_text(
+            f"created by root@{socket.gethostname()} (pid {os.getpid()}) at 2026-01-01T00:00:00Z"
+        )
+        os.kill(os.getpid(), signal.SIGKILL)
     if script.get("hang"):
         stopped: list[int] = []
         signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
@@ -75,7 +129,8 @@ def _up(state: dict[str, Any]) -> int:
         while not stopped:
             time.sleep(0.01)
         script["error"] = "update cancelled"
-    if script.get("error"):
+    if script.get("error") or script.get("failures"):
+        script.setdefault("error", "update failed")
         sys.stderr.write(f"error: {script['error']}\n")
         return 255
     state["outputs"] = script.get("outputs", {})
@@ -109,6 +164,11 @@ def _missing(name: str, stacks: dict[str, Any]) -> bool:
 
 
 def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int:
+    script = _read("stack.json")
+    if script.get("times"):
+        _write("stack.json", {**script, "times": script["times"] - 1})
+        sys.stderr.write(f"error: {script['error']}\n")
+        return 255
     if verb == "ls":
         _say(json.dumps([{"name": one, "current": False} for one in stacks]))
     elif verb == "init":
@@ -183,7 +243,11 @@ def main(arguments: list[str]) -> int:
         (ROOT / "lock").unlink()
         code = 0
     else:
-        code = {"up": _up, "destroy": _destroy}[arguments[0]](stacks[name])
+        code = (
+            _up(stacks[name], arguments[arguments.index("--event-log") + 1])
+            if arguments[0] == "up"
+            else _destroy(stacks[name])
+        )
     _write("stacks.json", stacks)
     return code
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from encamp.plan.model import (
     Role,
     StoragePlan,
 )
+from encamp.retries import RetryPolicy
 from encamp.run.context import Context
 from encamp.run.driver import JobRequest, run_job
 from encamp.run.reap import Verdict, Wishes, reap
@@ -42,7 +44,7 @@ LABELS = {"encamp-job": "j", "encamp-owner": "encamp", "encamp-environment": "sa
 EMAIL = "j@p.iam.gserviceaccount.com"
 
 
-def _plan(**storage: Any) -> JobPlan:
+def _plan(limits: LimitsPlan | None = None, **storage: Any) -> JobPlan:
     group = ReplicaGroupPlan(
         role=Role.MASTER,
         count=1,
@@ -70,7 +72,7 @@ def _plan(**storage: Any) -> JobPlan:
         node_pools=(),
         identity=IdentityPlan(EMAIL, "j", "j", ()),
         storage=replace(StoragePlan("artifacts", "jobs/job_1/", None, "scratch"), **storage),
-        limits=LimitsPlan(60, None, 0, 0, 120),
+        limits=limits or LimitsPlan(60, None, 0, 0, 120),
         labels=LABELS,
         training_input={},
     )
@@ -90,8 +92,8 @@ class World:
     def script(self, name: str, **data: Any) -> None:
         (self.folder / "engine" / f"{name}.json").write_text(json.dumps(data))
 
-    def run(self, **storage: Any) -> RunResult:
-        return run_job(JobRequest(_plan(**storage), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context)
+    def run(self, **changes: Any) -> RunResult:
+        return run_job(JobRequest(_plan(**changes), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context)
 
     def trains(self, code: int | None, role: str = "master") -> None:
         """The state of the cluster once ``up`` has returned: one replica that runs, or has ended."""
@@ -149,6 +151,7 @@ def make_world(
     cli.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
+    monkeypatch.setenv("FAKE_ENGINE_PACKAGES", sysconfig.get_path("platlib"))
     monkeypatch.delenv("ENCAMP_RECORD_URL", raising=False)
     outputs = {
         "kubeconfig": kubernetes.kubeconfig(),
@@ -260,6 +263,116 @@ def test_what_the_engine_lost_is_found_by_its_labels_and_deleted(world: World) -
     assert any("had no answer" in line for line in world.lines)
 
 
+BUSY = "googleapi: Error 503: The service is currently unavailable., backendError"
+LOST = "googleapi: Error 504: The request timed out; it may have been done., deadlineExceeded"
+
+
+def _retries(world: World) -> list[dict[str, Any]]:
+    return [entry.data for entry in _record(world).entries if entry.kind == "retry"]
+
+
+def test_a_fault_that_passes_while_it_is_brought_up_does_not_fail_a_job(world: World) -> None:
+    world.script("up", resources=[], failures={"scratch": BUSY}, times=2)
+    world.trains(0)
+    result = world.run()
+    assert (result.exit_code, result.error) == (ExitCode.OK, None)
+    assert [(one["attempt"], "Error 503" in one["error"]) for one in _retries(world)] == [(1, True), (2, True)]
+    assert sum("bringing up is tried again in" in line for line in world.lines) == 2
+    assert list(world.stacks) == ["sandbox"]
+
+
+def test_what_a_lost_answer_made_is_deleted_before_the_next_attempt(world: World) -> None:
+    world.script("up", resources=[], failures={"scratch": LOST}, times=1)
+    world.google.add_bucket("scratch", **LABELS)
+    world.google.add_bucket("scratch-2", **{**LABELS, "encamp-owner": "somebody"})
+    world.trains(0)
+    result = world.run()
+    assert (result.exit_code, result.left) == (ExitCode.OK, ())
+    assert any("exists: deleting bucket gs://scratch" in line for line in world.lines)
+    ups = [index for index, call in enumerate(world.calls) if " up " in call]
+    assert len(ups) == 2
+    assert sorted(world.google.buckets) == ["artifacts", "scratch-2"]
+
+
+def test_an_empty_bucket_for_results_that_a_lost_answer_made_is_made_anew(world: World) -> None:
+    world.script("up", resources=[], failures={"own": LOST}, times=1)
+    world.google.add_bucket("own", **{"encamp-results": "j"})
+    world.trains(0)
+    assert world.run(**OWN).exit_code == ExitCode.OK
+    assert any("exists: deleting bucket gs://own" in line for line in world.lines)
+
+
+def test_an_engine_that_is_killed_is_begun_again_from_what_it_left(world: World) -> None:
+    world.script("up", resources=[], pending=["scratch"], killed=True, times=1)
+    world.google.add_bucket("scratch", **LABELS)
+    world.trains(0)
+    result = world.run()
+    assert result.exit_code == ExitCode.OK
+    assert any("clearing the lock of a dead engine" in line for line in world.lines)
+    assert any("exists: deleting bucket gs://scratch" in line for line in world.lines)
+    assert "the engine was killed (SIGKILL)" in _retries(world)[0]["error"]
+
+
+def test_a_refusal_is_not_tried_again(world: World) -> None:
+    world.script("up", resources=["bucket"], failures={"pool": "googleapi: Error 403: no permission., forbidden"})
+    result = world.run()
+    assert (result.exit_code, result.outcome.state) == (ExitCode.INFRASTRUCTURE_FAILED, State.FAILED)
+    assert _retries(world) == []
+    assert sum(" up " in call for call in world.calls) == 1
+
+
+def test_a_fault_that_stays_fails_the_job_and_names_the_first_error(world: World) -> None:
+    world.script("up", resources=[], failures={"a": LOST}, times=1, then={"resources": [], "failures": {"b": BUSY}})
+    result = world.run()
+    assert (result.exit_code, result.outcome.state) == (ExitCode.INFRASTRUCTURE_FAILED, State.FAILED)
+    assert "b: googleapi: Error 503" in result.outcome.message
+    assert "first: a: googleapi: Error 504" in result.outcome.message
+    assert list(world.stacks) == ["sandbox"]
+
+
+def test_ctrl_c_ends_the_wait_for_another_attempt(world: World, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = RetryPolicy(attempts=5, first_pause=300.0, longest_pause=300.0, total=900.0)
+    monkeypatch.setattr("encamp.run.bring_up.POLICY", slow)
+    world.script("up", resources=["bucket"], failures={"pool": BUSY})
+    thread = _interrupt_when(lambda: any("tried again in" in line for line in world.lines), until=until)
+    began = time.monotonic()
+    result = world.run()
+    thread.join()
+    assert (result.exit_code, list(world.stacks)) == (ExitCode.CANCELLED, ["sandbox"])
+    assert time.monotonic() - began < 60
+
+
+def test_a_job_that_may_not_wait_longer_is_cancelled_instead_of_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = RetryPolicy(attempts=50, first_pause=0.2, longest_pause=0.2, total=900.0)
+    monkeypatch.setattr("encamp.run.bring_up.POLICY", slow)
+    world.script("up", resources=["bucket"], failures={"pool": BUSY})
+    result = world.run(limits=LimitsPlan(60, 1, 0, 0, 120))
+    assert (result.outcome.state, result.outcome.message) == (
+        State.CANCELLED,
+        "it did not run within maxWaitTime (1 s)",
+    )
+
+
+def test_an_engine_that_waits_for_an_answer_that_never_comes_is_stopped_and_begun_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENCAMP_STALL_SECONDS", "1")
+    world.script("up", resources=[], pending=["scratch"], hang=True, times=1)
+    world.google.add_bucket("scratch", **LABELS)
+    world.trains(0)
+    assert world.run().exit_code == ExitCode.OK
+    assert any("the engine has said nothing for 1 s" in line for line in world.lines)
+    assert "scratch" not in world.google.buckets
+
+
+def test_a_backend_that_is_away_for_a_moment_is_asked_again(world: World) -> None:
+    world.script("stack", error="googleapi: Error 503: Backend Error", times=2)
+    world.trains(0)
+    assert world.run().exit_code == ExitCode.OK
+
+
 def test_a_destroy_that_fails_once_is_tried_again(world: World) -> None:
     world.trains(0)
     world.script("destroy", error="cluster is busy", times=1)
@@ -310,10 +423,7 @@ def test_a_job_whose_job_dir_is_nowhere_is_refused_and_leaves_no_trace(world: Wo
     assert world.google.objects == {}
 
 
-def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(world: World) -> None:
     world.trains(7)
     world.script("destroy", keeps=["bucket"])
     result = world.run()
@@ -432,7 +542,6 @@ def test_a_log_whose_node_is_gone_comes_from_cloud_logging(world: World) -> None
 
 def test_an_engines_lock_is_cleared_only_when_its_holder_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("encamp.run.engine._LOCK_PATIENCE_SECONDS", 1)
-    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
     host = os.uname().nodename
     world.trains(0)
     lock = world.folder / "engine" / "lock"
@@ -441,8 +550,7 @@ def test_an_engines_lock_is_cleared_only_when_its_holder_is_dead(world: World, m
     assert not lock.exists()
 
 
-def test_a_lock_of_another_machine_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
+def test_a_lock_of_another_machine_is_left_alone(world: World) -> None:
     world.trains(0)
     lock = world.folder / "engine" / "lock"
     lock.write_text("file:///x: created by root@far (pid 1) at 2026-01-01T00:00:00Z")

@@ -52,7 +52,6 @@ def world(ground: Any) -> Any:
 def ground(driver: Any, google: Any, client: GoogleClient, kubernetes: Any, request: pytest.FixtureRequest) -> Any:
     """A job that was begun and whose driver has died, once it is recorded."""
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
-    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("encamp.run.teardown._SETTLE_SECONDS", 0.01)
     made = driver.make_world(google, client, kubernetes, request.getfixturevalue("tmp_path"), monkeypatch)
     return request.getfixturevalue("load_module")("encamp_test_run_reap", "run/test_reap.py").Ground(driver, made)

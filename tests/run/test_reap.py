@@ -16,6 +16,7 @@ import pytest
 from encamp.cloud.leftovers import JOB_LABEL
 from encamp.errors import ExitCode
 from encamp.plan.facts import FACTS_ANNOTATION, job_facts
+from encamp.retries import SHORT
 from encamp.run.intent import planned_intent
 from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
 from encamp.run.states import State
@@ -103,7 +104,6 @@ def driver(load_module: Callable[[str, str], Any]) -> Any:
 def ground(driver: Any, google: Any, client: GoogleClient, kubernetes: Any, request: pytest.FixtureRequest) -> Ground:
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     tmp_path: Path = request.getfixturevalue("tmp_path")
-    monkeypatch.setattr("encamp.run.teardown._PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("encamp.run.teardown._SETTLE_SECONDS", 0.01)
     return Ground(driver, driver.make_world(google, client, kubernetes, tmp_path, monkeypatch))
 
@@ -169,7 +169,7 @@ def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Gr
 
 
 def _without_cluster(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("encamp.cloud.kubernetes._ATTEMPTS", 1)
+    monkeypatch.setattr("encamp.cloud.kubernetes._POLICY", SHORT.at_most(1))
     kubeconfig = ground.world.kubernetes.kubeconfig().replace(ground.world.kubernetes.url, "http://127.0.0.1:9")
     stacks = ground.world.stacks
     stacks["sandbox"]["outputs"]["kubeconfig"] = kubeconfig

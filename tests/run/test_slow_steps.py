@@ -15,7 +15,7 @@ BUCKET = "urn:pulumi:s::encamp::gcp:storage/bucket:Bucket::scratch"
 
 def metadata(urn: str, operation: str) -> Any:
     kind = urn.split("::")[2]
-    state = SimpleNamespace(id="x", retain_on_delete=False)
+    state = SimpleNamespace(id="x", retain_on_delete=False, inputs={})
     return SimpleNamespace(metadata=SimpleNamespace(op=operation, type=kind, urn=urn, new=state, old=state))
 
 

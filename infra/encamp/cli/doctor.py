@@ -20,8 +20,9 @@ def command(stack: str, form: str) -> None:
     from encamp.doctor.examine import examine  # noqa: PLC0415
     from encamp.doctor.machine import Machine  # noqa: PLC0415
     from encamp.doctor.stack import load_stack  # noqa: PLC0415
+    from encamp.retries import SHORT  # noqa: PLC0415
 
     repository = checkout()
     looked_at = load_stack(stack, repository)
     enter_for(looked_at.spec)
-    show_findings(examine(looked_at, repository, GoogleClient(attempts=2), Machine()), form)
+    show_findings(examine(looked_at, repository, GoogleClient(policy=SHORT.at_most(2)), Machine()), form)

@@ -62,7 +62,7 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     for warning in plan.warnings:
         context.show(f"warning: {warning}")
     # What a pod would say in its log alone is said here.
-    look_ahead(plan, context)
+    look_ahead(plan, context.steady)
     cluster = context.cluster(context.environment(environment))
     data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
     try:

@@ -34,6 +34,10 @@ _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=32)
 _UNAUTHORIZED = 401
 
 
+class CredentialError(EngineError):
+    """The credential plugin gave no token this time."""
+
+
 def api_client(kubeconfig: str) -> httpx.Client:
     """A client of the API server of the kubeconfig's current context.
 
@@ -157,13 +161,13 @@ def _run(plugin: UserExec) -> tuple[str, datetime | None]:
             hint='`gcloud components install gke-gcloud-auth-plugin`; for the sandbox, `eval "$(encamp sandbox env)"`',
         ) from error
     except subprocess.CalledProcessError as error:
-        raise EngineError(
+        raise CredentialError(
             f"the credential plugin failed: {error.stderr.strip()[-300:]}",
             where=plugin.command,
             hint="renew the credentials with `gcloud auth login`",
         ) from error
     except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
-        raise EngineError("the credential plugin gave no token", where=plugin.command) from error
+        raise CredentialError("the credential plugin gave no token", where=plugin.command) from error
 
 
 def _auth(user: User) -> httpx.Auth | None:

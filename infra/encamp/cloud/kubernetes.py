@@ -6,14 +6,17 @@ restarting API server answers, for a bounded time.
 
 from __future__ import annotations
 
+import base64
+import itertools
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.cloud.kubeconfig import api_client
+from encamp.cloud.kubeconfig import CredentialError, api_client
 from encamp.errors import EngineError
+from encamp.retries import RetryPolicy, TransientError, retry_after, with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,10 +42,11 @@ _PATHS = {
 #: Kinds that roles of older environments do not name. They cost nothing, and go with the stack of their job.
 _MAY_BE_FORBIDDEN = frozenset({"resourceclaimtemplates"})
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
-_RETRYABLE = frozenset({429, 500, 502, 503, 504})
-_ATTEMPTS = 8
-_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 5.0
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
+#: As long as an API server takes to be back that is restarted; whoever watches a job asks again for hours.
+_POLICY = RetryPolicy(attempts=8, first_pause=0.5, longest_pause=5.0)
+#: A credential plugin that fails for lack of a network comes right soon; one without a login does not.
+_CREDENTIAL_ATTEMPTS = 3
 _PAGE = "500"
 
 
@@ -99,14 +103,19 @@ class Cluster:
     def create(self, kind: str, namespace: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         """Make an object, and give it as the server has it; None where one of its name is there.
 
+        One that an earlier attempt of this call has made, whose answer was lost, counts as made.
+
         Raises:
             RefusedError: the server refuses it.
             EngineError: there is no such namespace, or the server gives no answer.
         """
-        answer = self._request("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
+        answer, attempts = self._sent("POST", collection(kind, namespace), json=dict(manifest), accept=_CONFLICT)
         if answer.status_code == _NOT_FOUND:
             raise EngineError(f"the cluster has no namespace {namespace}", hint="bring the environment up")
-        return None if answer.status_code == _CONFLICT else answer.json()
+        if answer.status_code != _CONFLICT:
+            return answer.json()
+        there = self.get(kind, namespace, manifest["metadata"]["name"]) if attempts > 1 else None
+        return there if there is not None and _holds(there, _stored(manifest)) else None
 
     def delete(self, kind: str, namespace: str, name: str, *, wait: bool = True) -> None:
         """Delete an object, what it owns first, and ``wait`` until it is gone (a minute at most).
@@ -130,37 +139,65 @@ class Cluster:
 
         return PodLogs(self._kubeconfig)
 
-    def _request(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> httpx.Response:
-        last = "no answer"
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self._sleep(min(_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS))
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self._sent(method, path, **options)[0]
+
+    def _sent(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> tuple[httpx.Response, int]:
+        """The answer, and how many attempts it took."""
+        attempts, signed_in = itertools.count(1), itertools.count(1)
+
+        def once() -> tuple[httpx.Response, int]:
+            attempt = next(attempts)
             if self._closed:
-                break
+                raise self._silent("the connection is closed")
             try:
                 answer = self._http.request(method, path, **options)
-            except RuntimeError:
+            except RuntimeError as error:
                 # Closed between the question and the request.
-                break
+                raise self._silent("the connection is closed") from error
             except httpx.TransportError as error:
-                last = type(error).__name__
-                _LOG.debug("%s %s: %s", method, path, last)
-                continue
+                raise TransientError(self._silent(type(error).__name__)) from error
+            except CredentialError as error:
+                if next(signed_in) < _CREDENTIAL_ATTEMPTS:
+                    raise TransientError(error) from error
+                raise
             if answer.status_code in _RETRYABLE:
-                last = str(answer.status_code)
-                continue
+                wanted = retry_after(answer.headers.get("Retry-After"))
+                raise TransientError(self._silent(reason(answer)), wanted)
             if answer.is_error and answer.status_code not in {_NOT_FOUND, accept}:
                 raise RefusedError(
                     f"the API server refused: {reason(answer)}",
                     where=f"{method} {path}",
                     hint="check what your account may do in the cluster",
                 )
-            return answer
-        raise EngineError(
-            f"the API server gives no answer: {last}",
+            return answer, attempt
+
+        return with_retries(once, _POLICY, sleep=self._sleep, told=lambda *said: _LOG.debug("%s %s", method, said))
+
+    def _silent(self, why: str) -> EngineError:
+        return EngineError(
+            f"the API server gives no answer: {why}",
             where=str(self._http.base_url),
             hint="check that the cluster runs; `encamp sandbox status` for the sandbox",
         )
+
+
+def _stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest as the server keeps it: a Secret's texts are encoded."""
+    texts = manifest.get("stringData") or {}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    kept = {key: value for key, value in manifest.items() if key != "stringData"}
+    return {**kept, "data": {**(kept.get("data") or {}), **encoded}} if encoded else kept
+
+
+def _holds(there: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted, beside what the server has added."""
+    if isinstance(wanted, dict):
+        return isinstance(there, dict) and all(_holds(there.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        same = isinstance(there, list) and len(there) == len(wanted)
+        return same and all(_holds(one, other) for one, other in zip(there, wanted, strict=True))
+    return bool(there == wanted)
 
 
 def collection(kind: str, namespace: str) -> str:

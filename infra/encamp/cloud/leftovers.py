@@ -93,7 +93,7 @@ class Leftover:
 
     kind: str
     name: str
-    delete: Callable[[], None]
+    delete: Callable[[], object]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import logging
-import random
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.endpoints import Service, endpoint, is_loopback
 from encamp.errors import EngineError
+from encamp.retries import SHORT, RetryPolicy, TransientError, retry_after, with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +22,8 @@ _LOG = logging.getLogger(__name__)
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 #: Answers after which the same request may succeed (https://cloud.google.com/storage/docs/retry-strategy).
 RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
-_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 20.0
+#: After so many attempts whoever waits is told that, and why.
+_TOLD_ATTEMPTS = 5
 _TIMEOUT_SECONDS = (10.0, 120.0)
 _EXCERPT_CHARACTERS = 500
 
@@ -34,7 +35,7 @@ _HINTS = {
 
 
 class RestError(EngineError):
-    """Google refused a request, or gave no answer (``status`` 0)."""
+    """Google refused a request, or gave no usable answer (``status`` 0)."""
 
     def __init__(self, what: str, *, status: int, where: str, hint: str | None = None) -> None:
         super().__init__(what, where=where, hint=hint)
@@ -45,23 +46,31 @@ class GoogleClient:
     """Requests with credentials, repeated while an error may pass.
 
     Args:
-        session: what sends; None for application default credentials.
+        session: what sends, or what gives that; None for application default credentials.
         environ: where endpoint overrides are looked up; None for the process's environment.
         sleep: pauses between attempts, in seconds.
+        policy: how often and how long a request is tried.
+        told: gets a line for people when an answer takes long.
     """
 
     def __init__(
         self,
-        session: requests.Session | None = None,
+        session: requests.Session | Callable[[], requests.Session] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        attempts: int = _ATTEMPTS,
+        policy: RetryPolicy = SHORT,
+        told: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._session = session
+        self._open = _opening(session)
         self._environ = environ
         self._sleep = sleep
-        self._attempts = attempts
+        self._policy = policy
+        self._told = told
+
+    def with_policy(self, policy: RetryPolicy, told: Callable[[str], None]) -> GoogleClient:
+        """Another client of the same session that tries for longer or shorter, and tells ``told``."""
+        return GoogleClient(self._open, environ=self._environ, sleep=self._sleep, policy=policy, told=told)
 
     def url(self, service: Service, path: str) -> str:
         """The full URL of a path that begins with ``/``."""
@@ -92,27 +101,27 @@ class GoogleClient:
         url = self.url(service, path)
         # The path of an upload's session ends with what lets anybody write to it.
         where = f"{method} {path.partition('?')[0]}"
-        last = "no answer"
-        most = attempts or self._attempts
-        for attempt in range(most):
-            if attempt:
-                self._pause(attempt, where, last)
+        count = itertools.count(1)
+
+        def once() -> requests.Response:
+            tried = next(count)
             answer = self._send(url, method, params=params, json=json, data=data, headers=headers, stream=stream)
             if isinstance(answer, str):
-                last = answer
-            elif answer.ok or answer.status_code in accept:
+                raise TransientError(_unanswered(answer, where, tried))
+            if answer.ok or answer.status_code in accept:
                 return answer
-            elif answer.status_code not in RETRYABLE:
+            if answer.status_code not in RETRYABLE:
                 raise _refused(answer, where)
-            else:
-                last = _message(answer)
-                answer.close()
-        raise RestError(
-            f"no usable answer after {most} attempts: {last}",
-            status=0,
-            where=where,
-            hint="check the network and the service's status, then run the command again",
-        )
+            said, wanted = _message(answer), retry_after(answer.headers.get("Retry-After"))
+            answer.close()
+            raise TransientError(_unanswered(said, where, tried), wanted)
+
+        return with_retries(once, self._policy.at_most(attempts), sleep=self._sleep, told=self._note)
+
+    def _note(self, attempt: int, pause: float, error: Exception) -> None:
+        _LOG.debug("%s; attempt %d follows in %.1f s", error, attempt + 1, pause)
+        if attempt == _TOLD_ATTEMPTS and isinstance(error, RestError):
+            self._told(f"Google gives no usable answer to {error.where}, it is asked again: {error.what}")
 
     def json(self, service: Service, method: str, path: str, **options: Any) -> dict[str, Any]:
         """As ``request``, but the answer's JSON object; an empty answer is an empty object."""
@@ -144,6 +153,8 @@ class GoogleClient:
         except auth.TransportError:
             return "the token service does not answer"
         except auth.GoogleAuthError as error:
+            if error.retryable:
+                return f"no token: {type(error).__name__}"
             raise RestError(
                 f"no token: {type(error).__name__}",
                 status=HTTPStatus.UNAUTHORIZED,
@@ -152,17 +163,16 @@ class GoogleClient:
             ) from error
 
     def _opened(self, url: str) -> requests.Session:
-        if self._session is None:
-            self._session = _default_session()
+        session = self._open()
         if is_loopback(url):
-            self._session.trust_env = False
-        return self._session
+            session.trust_env = False
+        return session
 
-    def _pause(self, attempt: int, where: str, reason: str) -> None:
-        longest = min(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS)
-        _LOG.debug("%s: %s; attempt %d", where, reason, attempt + 1)
-        # Spread evenly, so that many clients that failed together do not come back together.
-        self._sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret depends on it
+
+def _opening(session: requests.Session | Callable[[], requests.Session] | None) -> Callable[[], requests.Session]:
+    if session is None:
+        return functools.cache(_default_session)
+    return session if callable(session) else lambda: session
 
 
 def _default_session() -> requests.Session:
@@ -180,6 +190,15 @@ def _default_session() -> requests.Session:
             hint='run `gcloud auth application-default login`, or `eval "$(encamp sandbox env)"` for the sandbox',
         ) from error
     return google.auth.transport.requests.AuthorizedSession(credentials)
+
+
+def _unanswered(said: str, where: str, attempts: int) -> RestError:
+    return RestError(
+        f"no usable answer after {attempts} attempt{'s' * (attempts != 1)}: {said}",
+        status=0,
+        where=where,
+        hint="check the network and the service's status, then run the command again",
+    )
 
 
 def _refused(answer: requests.Response, where: str) -> RestError:

@@ -27,6 +27,8 @@ _READ_BYTES = 1024 * 1024
 _NOT_FOUND = 404
 _CONFLICT = 409
 _MORE = 308
+#: How often an object's download may break off; it is gone on with where it stopped.
+_BREAKS = 6
 #: How often in a row a piece may be sent without any of it arriving.
 _RESUMES = 5
 
@@ -90,13 +92,35 @@ class Storage:
         Raises:
             RestError: status 404 where there is no such object, 416 where it has not so many bytes.
         """
-        last = "" if end is None else end - 1
-        headers = {"Range": f"bytes={begin}-{last}"} if begin or end is not None else None
-        answer = self._client.request(
-            Service.STORAGE, "GET", _object(bucket, name), params={"alt": "media"}, headers=headers, stream=True
+        from requests import exceptions  # noqa: PLC0415 - slow to import, and only here
+
+        reached, params, why = begin, {"alt": "media"}, ""
+        for _ in range(_BREAKS):
+            last = "" if end is None else end - 1
+            headers = {"Range": f"bytes={reached}-{last}"} if reached or end is not None else None
+            answer = self._client.request(
+                Service.STORAGE, "GET", _object(bucket, name), params=params, headers=headers, stream=True
+            )
+            if generation := answer.headers.get("x-goog-generation"):
+                # What is read on is what was begun with.
+                params["generation"] = generation
+            try:
+                with answer:
+                    for piece in answer.iter_content(_READ_BYTES):
+                        reached += len(piece)
+                        yield piece
+            except (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError) as error:
+                why = type(error).__name__
+                if end is not None and reached >= end:
+                    return
+            else:
+                return
+        raise RestError(
+            f"the download broke off {_BREAKS} times, at last after {reached} bytes: {why}",
+            status=0,
+            where=f"gs://{bucket}/{name}",
+            hint="check the network, then run the command again",
         )
-        with answer:
-            yield from answer.iter_content(_READ_BYTES)
 
     def read(self, bucket: str, name: str) -> bytes | None:
         """A small object's bytes, or None where there is none."""

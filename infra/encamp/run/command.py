@@ -76,6 +76,13 @@ class SessionCommand(PulumiCommand):
                 with suppress(ProcessLookupError):
                     self._process.send_signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """End the running command, if any, at once: its lock and what it waits for stay behind."""
+        with self._lock:
+            if self._process is not None:
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+
     def run(
         self,
         args: list[str],
@@ -94,11 +101,15 @@ class SessionCommand(PulumiCommand):
 
         Raises:
             pulumi.automation.CommandError: it exits with another code than 0.
+            EngineError: it was killed.
         """
         for _ in range(_HALF_WRITTEN_ATTEMPTS):
             result = self._once(args, cwd, additional_env, on_output, on_error, given=given)
             if result.code == 0:
                 return result
+            if result.code < 0:
+                name = signal.Signals(-result.code).name
+                raise EngineError(f"the engine was killed ({name})", where=f"pulumi {args[0]}")
             if _HALF_WRITTEN.search(result.stderr) is None:
                 break
             time.sleep(_HALF_WRITTEN_SECONDS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
 from encamp.own_cluster import own_kubeconfig
+from encamp.retries import PATIENT, STEADY
 from encamp.run.engine import JobEngine
 from encamp.run.records import Records
 from encamp.run.workspace import project_file, state_folder
@@ -39,6 +40,16 @@ class Context:
     client: GoogleClient = field(default_factory=GoogleClient)
     allocatable: Callable[[str], Mapping[str, float]] | None = None
     _environments: dict[str, EnvironmentOutputs] = field(default_factory=dict)
+
+    @property
+    def patient(self) -> GoogleClient:
+        """A client for work on a job that nobody waits for at a prompt: it tries for minutes, and says so."""
+        return self.client.with_policy(PATIENT, self.show)
+
+    @property
+    def steady(self) -> Context:
+        """The same for work before a job begins: it asks Google for up to a minute, and says so."""
+        return replace(self, client=self.client.with_policy(STEADY, self.show))
 
     def records(self) -> Records:
         """The record of jobs: ``ENCAMP_RECORD_URL``, else a file."""

@@ -18,14 +18,17 @@ from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
 from encamp.redaction import holds_secret
 from encamp.run.actor import Actor
+from encamp.run.bring_up import BringUp
 from encamp.run.ended import FAILURE, failure_data
-from encamp.run.ending import Ending, RunResult, ending
+from encamp.run.ending import Ending, RunResult, ending, job_teardown
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
 from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.keeper import LeaseKeeper
+from encamp.run.preparation import JobPreparation, OverdueError
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
 from encamp.run.requests import RequestWatch
+from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.resume import earlier_trials
@@ -46,6 +49,10 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Lease, Records
     from encamp.run.replicas import Replica
     from encamp.run.supervise import Supervision
+
+
+#: Journal entry of an attempt to bring the job up that is followed by another.
+RETRY = "retry"
 
 
 class JobEndedError(UsageError):
@@ -89,7 +96,7 @@ def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], No
     """
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
-    look_ahead(request.plan, context)
+    look_ahead(request.plan, context.steady)
     records = context.records()
     try:
         intent = _intent(request, environment, context)
@@ -175,7 +182,8 @@ class _Driver:
         self._lease: Lease
         self._usage: Usage
         show = _without(request.plan.warnings, context.show)
-        self._engine = JobEngine(self._folder, show, self._keep, operations=context.operations(intent.cluster))
+        operations = context.operations(intent.cluster)
+        self._engine = JobEngine(self._folder, show, self._keep, operations=operations, stall=stall_seconds())
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 
@@ -245,6 +253,38 @@ class _Driver:
         self._context.show(f"bringing up stack {self._intent.stack}")
         make_workspace(self._folder, self._intent.stack, self._config())
         self._checked()
+        try:
+            BringUp(self._preparation(), self._context.show, self._note_retry).run()
+        except OverdueError as error:
+            return error.outcome
+        self._checked()
+        self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
+        outcome = self._supervisor.run()
+        self._mine()
+        self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
+        return outcome
+
+    def _preparation(self) -> JobPreparation:
+        return JobPreparation(
+            self._intent,
+            self._engine,
+            job_teardown(
+                self._context,
+                self._records,
+                self._lease,
+                self._intent,
+                cluster=self._cluster,
+                engine=self._engine,
+                committed=False,
+            ),
+            Storage(self._context.client),
+            bring_up=self._up,
+            check_job=self._checked,
+            overdue=self._supervisor.overdue,
+            cancelled=self._interrupts.cancelled,
+        )
+
+    def _up(self) -> None:
         self._engine.create(self._intent.stack)
         if self._hides:
             self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
@@ -253,12 +293,9 @@ class _Driver:
         if self._cluster.kubeconfig != self._environment.kubeconfig:
             # A pod's own way to its cluster is nobody else's.
             self._engine.reach(self._intent.stack, self._environment.kubeconfig)
-        self._checked()
-        self._context.show("waiting for the replicas" if self._intent.study is None else "the study begins")
-        outcome = self._supervisor.run()
-        self._mine()
-        self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
-        return outcome
+
+    def _note_retry(self, entry: dict[str, Any]) -> None:
+        self._records.append(self._lease, RETRY, entry)
 
     def _checked(self) -> None:
         self._mine()

@@ -93,8 +93,32 @@ def ending(
 
     ``cluster`` is None where that is gone, ``engine`` where the job has no stack; a committed stack outlives its job.
     """
-    teardown = Teardown(
-        context.client,
+    teardown = job_teardown(context, records, lease, intent, cluster=cluster, engine=engine, committed=committed)
+    return Ending(
+        records,
+        lease,
+        intent,
+        client=context.patient,
+        streams=streams,
+        teardown=teardown,
+        show=context.show,
+        keep_logs=keep_logs,
+    )
+
+
+def job_teardown(
+    context: Context,
+    records: Records,
+    lease: Lease,
+    intent: Intent,
+    *,
+    cluster: Cluster | None,
+    engine: JobEngine | None,
+    committed: bool,
+) -> Teardown:
+    """How a job is taken down under its lease; arguments as for ``ending``."""
+    return Teardown(
+        context.patient,
         cluster,
         intent.place,
         context.show,
@@ -103,16 +127,6 @@ def ending(
         committed=committed,
         held=partial(check_lease, records, lease),
         swept=lambda one: records.append(lease, "resource", swept_step(one.kind, one.name).to_json()),
-    )
-    return Ending(
-        records,
-        lease,
-        intent,
-        client=context.client,
-        streams=streams,
-        teardown=teardown,
-        show=context.show,
-        keep_logs=keep_logs,
     )
 
 

@@ -9,27 +9,33 @@ from __future__ import annotations
 import json
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from encamp.errors import EngineError, TeardownError
-from encamp.run.events import EventLog, ResourceStep
+from encamp.retries import RetryPolicy, TransientError, with_retries
+from encamp.run.events import EventLog, Failure, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.slow_steps import SlowSteps
 from encamp.run.stack_state import StackState
+from encamp.run.stalling import StallWatch
+from encamp.run.transient import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from encamp.run.command import StackWorkspace, ToldStack
-    from encamp.run.stack_state import Unanswered
+    from encamp.run.unanswered import Unanswered
 
 _LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
+#: For commands of the engine that touch its backend only: a state in a bucket, a key that opens it.
+_POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
 #: What the listing of a backend of files says of a state that another engine replaces at that moment.
 _REPLACED = "code=NotFound"
 
@@ -52,6 +58,20 @@ class LockedError(EngineError):
         self.lock = lock
 
 
+class RunError(EngineError):
+    """An engine run failed.
+
+    Attributes:
+        failures: what the engine says of it, each with the resource that it is about.
+        unanswered: creates that failed, and may have been done all the same.
+    """
+
+    def __init__(self, what: str, stack: str, events: EventLog) -> None:
+        super().__init__(what, where=f"stack {stack}")
+        self.failures = tuple(events.failures) or (Failure("", what),)
+        self.unanswered = tuple(events.unanswered)
+
+
 class JobEngine:
     """The stacks of one workspace folder.
 
@@ -61,6 +81,8 @@ class JobEngine:
         keep: gets each step that is done.
         fence: what this process has to show against locks of dead engines; without it only those of this machine go.
         operations: tells what GKE is at in the stack's cluster, in words.
+        stall: how many seconds an up or a destroy may say nothing before it is ended, see ``stalling``; None for no
+            limit, as for an environment, whose cluster may take hours to change.
     """
 
     def __init__(
@@ -69,7 +91,10 @@ class JobEngine:
         show: Callable[[str], None],
         keep: Callable[[ResourceStep], None] | None = None,
         fence: Fence | None = None,
+        *,
         operations: Callable[[], Sequence[str]] | None = None,
+        stall: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         from encamp.run.command import SessionCommand  # noqa: PLC0415 - the engine's SDK is slow to import
 
@@ -78,6 +103,8 @@ class JobEngine:
         self._keep = keep
         self._fence = fence
         self._operations = operations
+        self._stall = stall
+        self._sleep = sleep
         self._command = SessionCommand()
         self._workspace: StackWorkspace | None = None
 
@@ -120,11 +147,18 @@ class JobEngine:
     def up(self, stack: str) -> None:
         """Create what the stack's program declares.
 
+        A run that says nothing for too long is ended.
+
         Raises:
-            EngineError: a resource failed, or the run was interrupted; what was created stays in the state.
+            RunError: a resource failed, or the run was interrupted; what was created stays in the state.
+            LockedError: another engine run holds the stack's lock.
+            EngineError: the engine was killed; its lock and what it was making are still there.
         """
         events = EventLog(self._show, self._keep)
-        self._guarded(lambda: self._stack(stack).up(on_event=events, color="never", show_secrets=False), stack, events)
+        with self._watched(events):
+            self._guarded(
+                lambda: self._stack(stack).up(on_event=events, color="never", show_secrets=False), stack, events
+            )
 
     def destroy(self, stack: str, *, refresh: bool = False) -> None:
         """Delete everything of the stack, and prove by its state that nothing is left in it.
@@ -151,15 +185,23 @@ class JobEngine:
             )
 
     def _destroy(self, stack: str, events: EventLog, *, refresh: bool) -> None:
-        self._guarded(
-            lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
-            stack,
-            events,
-        )
+        with self._watched(events):
+            self._guarded(
+                lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
+                stack,
+                events,
+            )
+
+    def _watched(self, events: EventLog) -> AbstractContextManager[object]:
+        if self._stall is None:
+            return nullcontext()
+        return StallWatch(events, self._stall, self._command, self._show)
 
     def remove(self, stack: str) -> None:
         """Forget an empty stack; a config file in this workspace's folder stays."""
-        self._run(["stack", "rm", "--yes", "--preserve-config", stack], f"stack {stack}")
+        with suppress(NoStackError):
+            # Where the answer of an earlier attempt was lost there is none any more.
+            self._run(["stack", "rm", "--yes", "--preserve-config", stack], f"stack {stack}")
 
     def outputs(self, stack: str) -> dict[str, Any]:
         """A stack's outputs, none where it is not there; secrets stay masked."""
@@ -278,8 +320,18 @@ class JobEngine:
             StackNotFoundError,
         )
 
+        def once() -> str:
+            try:
+                return self._command.run(arguments, str(self._folder), {}, given=given).stdout
+            except (StackNotFoundError, StackAlreadyExistsError, ConcurrentUpdateError):
+                raise
+            except (CommandError, EngineError) as error:
+                if is_transient(_excerpt(str(error))):
+                    raise TransientError(error) from error
+                raise
+
         try:
-            return self._command.run(arguments, str(self._folder), {}, given=given).stdout
+            return with_retries(once, _POLICY, sleep=self._sleep)
         except StackNotFoundError as error:
             raise NoStackError("the engine has no such stack", where=where) from error
         except StackAlreadyExistsError as error:
@@ -310,8 +362,8 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:
-            what = "; ".join(events.errors) or _excerpt(str(error))
-            raise EngineError(what, where=f"stack {stack}") from error
+            what = "; ".join(map(str, events.failures)) or _excerpt(str(error))
+            raise RunError(what, stack, events) from error
 
 
 def _names(listing: str) -> list[str]:

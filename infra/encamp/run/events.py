@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.redaction import redacted
+from encamp.run.unanswered import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ _MAKING = {"create": "creating", "create-replacement": "creating", "replace": "r
 _TAKING = {"delete": "deleting", "delete-replaced": "deleting", "discard": "forgetting"}
 _DONE = {"creating": "created", "replacing": "replaced", "updating": "updated", "deleting": "deleted"}
 _ENGINE_TYPES = ("pulumi:",)
-_LONGEST_ERRORS = 20
+_MOST_FAILURES = 20
 _LONGEST_SHOWN_ID = 80
 
 
@@ -79,12 +80,29 @@ class OpenStep:
         return f"{self.doing} {_words(self.type)} {self.name}"
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What the engine says of a failed operation; ``name`` is the resource's logical name, empty for the whole run."""
+
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.name else self.message
+
+
 class EventLog:
     """Takes the events of one engine run; the engine may call from any thread.
 
     Args:
         show: gets a line for people for each step.
         keep: gets each step that is done.
+
+    Attributes:
+        steps: what was done.
+        failures: what went wrong, the first twenty.
+        unanswered: creates that failed, and may have been done all the same.
+        last: when the last event came, in seconds of ``time.monotonic``.
     """
 
     def __init__(self, show: Callable[[str], None], keep: Callable[[ResourceStep], None] | None = None) -> None:
@@ -93,11 +111,14 @@ class EventLog:
         self._lock = threading.Lock()
         self._open: dict[str, OpenStep] = {}
         self.steps: list[ResourceStep] = []
-        self.errors: list[str] = []
+        self.failures: list[Failure] = []
+        self.unanswered: list[Unanswered] = []
+        self.last = time.monotonic()
 
     def __call__(self, event: EngineEvent) -> None:
         """Take one event."""
         with self._lock:
+            self.last = time.monotonic()
             if event.resource_pre_event is not None:
                 self._begun(event.resource_pre_event.metadata)
             elif event.res_outputs_event is not None:
@@ -111,6 +132,11 @@ class EventLog:
         """List the steps that have begun and not ended, the oldest first."""
         with self._lock:
             return sorted(self._open.values(), key=lambda step: step.since)
+
+    def note(self, failure: Failure) -> None:
+        """Add what is known of the run from elsewhere."""
+        with self._lock:
+            self.failures.append(failure)
 
     def _begun(self, metadata: Any) -> None:
         doing = _doing(metadata)
@@ -130,6 +156,8 @@ class EventLog:
         if done == "deleted" and _stays(metadata):
             done = "kept"
         state = metadata.new or metadata.old
+        if failed and doing in ("creating", "replacing") and metadata.new is not None:
+            self.unanswered.append(Unanswered.of(metadata.type, metadata.urn, metadata.new.inputs or {}))
         step = ResourceStep(
             at=datetime.now(UTC),
             done=done,
@@ -146,9 +174,8 @@ class EventLog:
         self._show(f"{done} {_words(step.type)} {step.name}{known}")
 
     def _said(self, diagnostic: Any) -> None:
-        if diagnostic.severity == "error" and len(self.errors) < _LONGEST_ERRORS:
-            about = f"{_name(diagnostic.urn)}: " if diagnostic.urn else ""
-            self.errors.append(f"{about}{_plain(diagnostic.message)}")
+        if diagnostic.severity == "error" and len(self.failures) < _MOST_FAILURES:
+            self.failures.append(Failure(_name(diagnostic.urn), _plain(diagnostic.message)))
         elif diagnostic.severity == "warning":
             self._show(f"warning: {_plain(diagnostic.message)}")
 

@@ -23,6 +23,7 @@ from encamp.run.keeper import LeaseKeeper
 from encamp.run.locks import Fence, Held
 from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
+from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.supervisor import Supervised
@@ -285,10 +286,12 @@ class Reaper:
     def _engine_at(self, fence: Fence | None) -> JobEngine:
         operations = self._context.operations(self._intent.cluster)
         if self._candidate.committed:
-            return JobEngine(project_file().parent, self._context.show, self._keep, fence, operations)
-        if not (self._folder / "Pulumi.yaml").exists():
-            make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
-        return JobEngine(self._folder, self._context.show, self._keep, fence, operations)
+            folder = project_file().parent
+        else:
+            folder = self._folder
+            if not (folder / "Pulumi.yaml").exists():
+                make_workspace(folder, self._intent.stack, {"gcp:project": self._intent.project})
+        return JobEngine(folder, self._context.show, self._keep, fence, operations=operations, stall=stall_seconds())
 
     def _fence(self, record: RunRecord | None) -> Fence:
         """What is shown against the locks of dead engines: the lease is ours, and who had it before."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.run.events import ResourceStep
+from encamp.run.unanswered import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,26 +23,9 @@ _PROVIDERS = "pulumi:providers:"
 _KUBERNETES = "kubernetes:"
 _BUCKET = "gcp:storage/bucket:Bucket"
 _JOB = "encamp:components:TrainingJob"
+_DISTINCT_CHARACTERS = 6
 #: Of the job's component: its outputs as far as they are known before anything is made, as JSON text.
 INTENT_INPUT = "intent"
-
-
-@dataclass(frozen=True)
-class Unanswered:
-    """A create whose answer never came.
-
-    Attributes:
-        type: the engine's type token.
-        name: the logical name.
-        cloud: what the cloud would call it, empty where the cloud was to choose.
-    """
-
-    type: str
-    name: str
-    cloud: str
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.name}"
 
 
 @dataclass(frozen=True)
@@ -68,6 +52,12 @@ class StackState:
     def names(self) -> list[str]:
         """Logical names of all of them."""
         return [_name(resource) for resource in self.resources]
+
+    @property
+    def called(self) -> frozenset[str]:
+        """What the cloud calls what it lists: names, ids, e-mails; none that is too short to be told from a word."""
+        words = [str(word) for one in self.resources for word in _words(one)]
+        return frozenset(word for word in words if len(word) >= _DISTINCT_CHARACTERS)
 
     @property
     def protected(self) -> list[str]:
@@ -179,6 +169,14 @@ def _reaching(resource: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
     return {**resource, **pointed}
 
 
+def _words(resource: Mapping[str, Any]) -> Iterator[str]:
+    outputs = resource.get("outputs") or {}
+    yield str(resource.get("id") or "").rpartition("/")[2]
+    for key in ("name", "email", "accountId"):
+        if isinstance(outputs.get(key), str):
+            yield outputs[key]
+
+
 def _without(resource: dict[str, Any], gone: set[str]) -> dict[str, Any]:
     left = dict(resource)
     if left.get("dependencies"):
@@ -192,11 +190,8 @@ def _without(resource: dict[str, Any], gone: set[str]) -> dict[str, Any]:
 
 
 def _unanswered(resource: Mapping[str, Any]) -> Unanswered:
-    inputs = resource.get("inputs") or {}
-    metadata = inputs.get("metadata") or {}
-    cloud = inputs.get("name") or inputs.get("accountId") or metadata.get("name") or ""
     kind = resource.get("type") or str(resource["urn"]).split("::")[2].rpartition("$")[2]
-    return Unanswered(kind, _name(resource), str(cloud))
+    return Unanswered.of(kind, str(resource["urn"]), resource.get("inputs") or {})
 
 
 def _name(resource: Mapping[str, Any]) -> str:

@@ -135,7 +135,7 @@ class Supervision(ABC):
         except EngineError as error:
             outcome = None
             self._lost(error)
-        return outcome or self._overdue(), max(self._pause(), pods / _PODS_PER_SECOND)
+        return outcome or self.overdue(), max(self._pause(), pods / _PODS_PER_SECOND)
 
     def _pause(self) -> float:
         """Seconds until the next look at a job of few pods."""
@@ -147,7 +147,8 @@ class Supervision(ABC):
             self._running_since = self._clock()
             self._watch.entered(State.RUNNING)
 
-    def _overdue(self) -> Outcome | None:
+    def overdue(self) -> Outcome | None:
+        """How the job ends because it waits or runs for too long, None while it does not."""
         now = self._clock()
         if self._running_since is None:
             limit = self._limits.max_wait_seconds

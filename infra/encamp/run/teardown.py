@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JobPlace, Leftover, label_selector, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
+from encamp.retries import RetryPolicy, TransientError, with_retries
 from encamp.run.engine import JobEngine, LockedError, NoStackError
 from encamp.run.records import LeaseLostError
+from encamp.run.transient import is_transient
+from encamp.run.unanswered import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
-    from encamp.run.stack_state import Unanswered
+    from encamp.run.unanswered import Unanswered
 
+#: Of what is not known to pass.
 _ATTEMPTS = 4
-_PAUSE_SECONDS = 5.0
+#: Of what is: a cloud or a cluster that is away for a quarter of an hour.
+_POLICY = RetryPolicy(attempts=20, first_pause=5.0, longest_pause=60.0, total=900.0)
 #: How long replicas that are told to stop are waited for.
 _STOP_SECONDS = 60
 #: How long what was asked for and never answered may take to be listed.
@@ -70,28 +77,36 @@ class Teardown:
             TeardownError: something is left, or its being gone cannot be proven; says what.
             LeaseLostError: another driver has the job; nothing was deleted since it has.
         """
-        last: EncampError | None = None
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self._show(f"tear-down is tried again: {last.what if last else ''}")
-                self._sleep(_PAUSE_SECONDS * attempt)
-            try:
-                self._destroy()
-                self._settle()
-                self._sweep()
-                self._forget()
-            except LeaseLostError:
-                raise
-            except EncampError as error:
-                self._held()
-                last = error
-            else:
-                return
-        raise TeardownError(
-            f"tear-down did not come to its end: {last.what if last else 'unknown'}",
-            where=last.where if last else self._stack,
-            hint="run `encamp reap`; what it cannot delete it names",
-        ) from last
+        try:
+            with_retries(partial(self._attempt, itertools.count(1)), _POLICY, sleep=self._sleep, told=self._tell_retry)
+        except LeaseLostError:
+            raise
+        except EncampError as last:
+            raise TeardownError(
+                f"tear-down did not come to its end: {last.what}",
+                where=last.where or self._stack,
+                hint="run `encamp reap`; what it cannot delete it names",
+            ) from last
+
+    def _attempt(self, attempts: Iterator[int]) -> None:
+        """One attempt at it all; what is known to pass is tried for longer than what is not."""
+        attempt = next(attempts)
+        try:
+            self._destroy()
+            self._settle()
+            self._sweep()
+            self._forget()
+        except LeaseLostError:
+            raise
+        except EncampError as error:
+            self._held()
+            if attempt < _ATTEMPTS or is_transient(error.what):
+                raise TransientError(error) from error
+            raise
+
+    def _tell_retry(self, _: int, pause: float, error: Exception) -> None:
+        what = error.what if isinstance(error, EncampError) else str(error)
+        self._show(f"tear-down is tried again in {pause:.0f} s: {what}")
 
     def stop(self, job_set: str) -> None:
         """End the job's replicas: delete its JobSet, and return when it and its pods are gone."""
@@ -119,6 +134,26 @@ class Teardown:
                 self._cluster.delete("jobsets", self._place.namespace, name, wait=False)
             self._sleep(1.0)
         raise TeardownError(f"still there: {', '.join(names)}", where=self._stack, hint="run `encamp reap`")
+
+    def settle(self, failed: Iterable[Unanswered], extra: Iterable[Leftover] = ()) -> None:
+        """Make way for another attempt to bring the job up: take away a dead engine's lock, and what it left unknown.
+
+        Args:
+            failed: creates that failed, and may have been done all the same.
+            extra: things of the job that a tear-down leaves alone.
+
+        Raises:
+            EngineError: the engine, the cloud or the cluster gives no answer.
+        """
+        if self._engine is None or not self._engine.has(self._stack):
+            return
+        creates = {create.name: create for create in (*failed, *self._clear(self._engine))}
+        if not creates:
+            return
+        found, trouble = self._found()
+        if trouble is not None:
+            raise trouble
+        self._settled(creates.values(), [*found, *extra])
 
     def left(self) -> list[Leftover]:
         """What the cloud lists of the job now."""
@@ -170,18 +205,19 @@ class Teardown:
         """Ask the cloud whether creates without an answer happened; what did is deleted before all that it may use."""
         if not pending:
             return
-        known = set(self._engine.resources(self._stack)) if self._engine is not None else set[str]()
         found, _ = self._found()
-        for one in pending:
-            made = [thing for thing in found if one.name not in known and _is_it(thing, one)]
-            if not made:
-                self._show(f"{one} had no answer when it was created; the cloud does not list it")
-                self._unseen.append(one)
-            for thing in made:
-                self._show(f"{one} had no answer when it was created, and exists: deleting {thing}")
-                self._held()
-                thing.delete()
-                self._swept(thing)
+        self._unseen = self._settled(pending, found)
+        for create in self._unseen:
+            self._show(f"{create} had no answer when it was created; the cloud does not list it")
+
+    def _settled(self, creates: Iterable[Unanswered], found: Sequence[Leftover]) -> list[Unanswered]:
+        known = set(self._engine.resources(self._stack)) if self._engine is not None else set[str]()
+        return settle(creates, known=known, found=found, show=self._show, delete=self._delete)
+
+    def _delete(self, thing: Leftover) -> None:
+        self._held()
+        thing.delete()
+        self._swept(thing)
 
     def _settle(self) -> None:
         """Give what was asked for and is not listed the time to be listed."""
@@ -206,8 +242,7 @@ class Teardown:
             self._show(f"deleting {one}, which the engine did not know")
             self._held()
             try:
-                one.delete()
-                self._swept(one)
+                self._delete(one)
             except LeaseLostError:
                 raise
             except EngineError as error:
@@ -225,11 +260,3 @@ class Teardown:
         if self._engine is not None and self._there and not self._committed:
             self._held()
             self._engine.remove(self._stack)
-
-
-def _is_it(thing: Leftover, create: Unanswered) -> bool:
-    """Whether a thing is what a create asked for: of the cloud's name that the create gave."""
-    if not create.cloud:
-        return False
-    last = thing.name.rpartition("/")[2]
-    return last == create.cloud or last.startswith(f"{create.cloud}@")

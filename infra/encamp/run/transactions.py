@@ -14,14 +14,15 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from encamp.errors import EngineError
+from encamp.retries import RetryPolicy, TransientError, with_retries
 from encamp.run.tables import WRITES, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _T = TypeVar("_T")
-#: Pauses before another try where a server's connection broke: a fail-over takes about so long.
-_PAUSES_SECONDS = (0.2, 1.0, 3.0, 6.0)
+#: Where a server's connection broke: a managed one is back from a fail-over within half a minute or a little more.
+_POLICY = RetryPolicy(attempts=10, first_pause=0.2, longest_pause=8.0, total=40.0)
 
 
 class RecordError(EngineError):
@@ -92,21 +93,18 @@ class Transactions:
             return work(connection)
 
     def _tried(self, work: Callable[[], _T]) -> _T:
-        for pause in _PAUSES_SECONDS:
+        def once() -> _T:
             try:
                 return work()
             except IntegrityError:
                 raise
             except SQLAlchemyError as error:
-                if not (isinstance(error, DBAPIError) and self._away(error)):
-                    raise RecordError(self._database, error) from error
-                time.sleep(pause)
-        try:
-            return work()
-        except IntegrityError:
-            raise
-        except SQLAlchemyError as error:
-            raise RecordError(self._database, error) from error
+                trouble = RecordError(self._database, error)
+                if isinstance(error, DBAPIError) and self._away(error):
+                    raise TransientError(trouble) from error
+                raise trouble from error
+
+        return with_retries(once, _POLICY)
 
     def _away(self, error: DBAPIError) -> bool:
         """Whether a server may be back in a moment; a file is not, and waits for its writers by itself."""

@@ -23,6 +23,8 @@ SERVERS = ("cloud", "kubernetes-provider", "storage")
 VICTIMS = (DRIVER, ENGINE, LANGUAGE, *SERVERS)
 HANG = "hang"
 REFUSALS = ("429", "403", "409", "500", "stockout", "quota", "lost", HANG)
+#: What no further attempt changes.
+FINAL = ("403", "stockout", "quota")
 BEFORE, AFTER = "before", "after"
 #: The fault that holds a step up for a kill before or after it.
 PAUSES = {BEFORE: "pause", AFTER: "pause-after"}
@@ -54,13 +56,18 @@ class Case:
     pause: float = 0.0
     succeeds: bool = True
 
+    @property
+    def final(self) -> bool:
+        """Whether the job is refused something for good, and has to fail of it."""
+        return self.refusal in FINAL and self.refused is not None and self.refused.operation == "create"
+
     def __str__(self) -> str:
         parts = []
         if self.refusal:
             parts.append(f"{self.refusal} (x{self.count}) at {self.refused}")
         if self.victim and self.step:
             parts.append(f"{self.victim} killed {self.when} {self.step}")
-        elif self.refusal == HANG:
+        elif self.victim and self.refusal == HANG:
             parts.append(f"{self.victim} killed while it waits")
         elif self.victim:
             parts.append(f"{self.victim} killed at {self.moment:.2f} of the run")
@@ -94,20 +101,20 @@ def case_of(seed: int, steps: Sequence[Step]) -> Case:
     chosen = every[(seed - seed // _RANDOM_EVERY) % len(every)]
     if len(chosen) == 2:
         kind, step = chosen
-        return refusal(seed, kind, step, count=random.choice((1, 1, 3)), succeeds=succeeds)
+        count, victim = random.choice((1, 1, 3)), random.choice(("", DRIVER))
+        return refusal(seed, kind, step, victim=victim, count=count, succeeds=succeeds)
     return Case(seed, *chosen, pause=pause, succeeds=succeeds)
 
 
-def refusal(seed: int, kind: str, step: Step, *, count: int = 1, succeeds: bool = True) -> Case:
-    """An answer that goes wrong; nobody waits for one that never comes: then the driver dies."""
-    victim = DRIVER if kind == HANG else ""
-    return Case(seed, victim, refusal=kind, refused=step, count=count, succeeds=succeeds)
+def refusal(seed: int, kind: str, step: Step, *, victim: str = DRIVER, count: int = 1, succeeds: bool = True) -> Case:
+    """An answer that goes wrong; while one that never comes is waited for, a ``victim`` may die."""
+    return Case(seed, victim if kind == HANG else "", refusal=kind, refused=step, count=count, succeeds=succeeds)
 
 
 def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
     """A few cases in which each victim and each wrong answer occurs.
 
-    Answers that end the bringing up have jobs of their own; those at a delete come together with a kill.
+    Wrong answers while a job is brought up have jobs of their own; those at a delete come together with a kill.
     """
     random = Random(seed)  # noqa: S311 - a test's choice
     by_kind = {kind: [step for other, step in refusals(steps) if other == kind] for kind in REFUSALS}
@@ -117,9 +124,9 @@ def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
         _, step, when = random.choice([one for one in kills(steps) if one[0] == victim])
         refused = random.choice([one for one in by_kind[kind] if one.operation == "delete" and one != step])
         cases.append(Case(number, victim, step, when, refusal=kind, refused=refused, succeeds=number % 3 != 2))
-    for kind in ("stockout", "quota", HANG):
+    for kind in ("stockout", "quota", "lost", "500", HANG):
         refused = random.choice([one for one in by_kind[kind] if one.operation == "create"])
-        cases.append(refusal(len(cases), kind, refused))
+        cases.append(refusal(len(cases), kind, refused, victim=""))
     cases.append(Case(len(cases), DRIVER, moment=random.random()))
     # Who has to be alone comes last, when the others' drivers have ended.
     return sorted(cases, key=lambda case: case.victim in SERVERS)

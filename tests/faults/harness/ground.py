@@ -27,6 +27,10 @@ _UNFINISHED = re.compile(r": (left alone|not brought to its end|would be)")
 _BROKEN = re.compile(r"^(Traceback \(most recent call last\)|error: )", re.MULTILINE)
 
 
+#: Longer than an engine is silent here, however busy the machine is.
+PATIENCE = {"ENCAMP_STALL_SECONDS": "60"}
+
+
 class Command(Protocol):
     """A started ``encamp``."""
 
@@ -42,7 +46,7 @@ class Camp(Protocol):
 
     layout: Layout
 
-    def start(self, *arguments: str) -> Command: ...
+    def start(self, *arguments: str, **variables: str) -> Command: ...
 
 
 class Gate:
@@ -108,7 +112,7 @@ class Ground:
 
     def start(self, job: str, *, succeeds: bool) -> Command:
         """Start a job's driver."""
-        return self._camp.start("run", self._files[succeeds], "--job-id", job)
+        return self._camp.start("run", self._files[succeeds], "--job-id", job, **PATIENCE)
 
     def kill(self, victim: str, driver: int) -> bool:
         """Kill somebody; False where they do not live."""
@@ -168,7 +172,7 @@ class Reaper:
                 if self._closed:
                     return
                 self._begun += 1
-            command = self._camp.start("reap")
+            command = self._camp.start("reap", **PATIENCE)
             command.process.wait()
             with self._changed:
                 self._done = self._begun

@@ -2,14 +2,14 @@
 
 An outcome is right when one of these says so, the first that applies:
 
-1. What the driver has said stays: an outcome that was announced is the job's, whoever dies after.
-2. Without a JobSet nothing has trained: FAILED.
-3. A JobSet that was left alone trains to its end, with or without a driver: the trainer's own outcome.
-4. Where a server died or gave a wrong answer while the job was brought up or trained, the job may have failed of it:
-   the trainer's own outcome, or FAILED.
+1. What was refused for good while it was brought up (a right, a quota, machines) fails the job: FAILED.
+2. A job whose driver died before there was a JobSet has not trained: FAILED.
+3. Everything else trains to its end, whoever dies and whatever is answered wrongly on the way: faults that pass are
+   waited for, and a JobSet trains with or without a driver. The trainer's own outcome.
 
-Nobody asks for a cancel, and no deadline passes: CANCELLED is never right. A job of which nothing was asked of any
-cloud when its driver died, or gave up in words because a server was down, has no end at all.
+What the driver has said stays: an outcome that was announced is the job's, whoever dies after. Nobody asks for a
+cancel, and no deadline passes: CANCELLED is never right. A job of which nothing was asked of any cloud when its driver
+died, or gave up in words because a server was down, has no end at all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from harness.front import Front
 
 _ANNOUNCED = re.compile(r"the job is (SUCCEEDED|FAILED|CANCELLED)")
-_ENDING = "sealing the logs"
 SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
 
 
@@ -39,6 +38,7 @@ class Evidence:
         succeeds: whether its trainer is one that succeeds.
         disturbed: whether a server was killed or gave a wrong answer before its driver announced an outcome.
         driver_killed: whether its driver was.
+        refused: whether a create of it was refused for good.
     """
 
     said: str
@@ -46,15 +46,13 @@ class Evidence:
     succeeds: bool
     disturbed: bool
     driver_killed: bool
+    refused: bool = False
 
     @property
     def announced(self) -> str | None:
         """The outcome that the driver has said, None where it had not come to it."""
         found = _ANNOUNCED.search(self.said)
-        if found:
-            return found[1]
-        # The driver seals after it has written the outcome down; of what failed to come up it says nothing else.
-        return FAILED if _ENDING in self.said else None
+        return found[1] if found else None
 
     @property
     def begun(self) -> bool:
@@ -72,23 +70,27 @@ class Evidence:
         gave_up = self.disturbed and "error:" in self.said and "Traceback" not in self.said
         return not self.begun and (self.driver_killed or gave_up)
 
-    def right(self) -> frozenset[str]:
-        """The outcomes that are right."""
-        own = SUCCEEDED if self.succeeds else FAILED
-        if self.announced is not None:
-            return frozenset({self.announced})
-        if not self.trained:
-            return frozenset({FAILED})
-        return frozenset({own, FAILED} if self.disturbed else {own})
+    @property
+    def excused(self) -> bool:
+        """Whether it may have failed without training: it was refused something, or lost its driver before."""
+        return self.refused or (self.driver_killed and not self.trained)
+
+    def right(self) -> str:
+        """The outcome that is right."""
+        return SUCCEEDED if self.succeeds and not self.excused else FAILED
 
 
 def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
     """What is wrong with the outcome that the receipt tells, empty where it is right."""
     if receipt is None:
         return "" if evidence.endless else "it has no receipt"
-    found = receipt["outcome"]["state"]
-    right = sorted(evidence.right())
-    return "" if found in right else f"{found} ({receipt['outcome'].get('message', '')}), right is {' or '.join(right)}"
+    found, right = receipt["outcome"]["state"], evidence.right()
+    if found != right:
+        return f"{found} ({receipt['outcome'].get('message', '')}), right is {right}"
+    if not (evidence.trained or evidence.excused):
+        return f"{found} ({receipt['outcome'].get('message', '')}), and it never trained"
+    announced = evidence.announced
+    return "" if announced in {None, found} else f"{found}, and its driver had announced {announced}"
 
 
 def lost_logs(front: Front, job: str, evidence: Evidence, receipt: dict[str, Any] | None) -> list[str]:

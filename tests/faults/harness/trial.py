@@ -103,6 +103,7 @@ class Trial:
                 succeeds=self._case.succeeds,
                 disturbed=self._ground.disturbed(began, time.time()) or bool(self._case.refusal),
                 driver_killed=self._case.victim == DRIVER,
+                refused=self._case.final and self._result.reached,
             )
             receipt = kept(front, self._job, "receipt.json")
             self._result.outcome = receipt["outcome"]["state"] if receipt else None
@@ -125,7 +126,7 @@ class Trial:
             try:
                 if case.step is not None:
                     self._killed_at(case.step, command)
-                elif case.refusal == HANG and refused is not None:
+                elif case.victim and case.refusal == HANG and refused is not None:
                     self._result.reached = self._comes(refused, command) and self._kills(command)
                 elif case.victim:
                     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -12,6 +12,7 @@ import pytest
 
 from encamp.cloud.rest import GoogleClient
 from encamp.errors import UsageError
+from encamp.retries import SHORT
 from encamp.run.local.interpreter import Interpreter
 from encamp.run.local.packages import check_requirements, fetch, install, lacking
 
@@ -104,7 +105,8 @@ def test_packages_of_a_cloud_that_cannot_be_reached_are_refused(
         if name.startswith(("CLOUDSDK_", "GOOGLE_", "API_ENDPOINT")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", "http://127.0.0.1:9/")
-    monkeypatch.setattr("encamp.cloud.rest.GoogleClient.__init__", partialmethod(GoogleClient.__init__, attempts=1))
+    once = partialmethod(GoogleClient.__init__, policy=SHORT.at_most(1))
+    monkeypatch.setattr("encamp.cloud.rest.GoogleClient.__init__", once)
     with pytest.raises(UsageError, match="cannot be read from here") as caught:
         fetch(["gs://bucket/packages/trainer-1.tar.gz"], tmp_path / "fetched")
     assert caught.value.where == "trainingInput.packageUris"

@@ -24,6 +24,7 @@ CONFIG_MAP, ACCOUNT, NAMESPACE = (
     "kubernetes:core/v1:Namespace",
 )
 SECRET, JOB, WIDGET = "kubernetes:core/v1:Secret", "kubernetes:batch/v1:Job", "kubernetes:example.com/v1:Widget"
+DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -150,8 +151,10 @@ class TestContract:
                 inputs = widget(namespace)
                 inputs["metadata"]["finalizers"] = ["example.com/hold"]
                 resource_id, state = await engine.create(WIDGET, "w", inputs)
-                with pytest.raises(grpc.aio.AioRpcError, match=r"example\.com/hold"):
+                with pytest.raises(grpc.aio.AioRpcError, match="timed out waiting") as caught:
                     await engine.delete(WIDGET, "w", resource_id, state, timeout=1)
+                # Said beside the error by the one, within it by the other.
+                assert "example.com/hold" in f"{caught.value.details()} {engine.host.said}"
                 path = f"/apis/example.com/v1/namespaces/{namespace}/widgets/w"
                 cluster.call("PATCH", path, {"metadata": {"finalizers": None}})
 
@@ -212,6 +215,53 @@ class TestContract:
 
         run(work())
 
+    def test_check_gives_inputs_in_normal_form(
+        self, cluster: Any, namespace: str, provider: Callable[..., Any]
+    ) -> None:
+        """As the API server would store them; of custom resources only their server knows that."""
+
+        async def work() -> None:
+            pod: dict[str, Any] = {
+                "restartPolicy": "Never",
+                "nodeSelector": {},
+                "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": 2, "memory": "1024Mi"}}}],
+            }
+            async with provider(kubeconfig=cluster.kubeconfig, namespace=namespace) as engine:
+                inputs = await engine.check(JOB, "n", {"spec": {"template": {"spec": pod}}})
+                spec = inputs["spec"]["template"]["spec"]
+                assert "nodeSelector" not in spec
+                assert spec["containers"][0]["resources"] == {"limits": {"cpu": "2", "memory": "1Gi"}}
+                inputs = await engine.check(WIDGET, "w", widget(namespace, spec={"empty": {}, "cpu": 2}))
+                assert inputs["spec"] == {"empty": {}, "cpu": 2}
+
+        run(work())
+
+    def test_fields_of_schemas_have_the_names_of_the_sdk_in_outputs(
+        self, cluster: Any, provider: Callable[..., Any]
+    ) -> None:
+        async def work() -> None:
+            schema = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
+            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            names = {"plural": "gizmos", "singular": "gizmo", "kind": "Gizmo", "listKind": "GizmoList"}
+            inputs = {
+                "metadata": {"name": "gizmos.example.com", "annotations": {"pulumi.com/skipAwait": "true"}},
+                "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+            }
+            async with provider(kubeconfig=cluster.kubeconfig) as engine:
+                resource_id, state = await engine.create(DEFINITION, "g", inputs)
+                try:
+                    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gizmos.example.com"
+                    (live,) = cluster.call("GET", path)["spec"]["versions"]
+                    assert live["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] is True
+                    (told,) = state["outputs"]["spec"]["versions"]
+                    assert told["schema"]["openAPIV3Schema"] == schema
+                    answer = await engine.diff(DEFINITION, "g", state, inputs)
+                    assert answer.changes == messages.provider_pb2.DiffResponse.DIFF_NONE
+                finally:
+                    await engine.delete(DEFINITION, "g", resource_id, state)
+
+        run(work())
+
     def test_what_forces_a_replacement(self, cluster: Any, namespace: str, provider: Callable[..., Any]) -> None:
         async def work() -> None:
             about = {"name": "x", "namespace": namespace}
@@ -269,7 +319,8 @@ class TestContract:
         async def work() -> None:
             async with provider(kubeconfig=cluster.kubeconfig, namespace=namespace) as engine:
                 _, state = await engine.create(SECRET, "s", {"stringData": Secret({"p": "open"})})
-                assert state["inputs"]["stringData"] == Secret({"p": "open"})
+                assert state["inputs"]["data"] == Secret({"p": "b3Blbg=="})
+                assert "stringData" not in state["inputs"]
                 assert state["outputs"]["data"] == Secret({"p": "b3Blbg=="})
 
         run(work())

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from encamp.sandbox.kubernetes.objects import (
+    for_server,
     identity,
     kind_of_token,
     normal,
@@ -12,7 +13,6 @@ from encamp.sandbox.kubernetes.objects import (
     quantity,
     split_identity,
     with_name,
-    without_nulls,
 )
 from encamp.sandbox.kubernetes.ownership import owned_by_others, takeover
 from encamp.sandbox.kubernetes.replacement import forces_replacement
@@ -85,7 +85,7 @@ def test_built_in_kinds_are_compared_as_the_server_stores_them_and_custom_ones_a
         "spec": {"empty": {}},
     }
     assert normal(custom) == {"apiVersion": "e.com/v1", "kind": "W", "metadata": {"name": "w"}, "spec": {"empty": {}}}
-    assert without_nulls({"a": None, "b": [{"c": None}]}) == {"b": [{}]}
+    assert for_server({"a": None, "b": [{"c": None}]}) == {"b": [{}]}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.errors import ExitCode
+from encamp.retries import SHORT
 from encamp.run.local.runner import on_signals
 from encamp.run.local.study_record import StudyRecord, earlier_trials
 from encamp.run.local.trials import LocalTrials
@@ -151,4 +152,4 @@ def _storage(job_dir: str | None) -> Storage | None:
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - most studies need none of it
     from encamp.cloud.storage import Storage  # noqa: PLC0415
 
-    return Storage(GoogleClient(attempts=2))
+    return Storage(GoogleClient(policy=SHORT.at_most(2)))

@@ -8,17 +8,20 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import re
 import secrets
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.provider import UNKNOWN, Secret
-from encamp.sandbox.provider.values import Unknown
+from encamp.sandbox.provider.compare import path_text
+from encamp.sandbox.provider.values import INPUTS_KEY, Unknown, has_unknowns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.sandbox.provider import Properties, Value
+    from encamp.sandbox.provider.values import Path
 
 AUTONAMED: Final = "pulumi.com/autonamed"
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
@@ -31,7 +34,24 @@ REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
 
 INITIAL_API_VERSION_KEY: Final = "__initialApiVersion"
 FIELD_MANAGER_KEY: Final = "__fieldManager"
-INPUTS_KEY: Final = "__inputs"
+
+#: Fields of a definition's schema whose names have dashes at the API server and underscores in the SDK's classes.
+#: Source: pulumi-kubernetes provider/pkg/provider/provider.go, underscoreToDashMap.
+DASHED: Final = {
+    name.replace("-", "_"): name
+    for name in (
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    )
+}
+#: Source: as above, addPatchValueToDiff.
+_PLAIN_KEY: Final = re.compile(r"""[^."\[\]]+""")
+_UNDERSCORED: Final = {dashed: name for name, dashed in DASHED.items()}
 
 READ_ONLY_METADATA: Final = (
     "creationTimestamp",
@@ -124,13 +144,27 @@ def with_name(obj: Properties, old: Mapping[str, Value], logical: str, seed: byt
     return {**obj, "metadata": {**fields, "name": name, "annotations": annotations}}
 
 
-def without_nulls(value: Value) -> Value:
-    """The value without null members: absent and null are the same to the API server."""
+def for_server(value: Value) -> Value:
+    """What the engine gave, as the API server takes it: without null members, and with its own names of fields."""
     if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+        return {DASHED.get(key, key): for_server(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(item) for item in value]
+        return [for_server(item) for item in value]
     return value
+
+
+def for_engine(value: Value) -> Value:
+    """What the API server gave, with the SDK's names of fields."""
+    if isinstance(value, dict):
+        return {_UNDERSCORED.get(key, key): for_engine(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [for_engine(item) for item in value]
+    return value
+
+
+def checked(inputs: Properties) -> Properties:
+    """Inputs as Check gives them back: in normal form, where all of them are known (``normalizeInputs``)."""
+    return dict(inputs) if has_unknowns(inputs) else normal(inputs)
 
 
 def prune(live: Value, shape: Value) -> Value:
@@ -230,22 +264,36 @@ def concealed(obj: Mapping[str, Value]) -> Properties:
     }
 
 
-def checkpoint(live: Mapping[str, Value], field_manager: str, initial_api_version: str) -> Properties:
-    """A resource's outputs: the live object, and what later operations need to know."""
-    return {**concealed(live), INITIAL_API_VERSION_KEY: initial_api_version, FIELD_MANAGER_KEY: field_manager}
+def checkpoint(live: Mapping[str, Value], inputs: Properties, manager: str, initial_api_version: str) -> Properties:
+    """A resource's outputs: the live object, and what later operations need to know.
+
+    The official provider compares with the inputs that it keeps there; this one leaves them for it, so that a stack may
+    go from one to the other.
+    """
+    return {
+        **concealed(for_engine(live)),
+        INPUTS_KEY: concealed(for_engine(inputs)),
+        INITIAL_API_VERSION_KEY: initial_api_version,
+        FIELD_MANAGER_KEY: manager,
+    }
 
 
-def previewed(dry: Mapping[str, Value], field_manager: str) -> Properties:
+def previewed(dry: Mapping[str, Value], inputs: Properties, field_manager: str) -> Properties:
     """The outputs of a dry run: what the server decides at the real run is unknown, its empty status is left out."""
     outputs = {key: item for key, item in dry.items() if key != "status"}
     made = {key: item for key, item in metadata(dry).items() if key not in READ_ONLY_METADATA}
     outputs["metadata"] = {**made, "uid": UNKNOWN, "resourceVersion": UNKNOWN, "creationTimestamp": UNKNOWN}
-    return checkpoint(outputs, field_manager, str(dry.get("apiVersion", "")))
+    return checkpoint(outputs, inputs, field_manager, str(dry.get("apiVersion", "")))
+
+
+def diff_path(path: Path) -> str:
+    """A path as pulumi-kubernetes writes it: quotes only around what could be taken for more than one key."""
+    return path_text(path, _PLAIN_KEY)
 
 
 def live_state(outputs: Mapping[str, Value]) -> Properties:
     """The live object that a resource's outputs hold."""
-    return {key: item for key, item in outputs.items() if not key.startswith("__")}
+    return for_server({key: item for key, item in outputs.items() if not key.startswith("__")})
 
 
 def new_field_manager(seed: bytes) -> str:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.kubernetes.client import APPLY, JSON_PATCH, ApiError
 from encamp.sandbox.kubernetes.discovery import DEFAULT_NAMESPACE, NOT_FOUND
-from encamp.sandbox.kubernetes.objects import PATCH_FORCE, annotation, identity, metadata, name_of, namespace_of
+from encamp.sandbox.kubernetes.objects import (
+    PATCH_FORCE,
+    annotation,
+    identity,
+    metadata,
+    name_of,
+    namespace_of,
+)
 from encamp.sandbox.kubernetes.ownership import is_ours_to_take, owned_by_others, takeover
 from encamp.sandbox.provider import ProviderError
 from encamp.sandbox.provider.compare import parse_path

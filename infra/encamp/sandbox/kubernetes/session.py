@@ -13,9 +13,12 @@ from encamp.sandbox.kubernetes.objects import (
     PROPAGATION,
     SKIP_AWAIT,
     annotation,
+    checked,
     checkpoint,
     concealed,
+    diff_path,
     field_manager,
+    for_server,
     identity,
     kind_of_token,
     live_state,
@@ -27,7 +30,6 @@ from encamp.sandbox.kubernetes.objects import (
     prune,
     split_identity,
     with_name,
-    without_nulls,
 )
 from encamp.sandbox.kubernetes.operations import Operations, Write
 from encamp.sandbox.kubernetes.replacement import forces_replacement
@@ -99,7 +101,7 @@ class KubernetesSession(Session):
         """Fill in apiVersion, kind, name and namespace."""
         if refusal := _refusal(resource.token):
             return CheckResult(news, [Failure("", refusal)])
-        inputs = without_nulls(news)
+        inputs = checked(for_server(news))
         failures: list[Failure] = []
         for key, wanted in zip(("apiVersion", "kind"), kind_of_token(resource.token), strict=True):
             if inputs.setdefault(key, wanted) not in (wanted, UNKNOWN):
@@ -121,7 +123,7 @@ class KubernetesSession(Session):
     ) -> DiffResult:
         """Compare what the live object had of the old inputs' fields, as the state holds it, with the new inputs."""
         del resource
-        old_inputs, new = normal(without_nulls(state.inputs)), normal(without_nulls(news))
+        old_inputs, new = normal(for_server(state.inputs)), normal(for_server(news))
         live = live_state(state.outputs)
         old = normal(prune(live, old_inputs)) if live else old_inputs
         namespaced = await self._namespaced(new)
@@ -138,7 +140,8 @@ class KubernetesSession(Session):
         replaces = frozenset(path for path in changes if self._replaces(new, path))
         stays = name_of(new) == name_of(old) and namespace_of(new) == namespace_of(old)
         fixed = stays and annotation(new, AUTONAMED) != "true"
-        return DiffResult(changes, replaces, delete_before_replace=bool(replaces) and fixed)
+        again = bool(replaces) and fixed
+        return DiffResult(changes, replaces, delete_before_replace=again, write=diff_path, of_outputs=True)
 
     def _replaces(self, new: Properties, path: tuple[str | int, ...]) -> bool:
         return forces_replacement(
@@ -153,7 +156,7 @@ class KubernetesSession(Session):
     ) -> CreateResult:
         """Create by POST, then wait; in a preview a dry run where the server can be asked."""
         del resource
-        inputs = without_nulls(inputs)
+        inputs = for_server(inputs)
         if preview and not await self._can_try(inputs):
             return CreateResult("", inputs)
         manager = field_manager(inputs, {})
@@ -166,17 +169,17 @@ class KubernetesSession(Session):
                 return CreateResult("", inputs)
             raise _failed("was not created", inputs, error) from error
         if preview:
-            return CreateResult("", previewed(live, manager))
+            return CreateResult("", previewed(live, inputs, manager))
         if check:
             path = await self._operations.path(live)
             waiter = Waiter(self._client, path, self.cancelled)
             live, found = await waiter.ready(check, seconds(time_limit, inputs))
             if not found.ready:
-                outputs = checkpoint(live, manager, inputs["apiVersion"])
+                outputs = checkpoint(live, inputs, manager, inputs["apiVersion"])
                 raise InitError(
                     identity(live), outputs, [f"{identity(live)} was created, but is not ready", found.reason]
                 )
-        return CreateResult(identity(live), checkpoint(live, manager, inputs["apiVersion"]))
+        return CreateResult(identity(live), checkpoint(live, inputs, manager, inputs["apiVersion"]))
 
     async def _can_try(self, inputs: Properties) -> bool:
         if has_unknowns(inputs):
@@ -191,7 +194,7 @@ class KubernetesSession(Session):
         """Read the live object; its inputs are the same fields as before, or all but the server's for an import."""
         api_version, kind = kind_of_token(resource.token)
         namespace, name = split_identity(state.resource_id)
-        known = without_nulls(state.inputs)
+        known = for_server(state.inputs)
         obj = {"apiVersion": known.get("apiVersion") or api_version, "kind": kind, "metadata": {"namespace": namespace}}
         try:
             live = await self._client.get(await self._operations.path(obj, name))
@@ -207,9 +210,8 @@ class KubernetesSession(Session):
             raise
         inputs = prune(live, normal(known)) if known else _imported(live)
         first = str(state.outputs.get(INITIAL_API_VERSION_KEY) or obj["apiVersion"])
-        return ReadResult(
-            identity(live), concealed(inputs), checkpoint(live, field_manager(known, state.outputs), first)
-        )
+        outputs = checkpoint(live, inputs, field_manager(known, state.outputs), first)
+        return ReadResult(identity(live), concealed(inputs), outputs)
 
     async def update(
         self,
@@ -223,7 +225,7 @@ class KubernetesSession(Session):
     ) -> Properties:
         """Apply server-side, then wait; in a preview a dry run where the server can be asked."""
         del resource
-        inputs = without_nulls(news)
+        inputs = for_server(news)
         if preview and not await self._can_try(inputs):
             return inputs
         manager = field_manager(inputs, state.outputs)
@@ -240,11 +242,11 @@ class KubernetesSession(Session):
             waiter = Waiter(self._client, await self._operations.path(live), self.cancelled)
             live, found = await waiter.ready(check, seconds(time_limit, inputs))
             if not found.ready:
-                outputs = checkpoint(live, manager, first)
+                outputs = checkpoint(live, inputs, manager, first)
                 raise InitError(
                     identity(live), outputs, [f"{identity(live)} was updated, but is not ready", found.reason]
                 )
-        return checkpoint(live, manager, first)
+        return checkpoint(live, inputs, manager, first)
 
     async def delete(self, resource: Resource, state: ResourceState, *, time_limit: float | None) -> None:
         """Delete, by default in the foreground, and wait until the object is gone."""

@@ -96,7 +96,9 @@ class Waiter:
         if not await self._until(missing, limit):
             finalizers = ", ".join(live["metadata"].get("finalizers") or [])
             held = f"; it is held by the finalizers {finalizers}" if finalizers else ""
-            raise ProviderError(f"it still exists after {limit:.0f} s{held}", where=identity(live))
+            raise ProviderError(
+                f"timed out waiting for its deletion, it still exists after {limit:.0f} s{held}", where=identity(live)
+            )
 
     async def _endpoints(self, service: Mapping[str, Any]) -> Readiness:
         spec = service.get("spec") or {}
