@@ -11,9 +11,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from encamp.api.access import Access
-from encamp.api.app import Parts, make_app
+from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
 from encamp.api.caller import Caller
+from encamp.api.calls import Parts
 from encamp.api.connections import Limits
 from encamp.api.documents import routes
 from encamp.api.gate import Gate
@@ -24,6 +25,7 @@ from encamp.api.jobs import Jobs
 from encamp.api.listening import listen
 from encamp.api.logs import LogEntries, RecordedJobs
 from encamp.api.methods import LOG_ENTRIES
+from encamp.api.places import PlaceLimits, Places
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
@@ -61,7 +63,8 @@ _TEAMS = [
 class Tokens:
     """Knows the callers of the tests."""
 
-    async def caller(self, authorization: str | None) -> Caller:
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        del address
         found = CALLERS.get(bearer_of(authorization))
         if found is None:
             raise unauthenticated("nobody has it")
@@ -86,7 +89,8 @@ class World:
     """A service.
 
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
-    ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are.
+    ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
+    ``places``, how many requests are at work.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class World:
         plan_seconds: float = 30.0,
         authenticator: Authenticator | None = None,
         logs: Logs | None = None,
+        places: PlaceLimits | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -136,6 +141,7 @@ class World:
             extras={LOG_ENTRIES: entries.list} if entries else {},
             routes=routes(),
             plan_seconds=plan_seconds,
+            places=Places(places),
         )
         self.app: ASGIApp = make_app(self.parts)
 
@@ -159,7 +165,7 @@ def world(folder: Path, **wishes: Any) -> Iterator[World]:
 def served(app: ASGIApp, **limits: Any) -> Iterator[str]:
     """A real server of an app, in a thread; its URL with a slash at its end."""
     all_limits = Limits(**limits)
-    gate = Gate(app, ready=lambda: None, requests=all_limits.requests, open_to_this_machine=False)
+    gate = Gate(app, ready=lambda: None, open_to_this_machine=False)
     started = threading.Event()
     listening = listen("127.0.0.1", 0, credentials=True)
     server = Server(gate, all_limits, started.set)

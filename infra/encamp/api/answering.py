@@ -21,6 +21,8 @@ _LOG = logging.getLogger(__name__)
 _JSON: Final = b"application/json; charset=UTF-8"
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
+#: Bytes that are sent in one part.
+_AT_ONCE: Final = 256 * 1024
 
 #: A JSON value, or its text in UTF-8 where that is there already.
 Answer = Any
@@ -49,7 +51,10 @@ class Reply:
             *self.headers,
         ]
         await send({"type": "http.response.start", "status": self.code, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+        # The server waits between two parts for the client to read, and others get their turn.
+        for at in range(0, len(self.body) or 1, _AT_ONCE):
+            more = at + _AT_ONCE < len(self.body)
+            await send({"type": "http.response.body", "body": self.body[at : at + _AT_ONCE], "more_body": more})
 
 
 def data_of(answer: Answer) -> Any:
@@ -57,12 +62,12 @@ def data_of(answer: Answer) -> Any:
     return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
-def reply_of(answer: Answer, wish: Asked) -> Reply:
+def reply_of(answer: Answer, asked: Asked) -> Reply:
     """An answer in the form that was asked for."""
-    if wish.pretty:
-        return Reply(_OK, json.dumps(part(data_of(answer), wish.fields), indent=2).encode() + b"\n")
-    if wish.fields or not isinstance(answer, bytes):
-        answer = json.dumps(part(data_of(answer), wish.fields), separators=(",", ":")).encode()
+    if asked.pretty:
+        return Reply(_OK, json.dumps(part(data_of(answer), asked.fields), indent=2).encode() + b"\n")
+    if asked.fields or not isinstance(answer, bytes):
+        answer = json.dumps(part(data_of(answer), asked.fields), separators=(",", ":")).encode()
     return Reply(_OK, answer)
 
 
@@ -73,6 +78,8 @@ def refusal(error: ApiError) -> Reply:
         headers.append((b"allow", error.allowed.encode()))
     if error.status == "UNAUTHENTICATED":
         headers.append((b"www-authenticate", b'Bearer realm="encamp"'))
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % error.retry_after))
     return Reply(error.code, json.dumps(error.body(), indent=2).encode() + b"\n", tuple(headers))
 
 

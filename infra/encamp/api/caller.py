@@ -25,11 +25,11 @@ class Caller:
 class Authenticator(Protocol):
     """Tells who an Authorization header stands for."""
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """The caller.
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        """The caller; ``address`` is where the request came from.
 
         Raises:
             ApiError: UNAUTHENTICATED where there is no header, or where nobody stands behind it; UNAVAILABLE where who
-                could tell does not answer.
+                could tell does not answer; RESOURCE_EXHAUSTED where very many unknown tokens came from the address.
         """
         ...

@@ -68,9 +68,9 @@ class NoIdentity:
     def __init__(self, email: str) -> None:
         self._caller = Caller(email, frozenset(), admin=True)
 
-    async def caller(self, authorization: str | None) -> Caller:
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
         """The one caller, whatever the header says."""
-        del authorization
+        del authorization, address
         return self._caller
 
     async def close(self) -> None:
@@ -106,14 +106,14 @@ class GoogleIdentity:
         self._client = client
         self._known = KnownTokens(self._told, now)
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """Who an Authorization header stands for.
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        """Who an Authorization header stands for; ``address`` is where it came from.
 
         Raises:
             ApiError: UNAUTHENTICATED; PERMISSION_DENIED where the token is not for Google Cloud; UNAVAILABLE where who
-                could tell does not answer.
+                could tell does not answer; RESOURCE_EXHAUSTED where very many unknown tokens came from the address.
         """
-        return await self._known.caller(bearer_of(authorization))
+        return await self._known.caller(bearer_of(authorization), address)
 
     async def close(self) -> None:
         """Close the connections to who was asked."""

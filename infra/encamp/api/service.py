@@ -12,8 +12,9 @@ from sqlalchemy import text
 
 from encamp.api.access import Access
 from encamp.api.adopting import Adopter
-from encamp.api.app import Parts, make_app
+from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
+from encamp.api.calls import Parts
 from encamp.api.dispatcher import Dispatcher
 from encamp.api.documents import routes
 from encamp.api.identity import NoIdentity, identity_for
@@ -131,9 +132,14 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         # What is wrong with the record is said here, not to the first caller.
         index.refresh()
         dispatcher.start()
+
+        def ready() -> None:
+            parts.places.work.check()
+            records.transactions.read(lambda connection: connection.execute(text("SELECT 1")).scalar())
+
         yield Service(
             make_app(parts),
-            ready=lambda: records.transactions.read(lambda connection: connection.execute(text("SELECT 1")).scalar()),
+            ready=ready,
             credentials=wishes.identity is not None,
             close=authenticator.close,
         )
