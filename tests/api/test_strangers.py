@@ -76,3 +76,16 @@ def test_what_strangers_try_is_on_record(tmp_path: Path) -> None:
         shown = entries(found)
     assert [one["status"] for one in shown] == [{"code": 16, "message": shown[0]["status"]["message"]}] * 3
     assert {one["methodName"] for one in shown} == {"google.cloud.ml.v1.JobService.ListJobs"}
+
+
+def test_a_flood_of_strangers_fills_no_disk(tmp_path: Path) -> None:
+    with world(tmp_path) as found:
+        with serving(found) as address, Wire(address) as wire:
+            for _ in range(500):
+                wire.send(request("GET", JOBS, authorization=""))
+                assert wire.reply().code == 401
+        found.audit.close()
+        *listed, count = entries(found)
+    assert len(listed) + count["metadata"]["calls"] == 500
+    assert len(listed) < 50
+    assert set(count["metadata"]["by"]) == {"127.0.0.1"}

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from encamp.api.access import Access
+from encamp.api.addresses import Addresses
 from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
 from encamp.api.caller import Caller
@@ -90,7 +91,7 @@ class World:
 
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
     ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
-    ``places``, how many requests are at work.
+    ``places``, how many requests are at work; ``trusted``, networks of gateways.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class World:
         authenticator: Authenticator | None = None,
         logs: Logs | None = None,
         places: PlaceLimits | None = None,
+        trusted: tuple[str, ...] = (),
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -142,6 +144,7 @@ class World:
             routes=routes(),
             plan_seconds=plan_seconds,
             places=Places(places),
+            addresses=Addresses(trusted),
         )
         self.app: ASGIApp = make_app(self.parts)
 

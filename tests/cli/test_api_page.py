@@ -12,6 +12,7 @@ from encamp.api.connections import MOST_HEAD_BYTES, Limits
 from encamp.api.documents import PATHS
 from encamp.api.limits import BODY_SECONDS, DEEPEST, LARGEST_BODY
 from encamp.api.methods import METHODS
+from encamp.api.places import STUCK_SECONDS, PlaceLimits
 from encamp.cli.serve import command
 from encamp.plan.environment.api import PORT
 from encamp.spec.environment import ApiSpec
@@ -38,7 +39,7 @@ def test_every_option_stands_in_its_table(page: str) -> None:
 
 
 def test_limits_are_the_servers(page: str) -> None:
-    limits = Limits()
+    limits, places = Limits(), PlaceLimits()
     table = section(page, "Limits")
     for text in (
         f"{MOST_HEAD_BYTES // 1024} KiB, within {limits.head_seconds:g} s",
@@ -46,9 +47,12 @@ def test_limits_are_the_servers(page: str) -> None:
         f"between two requests | {limits.idle_seconds} s",
         f"does not read its answer | {limits.stalled_seconds:g} s",
         f"connections | {limits.connections} |",
-        f"requests at once | {limits.requests} |",
+        f"requests at once | {places.work}, and {places.work} creates |",
+        f"of one caller | {places.caller}, and {places.caller} creates |",
+        f"{places.line} more of each wait up to {places.line_seconds:g} s",
     ):
         assert text in table
+    assert f"taken for {STUCK_SECONDS:g} s" in table
     assert limits.body_seconds == BODY_SECONDS
 
 

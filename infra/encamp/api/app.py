@@ -61,8 +61,10 @@ class _Service:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        client = (scope.get("client") or ("", 0))[0]
-        request = Request(datetime.now(UTC), time.monotonic(), Headers(scope=scope), client)
+        headers = Headers(scope=scope)
+        peer = (scope.get("client") or ("", 0))[0]
+        client = self._parts.addresses.client(peer, headers.getlist("x-forwarded-for"))
+        request = Request(datetime.now(UTC), time.monotonic(), headers, client)
         # A caller's place is theirs until the answer is sent: what they do not read is kept in memory.
         async with contextlib.AsyncExitStack() as places:
             try:

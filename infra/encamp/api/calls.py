@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from encamp.api.addresses import Addresses
 from encamp.api.answering import Reply, refusal, reply_of, told
 from encamp.api.errors import ApiError
 from encamp.api.jobs import Call
@@ -61,6 +62,7 @@ class Parts:
         routes: what needs no credential.
         plan_seconds: how long a create may take to be judged.
         places: of requests at work.
+        addresses: tells where a request comes from.
     """
 
     project: Project
@@ -73,6 +75,7 @@ class Parts:
     routes: Sequence[BaseRoute] = ()
     plan_seconds: float = PLAN_SECONDS
     places: Places = field(default_factory=Places)
+    addresses: Addresses = field(default_factory=Addresses)
 
 
 class Calls:
@@ -125,6 +128,10 @@ class Calls:
 
     async def refused(self, request: Request, error: ApiError) -> Reply:
         """The answer to a request that is refused before its work, once that is on record."""
+        stranger = request.caller is None
+        # Whoever nobody knows takes none of the threads of those who work, nor a line each of the log.
+        if request.method is None or (stranger and not self._parts.audit.lists_stranger(request.client)):
+            return refusal(error)
         await asyncio.shield(self._thread(self._note, request, None, error))
         return refusal(error)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from encamp.api.access import Access
+from encamp.api.addresses import Addresses
 from encamp.api.adopting import Adopter
 from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
@@ -128,6 +129,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             audit,
             extras={LOG_ENTRIES: entries.list},
             routes=routes(),
+            addresses=Addresses(spec.api.trusted_proxies if spec.api is not None else ()),
         )
         # What is wrong with the record is said here, not to the first caller.
         index.refresh()

@@ -64,6 +64,9 @@ class ApiSpec(Written):
     networks: tuple[Text, ...] = ()
     """Addresses outside of the cluster that may reach it, such as those of a load balancer's proxies. Pods of the
     cluster may, except those of jobs."""
+    trusted_proxies: tuple[Text, ...] = ()
+    """Ranges of addresses of gateways that are believed about who called them (``X-Forwarded-For``), such as a load
+    balancer's proxies and its own address. Callers are named by the addresses of their connections when empty."""
 
 
 def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
@@ -93,11 +96,16 @@ def _names(api: ApiSpec) -> Iterator[Found]:
     for account in api.act_as:
         if not _ACCOUNT.fullmatch(account):
             yield Found(("act_as",), f"{account!r} is no service account", "NAME@PROJECT.iam.gserviceaccount.com")
-    for network in api.networks:
-        try:
-            ipaddress.ip_network(network)
-        except ValueError as error:
-            yield Found(("networks",), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
+    for name, networks in (("networks", api.networks), ("trusted_proxies", api.trusted_proxies)):
+        for network in networks:
+            try:
+                size = ipaddress.ip_network(network).prefixlen
+            except ValueError as error:
+                yield Found((name,), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
+                continue
+            if not size and name == "trusted_proxies":
+                message = "trusts every address, so that any caller could write who they are"
+                yield Found((name,), message, "name the gateways alone")
 
 
 def _issuers(api: ApiSpec) -> Iterator[Found]:
