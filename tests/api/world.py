@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from encamp.api.audit_left_out import LeftOut
     from encamp.api.caller import Authenticator
     from encamp.api.logs import Logs
     from encamp.plan.model import JobPlan
@@ -91,7 +92,8 @@ class World:
 
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
     ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
-    ``places``, how many requests are at work; ``trusted``, networks of gateways.
+    ``places``, how many requests are at work; ``trusted``, networks of gateways;
+    ``left_out`` decides which calls have no audit entry of their own.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class World:
         logs: Logs | None = None,
         places: PlaceLimits | None = None,
         trusted: tuple[str, ...] = (),
+        left_out: LeftOut | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -132,7 +135,7 @@ class World:
             adopt=self.told.adopt,
             **({"keeps_end": entries.unread} if entries else {}),
         )
-        self.audit = AuditLog(folder / "audit.jsonl")
+        self.audit = AuditLog(folder / "audit.jsonl", left_out=left_out)
         self.parts = Parts(
             project,
             jobs,

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.errors import ApiError
+from encamp.spec.members import canonical, members_of
 from encamp.spec.ml_roles import ml_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from encamp.api.caller import Caller
     from encamp.spec.environment.model import EnvironmentSpec
@@ -50,8 +51,9 @@ class Access:
         for team in teams:
             given = _of_roles(team.roles or ())
             for member in team.members or ():
-                if not member.startswith(_GROUP):
-                    held[plain(member)] = held.get(plain(member), frozenset()) | given
+                named = canonical(member)
+                if named is not None and not named.startswith(_GROUP):
+                    held[named] = held.get(named, frozenset()) | given
         self._teams = held
         self._accounts = frozenset(spec.api.act_as if spec.api is not None else ())
 
@@ -59,11 +61,11 @@ class Access:
         """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
         if caller.admin:
             return frozenset(ml_roles().permissions)
-        members = frozenset(map(plain, caller.members))
+        members = caller.members
         found = frozenset[str]().union(*(self._teams.get(member, ()) for member in members))
         if job is None:
             return found
-        if job.creator and not members.isdisjoint(map(plain, _accounts(job.creator))):
+        if job.creator and not members.isdisjoint(members_of(job.creator)):
             found |= _of_roles((ml_roles().creator,))
         return found | _of_policy(job.policy, members)
 
@@ -139,19 +141,6 @@ def access_warnings(spec: EnvironmentSpec) -> tuple[str, ...]:
     )
 
 
-def plain(member: str) -> str:
-    """A member as Google compares it: e-mails whatever their case, federated names as they are."""
-    return member if member.startswith("principal:") else member.casefold()
-
-
-def _accounts(creator: str) -> Iterator[str]:
-    """Members that a creator may be: an e-mail alone is a person's or a service account's."""
-    if creator.startswith("principal:"):
-        yield creator
-    else:
-        yield from (f"user:{creator}", f"serviceAccount:{creator}")
-
-
 def _of_roles(roles: Iterable[str]) -> frozenset[str]:
     known = ml_roles().roles
     return frozenset(name for role in roles for name in known.get(role.removeprefix(ROLE_PREFIX), ()))
@@ -163,7 +152,7 @@ def _of_policy(policy: Mapping[str, Any] | None, members: frozenset[str]) -> fro
     roles = [
         binding["role"]
         for binding in bindings
-        if not binding.get("condition") and not members.isdisjoint(map(plain, binding["members"]))
+        if not binding.get("condition") and not members.isdisjoint(map(canonical, binding["members"]))
     ]
     return _of_roles(roles)
 

@@ -49,18 +49,25 @@ class AuditLog:
         target: a file, made with mode 0600 and appended to, or a binary stream. Rotating a file is the system's: where
             it was moved away, the next entry begins a new one.
         free: bytes that are left for it; None: as the system says.
+        left_out: decides which calls get no entry of their own; None: as of ``LeftOut``.
 
     Raises:
         UsageError: the file cannot be opened.
     """
 
-    def __init__(self, target: Path | BinaryIO, *, free: Callable[[], int | None] | None = None) -> None:
+    def __init__(
+        self,
+        target: Path | BinaryIO,
+        *,
+        free: Callable[[], int | None] | None = None,
+        left_out: LeftOut | None = None,
+    ) -> None:
         self._sink: LogFile | LogStream = opened_file(target) if isinstance(target, Path) else LogStream(target)
         self._free = free or self._sink.free
         self._waiting: deque[Line] = deque()
         self._failing = False
         self._lock = threading.Lock()
-        self._left_out = LeftOut()
+        self._left_out = left_out or LeftOut()
         self._project = ""
 
     def check(self, method: Method) -> None:

@@ -12,7 +12,8 @@ class Caller:
 
     Attributes:
         email: as the audit log names them.
-        members: the same as members of policies: ``user:ana@example.com``, ``serviceAccount:…``, ``principal://…``.
+        members: the same as members of policies, in the form in which they are compared (``spec.members``):
+            ``user:ana@example.com``, ``serviceAccount:…``, ``principal://…``.
         admin: whether everything is allowed: the administrator of a sandbox, or who uses the service on their own
             machine without credentials.
     """

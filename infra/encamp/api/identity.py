@@ -23,6 +23,7 @@ from encamp.api.id_tokens import GOOGLE_ISSUER, IdTokens, Issuer, unauthenticate
 from encamp.api.known_tokens import KnownTokens
 from encamp.cloud.endpoints import Service, endpoint, is_loopback
 from encamp.errors import UsageError
+from encamp.spec.members import canonical_email
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,7 +102,7 @@ class GoogleIdentity:
     ) -> None:
         self._id_tokens = id_tokens
         self._access_tokens = access_tokens
-        self._admins = frozenset(email.casefold() for email in admins)
+        self._admins = frozenset(filter(None, map(canonical_email, admins)))
         self._assertions = assertions
         self._client = client
         self._known = KnownTokens(self._told, now)
@@ -127,7 +128,7 @@ class GoogleIdentity:
             caller, until = await self._access_tokens.caller(token)
         else:
             raise unauthenticated("the service takes ID tokens only")
-        return (replace(caller, admin=True) if caller.email.casefold() in self._admins else caller), until
+        return (replace(caller, admin=True) if caller.email in self._admins else caller), until
 
 
 def identity_for(
@@ -215,3 +216,6 @@ def _check_issuer(issuer: Issuer, urls: list[str]) -> None:
             raise UsageError(f"{url!r} is no https URL", where=where, hint="write https://")
     if issuer.pool is not None and not _POOL.fullmatch(issuer.pool):
         raise UsageError(f"{issuer.pool!r} is no id of a workforce pool", where=where, hint="such as acme-people")
+    if issuer.pool is None and not issuer.domains:
+        hint = "name the domains of its people's e-mails, such as example.com"
+        raise UsageError("it could speak for everybody's e-mail", where=where, hint=hint)

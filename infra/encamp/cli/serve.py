@@ -133,7 +133,8 @@ def _identity(spec: EnvironmentSpec, audiences: tuple[str, ...]) -> IdentityWish
     return IdentityWishes(
         audiences=audiences or (block.audiences if block is not None else ()),
         issuers=tuple(
-            Issuer(one.url, one.keys, one.pool, one.subject) for one in (block.issuers if block is not None else ())
+            Issuer(one.url, one.keys, one.pool, one.subject, tuple(domain.lower() for domain in one.domains))
+            for one in (block.issuers if block is not None else ())
         ),
         clients=(*USUAL_CLIENTS, *(block.clients if block is not None else ())),
         admins=frozenset({me} if me is not None else ()),

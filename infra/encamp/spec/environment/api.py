@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from encamp.spec.environment.in_cluster import IMAGE, SECRET
 from encamp.spec.environment.problems import Found
 from encamp.spec.fields import Int64, Text, Written
+from encamp.spec.members import canonical_domain, is_service_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ _MOST_REPLICAS = 10
 #: Drivers at once; each is a pod of the system pool.
 _MOST_DRIVERS = 200
 _LARGEST_PORT = 65_535
+#: Whose e-mails are accounts of Google's, whoever else has verified one.
+_GOOGLES = frozenset({"gmail.com", "googlemail.com"})
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,63}@[a-z0-9.:-]{1,200}\.gserviceaccount\.com")
 
 
@@ -36,6 +39,9 @@ class ApiIssuerSpec(Written):
     ``user:`` members, by an e-mail that the issuer has verified."""
     subject: Text = "sub"
     """The claim that the pool takes for ``google.subject``."""
+    domains: tuple[Text, ...] = ()
+    """Domains of the e-mails that it may speak for, each named itself: of ``example.com`` no ``mail.example.com``.
+    Needed where its people are ``user:`` members, and nothing where a pool names them."""
 
 
 class ApiSpec(Written):
@@ -117,3 +123,20 @@ def _issuers(api: ApiSpec) -> Iterator[Found]:
         for name, url in (("url", issuer.url), ("keys", issuer.keys)):
             if url is not None and (urlsplit(url).scheme != "https" or not urlsplit(url).hostname):
                 yield Found(("issuers",), f"{name} {url!r} must be an https URL")
+        yield from _domains(issuer)
+
+
+def _domains(issuer: ApiIssuerSpec) -> Iterator[Found]:
+    """Whom an issuer speaks for: whoever runs it could else be everybody."""
+    if issuer.pool is not None and issuer.domains:
+        yield Found(("issuers",), f"{issuer.url} names people of a pool, which have no e-mails", "leave domains out")
+    elif issuer.pool is None and not issuer.domains:
+        message = f"{issuer.url} could speak for everybody's e-mail"
+        yield Found(("issuers",), message, "name the domains of its people in domains, such as [example.com]")
+    for domain in issuer.domains:
+        known = canonical_domain(domain)
+        if known is None:
+            message = f"{domain!a} is no domain"
+            yield Found(("issuers",), message, "such as example.com; other scripts in punycode, xn--...")
+        elif known in _GOOGLES or is_service_account(f"x@{known}"):
+            yield Found(("issuers",), f"Google alone speaks for {known}", "leave it out")
