@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from encamp.api.audit_left_out import LeftOut
     from encamp.api.caller import Authenticator
     from encamp.api.logs import Logs
+    from encamp.api.queue_limits import QueueLimits
     from encamp.plan.model import JobPlan
 
 PROJECT = "sandbox-encamp"
@@ -93,7 +94,7 @@ class World:
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
     ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
     ``places``, how many requests are at work; ``trusted``, networks of gateways;
-    ``left_out`` decides which calls have no audit entry of their own.
+    ``left_out`` decides which calls have no audit entry of their own; ``queue``, how many jobs may wait.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class World:
         places: PlaceLimits | None = None,
         trusted: tuple[str, ...] = (),
         left_out: LeftOut | None = None,
+        queue: QueueLimits | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -133,6 +135,7 @@ class World:
             access=access,
             wake=self.told.wake,
             adopt=self.told.adopt,
+            queue=queue,
             **({"keeps_end": entries.unread} if entries else {}),
         )
         self.audit = AuditLog(folder / "audit.jsonl", left_out=left_out)

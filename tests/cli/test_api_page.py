@@ -10,12 +10,16 @@ import pytest
 
 from encamp.api.connections import MOST_HEAD_BYTES, Limits
 from encamp.api.documents import PATHS
+from encamp.api.jobs import LARGEST_PAGE_BYTES
 from encamp.api.limits import BODY_SECONDS, DEEPEST, LARGEST_BODY
 from encamp.api.methods import METHODS
 from encamp.api.places import STUCK_SECONDS, PlaceLimits
+from encamp.api.planning import LARGEST_JOB_BYTES
+from encamp.api.queue_limits import QueueLimits
 from encamp.cli.serve import command
 from encamp.plan.environment.api import PORT
 from encamp.spec.environment import ApiSpec
+from encamp.spec.rules.containers import MOST_ARGUMENT_BYTES
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
@@ -39,7 +43,7 @@ def test_every_option_stands_in_its_table(page: str) -> None:
 
 
 def test_limits_are_the_servers(page: str) -> None:
-    limits, places = Limits(), PlaceLimits()
+    limits, places, queue = Limits(), PlaceLimits(), QueueLimits()
     table = section(page, "Limits")
     for text in (
         f"{MOST_HEAD_BYTES // 1024} KiB, within {limits.head_seconds:g} s",
@@ -50,8 +54,14 @@ def test_limits_are_the_servers(page: str) -> None:
         f"requests at once | {places.work}, and {places.work} creates |",
         f"of one caller | {places.caller}, and {places.caller} creates |",
         f"{places.line} more of each wait up to {places.line_seconds:g} s",
+        f"{MOST_ARGUMENT_BYTES >> 10} KiB, in job files too",
+        f"a Job, as JSON | {LARGEST_JOB_BYTES >> 10} KiB |",
+        f"jobs that wait | {queue.all}, and {queue.caller} of one caller",
+        f"{LARGEST_PAGE_BYTES >> 20} MiB; of a filter",
     ):
         assert text in table
+    block = ApiSpec.model_fields
+    assert (block["waiting_jobs"].default, block["waiting_jobs_of_caller"].default) == (queue.all, queue.caller)
     assert f"taken for {STUCK_SECONDS:g} s" in table
     assert limits.body_seconds == BODY_SECONDS
 

@@ -7,6 +7,7 @@ of the server's loop. A bug is told as such, with nothing of its traceback.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from encamp.api.addresses import Addresses
 from encamp.api.answering import Reply, refusal, reply_of, told
 from encamp.api.errors import ApiError
+from encamp.api.index import NotInMemoryError
 from encamp.api.jobs import Call
 from encamp.api.limits import json_object
-from encamp.api.methods import AuditKind
 from encamp.api.places import Places
 from encamp.api.routing import route
 from encamp.run.transactions import RecordError
@@ -48,6 +49,16 @@ PLAN_SECONDS: Final = 45.0
 #: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
 _PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
 CREATE: Final = "projects.jobs.create"
+#: Methods whose answers may be in memory.
+_QUICK: Final = frozenset(
+    {
+        "projects.jobs.get",
+        "projects.jobs.list",
+        "projects.getConfig",
+        "projects.locations.list",
+        "projects.locations.get",
+    }
+)
 _LONGEST: Final = 200
 #: Longer bodies are read as JSON in a thread: a megabyte takes the loop 10 ms.
 _QUICK_BODY: Final = 16 * 1024
@@ -123,7 +134,8 @@ class Calls:
         self._parts.audit.check(method)
         handler = await self._judged(call, request) if method.id == CREATE else self._handlers[method.id]
         if self._is_quick(method, call, asked):
-            return self._work(handler, replace(call, fresh=True), request, asked)
+            with contextlib.suppress(NotInMemoryError):
+                return self._work(handler, replace(call, fresh=True), request, asked)
         return await asyncio.shield(self._thread(self._work, handler, call, request, asked))
 
     async def refused(self, request: Request, error: ApiError) -> Reply:
@@ -153,9 +165,9 @@ class Calls:
             raise ApiError("PERMISSION_DENIED", message)
 
     def _is_quick(self, method: Method, call: Call, asked: Asked) -> bool:
-        """Whether an answer is in memory as it is sent, so that a thread would take longer than the work."""
-        reads = method.kind is AuditKind.DATA_ACCESS and not call.query.get("filter")
-        return reads and not asked.pretty and not asked.fields and self._parts.jobs.is_current()
+        """Whether an answer may be in memory as it is sent, so that a thread would take longer than the work."""
+        plain = not call.query.get("filter") and not asked.pretty and not asked.fields
+        return method.id in _QUICK and plain and self._parts.jobs.is_current()
 
     async def _judged(self, call: Call, request: Request) -> Handler:
         """What writes a create down that was judged, in a thread that may be given up."""
@@ -183,12 +195,18 @@ class Calls:
         return create
 
     def _work(self, handler: Handler, call: Call, request: Request, asked: Asked) -> Reply:
-        """Do the work, put it on record and form the answer; never raises."""
+        """Do the work, put it on record and form the answer.
+
+        Raises:
+            NotInMemoryError: nothing was done, since the answer was wanted from memory and is not there.
+        """
         answer: Answer = None
         error: ApiError | None = None
         try:
             answer = handler(call)
             request.granted = True
+        except NotInMemoryError:
+            raise
         except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
             error = told(trouble, request.method.id if request.method is not None else "a call")
         self._note(request, answer, error)

@@ -27,6 +27,7 @@ from encamp.api.methods import LOG_ENTRIES
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
+from encamp.api.queue_limits import QueueLimits
 from encamp.api.server import Service
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.pod_kubeconfig import pod_kubeconfig
@@ -119,6 +120,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             wake=dispatcher.wake,
             adopt=drivers.adopt,
             keeps_end=entries.unread,
+            queue=_queue(spec),
         )
         parts = Parts(
             project,
@@ -152,6 +154,11 @@ def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdenti
         return identity_for(spec, wishes.identity)
     me = Actor.myself()
     return NoIdentity(me.account or f"{me.user}@{me.host}")
+
+
+def _queue(spec: EnvironmentSpec) -> QueueLimits:
+    block = spec.api
+    return QueueLimits() if block is None else QueueLimits(block.waiting_jobs, block.waiting_jobs_of_caller)
 
 
 @dataclass(frozen=True)

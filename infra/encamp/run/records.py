@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, bindparam, insert, select, update
+from sqlalchemy import Connection, Engine, Select, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
@@ -33,7 +33,7 @@ from encamp.run.tables import JOBS, JOURNAL, LEASES, open_database
 from encamp.run.transactions import RecordError, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -273,10 +273,17 @@ class Records:
         """Every job's record, oldest first; two queries however many there are."""
         return self._records(None)
 
+    def folded(self, job_ids: Sequence[str], kinds: Collection[str]) -> list[RunRecord]:
+        """Records of some jobs as entries of some kinds alone tell them; ids that were never used are left out."""
+        jobs = select(JOBS).where(JOBS.c.job_id.in_(job_ids))
+        lines = select(JOURNAL).where(JOURNAL.c.job_id.in_(job_ids), JOURNAL.c.kind.in_(sorted(kinds)))
+        return self._read(jobs, lines.order_by(JOURNAL.c.sequence), {})
+
     def _records(self, job_id: str | None) -> list[RunRecord]:
         jobs, lines = _EVERY if job_id is None else _ONE
-        which = {} if job_id is None else {"job": job_id}
+        return self._read(jobs, lines, {} if job_id is None else {"job": job_id})
 
+    def _read(self, jobs: Select[Any], lines: Select[Any], which: dict[str, str]) -> list[RunRecord]:
         def found(connection: Connection) -> list[RunRecord]:
             rows = connection.execute(jobs, which).all()
             entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}

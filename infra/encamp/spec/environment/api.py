@@ -22,6 +22,8 @@ _MOST_REPLICAS = 10
 #: Drivers at once; each is a pod of the system pool.
 _MOST_DRIVERS = 200
 _LARGEST_PORT = 65_535
+#: Each change of the queue reads it whole.
+_MOST_WAITING = 20_000
 #: Whose e-mails are accounts of Google's, whoever else has verified one.
 _GOOGLES = frozenset({"gmail.com", "googlemail.com"})
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,63}@[a-z0-9.:-]{1,200}\.gserviceaccount\.com")
@@ -58,6 +60,10 @@ class ApiSpec(Written):
     """How many pods serve; they share the record."""
     drivers: Int64 = 4
     """How many jobs are driven at once; the others wait in the order of priority and time."""
+    waiting_jobs: Int64 = 5000
+    """How many jobs may wait at most; a create beyond them is refused."""
+    waiting_jobs_of_caller: Int64 = 1000
+    """How many of them one caller may have created."""
     audiences: tuple[Text, ...] = ()
     """Whom ID tokens have to be for, such as the service's own URL; only access tokens are taken when empty."""
     issuers: tuple[ApiIssuerSpec, ...] = ()
@@ -90,6 +96,8 @@ def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
         ("replicas", api.replicas, _MOST_REPLICAS),
         ("drivers", api.drivers, _MOST_DRIVERS),
         ("record_port", api.record_port, _LARGEST_PORT),
+        ("waiting_jobs", api.waiting_jobs, _MOST_WAITING),
+        ("waiting_jobs_of_caller", api.waiting_jobs_of_caller, _MOST_WAITING),
     )
     for name, value, most in limits:
         if not 1 <= value <= most:
