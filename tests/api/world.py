@@ -94,7 +94,8 @@ class World:
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
     ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
     ``places``, how many requests are at work; ``trusted``, networks of gateways;
-    ``left_out`` decides which calls have no audit entry of their own; ``queue``, how many jobs may wait.
+    ``left_out`` decides which calls have no audit entry of their own; ``queue``, how many jobs may wait;
+    ``audit``, where the audit log lies.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class World:
         trusted: tuple[str, ...] = (),
         left_out: LeftOut | None = None,
         queue: QueueLimits | None = None,
+        audit: Path | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -138,7 +140,7 @@ class World:
             queue=queue,
             **({"keeps_end": entries.unread} if entries else {}),
         )
-        self.audit = AuditLog(folder / "audit.jsonl", left_out=left_out)
+        self.audit = AuditLog(audit or folder / "audit.jsonl", left_out=left_out)
         self.parts = Parts(
             project,
             jobs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _JSON: Final = b"application/json; charset=UTF-8"
+#: PostgreSQL's code of a full disk.
+_DISK_FULL: Final = "53100"
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
 #: Bytes that are sent in one part.
@@ -92,6 +95,23 @@ def told(trouble: Exception, what: str) -> ApiError:
         return trouble
     if isinstance(trouble, RecordError):
         _LOG.error("%s: %s", what, trouble)
+        if is_full(trouble):
+            message = "The disk of the job records is full, so nothing was changed. Make room, and try again; reading goes on."
+            return ApiError("UNAVAILABLE", message, retry_after=10)
         return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
     _LOG.error("%s failed", what, exc_info=trouble)
     return ApiError("INTERNAL", "Internal error encountered.")
+
+
+def is_full(trouble: BaseException | None) -> bool:
+    """Whether a database could not write because its disk is full; it has taken back whatever it had begun.
+
+    Sources: sqlite.org/rescode.html (SQLITE_FULL); postgresql.org/docs/current/errcodes-appendix.html (disk_full).
+    """
+    while trouble is not None:
+        if getattr(trouble, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return True
+        if getattr(trouble, "sqlstate", None) == _DISK_FULL:
+            return True
+        trouble = getattr(trouble, "orig", None) or trouble.__cause__
+    return False

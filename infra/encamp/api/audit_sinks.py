@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ class LogFile:
         """
         descriptor = self.opened()
         data = b"\n" + line.data if self.torn else line.data
+        free = self.free()
+        if free is not None and free < len(data):
+            # What is left of the last block would take a part of the line.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.torn = True
         while data:
             data = data[os.write(descriptor, data) :]
