@@ -93,7 +93,7 @@ def main() -> None:
     verbs = Counter((one["methodName"].rpartition(".")[2], one["status"].get("code", 0)) for one in lines)
     codes["audited"] = {f"{verb} {code}": count for (verb, code), count in sorted(verbs.items())}
     codes["counted"] = sum(one.get("metadata", {}).get("calls", 0) for one in lines)
-    print(json.dumps(codes))
+    sys.stdout.write(json.dumps(codes))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: A mount namespace of the test's own, and in it a disk of 8 MiB: in memory, which takes no right, or a real file system.
+#: In a mount namespace of the test's own, a small disk: in memory, which takes no right, or a file system in a file.
 MEMORY = "mount -t tmpfs -o size=8m disk"
 FILE = "truncate -s 16M $1.image && mkfs.ext4 -q -m 0 $1.image && mount -o loop $1.image"
+#: Methods that change something, and what the audit log calls them.
+METHODS = {"create": "CreateJob", "cancel": "CancelJob", "patch": "UpdateJob", "setIamPolicy": "SetIamPolicy"}
 READS = 1250
 
 
@@ -42,31 +44,20 @@ def seen(folder: Path, how: str, audit: str, *, user: tuple[str, ...] = ()) -> d
 def hold(found: dict[str, Any], audit: str) -> None:
     """Compare what the program saw with what it should."""
     assert found["before"] == 200
-    assert found["refused"] == dict.fromkeys(("create", "cancel", "patch", "setIamPolicy"), [503, "UNAVAILABLE"])
+    assert found["refused"] == {verb: [503, "UNAVAILABLE"] for verb in METHODS}
     (said,) = found["said"]
-    assert "nothing was changed" in said
-    assert "full" in said
-    assert "reading goes on" in said
+    assert all(words in said for words in ("nothing was changed", "full", "reading goes on"))
     assert ("audit log" in said) == (audit == "same")
     assert found["read"] == [200]
     assert found["probes"] == [200, 200]
     assert found["again"] == 503
     # There is room again, and whoever tries again is served: nothing is left of what was refused.
-    assert found["after"] == dict.fromkeys(("create", "cancel", "patch", "setIamPolicy"), 200)
+    assert found["after"] == dict.fromkeys(METHODS, 200)
     assert found["jobs"] == ["before", "during"]
     audited = found["audited"]
-    assert {name: audited[f"{name} 0"] for name in ("CreateJob", "CancelJob", "UpdateJob", "SetIamPolicy")} == {
-        "CreateJob": 2,
-        "CancelJob": 1,
-        "UpdateJob": 1,
-        "SetIamPolicy": 1,
-    }
-    assert {name: audited[f"{name} 14"] for name in ("CreateJob", "CancelJob", "UpdateJob", "SetIamPolicy")} == {
-        "CreateJob": 2,
-        "CancelJob": 1,
-        "UpdateJob": 1,
-        "SetIamPolicy": 1,
-    }
+    creates = dict.fromkeys(METHODS.values(), 1) | {"CreateJob": 2}
+    assert {verb: audited[f"{verb} 0"] for verb in creates} == creates
+    assert {verb: audited[f"{verb} 14"] for verb in creates} == creates
     listed = sum(audited.get(f"{name} 0", 0) for name in ("GetJob", "ListJobs", "GetConfig"))
     assert listed + found["counted"] == READS
 

@@ -96,7 +96,9 @@ def told(trouble: Exception, what: str) -> ApiError:
     if isinstance(trouble, RecordError):
         _LOG.error("%s: %s", what, trouble)
         if is_full(trouble):
-            message = "The disk of the job records is full, so nothing was changed. Make room, and try again; reading goes on."
+            message = (
+                "The disk of the job records is full, so nothing was changed. Make room and try again; reading goes on."
+            )
             return ApiError("UNAVAILABLE", message, retry_after=10)
         return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
     _LOG.error("%s failed", what, exc_info=trouble)
