@@ -7,6 +7,7 @@ Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
 """
 
@@ -97,7 +98,7 @@ def _job(config: pulumi.Config) -> None:
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
-    plan = plan_job(found.job, environment, packages=local_packages(found))
+    plan = plan_job(found.job, environment, packages=local_packages(found), name=_name(config))
     for warning in plan.warnings:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
@@ -117,6 +118,17 @@ def _job(config: pulumi.Config) -> None:
     )
     for name, value in job.outputs.items():
         pulumi.export(name, value)
+
+
+def _name(config: pulumi.Config) -> str | None:
+    """The cloud name that the job has already, None where nothing of it exists."""
+    given = config.get("name")
+    if given is not None:
+        return given
+    own = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    outputs = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": own}).value or {}
+    name = (outputs.get("outputs") or {}).get("name")
+    return str(name) if name else None
 
 
 def _checkout() -> Path:

@@ -96,10 +96,8 @@ def told(trouble: Exception, what: str) -> ApiError:
     if isinstance(trouble, RecordError):
         _LOG.error("%s: %s", what, trouble)
         if is_full(trouble):
-            message = (
-                "The disk of the job records is full, so nothing was changed. Make room and try again; reading goes on."
-            )
-            return ApiError("UNAVAILABLE", message, retry_after=10)
+            message = "The disk of the job records is full, so nothing was changed. Make room, then try again."
+            return ApiError("UNAVAILABLE", f"{message} What only reads goes on.", retry_after=10)
         return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
     _LOG.error("%s failed", what, exc_info=trouble)
     return ApiError("INTERNAL", "Internal error encountered.")

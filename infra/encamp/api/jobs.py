@@ -21,7 +21,7 @@ from encamp.api.resource import etag, job_resource
 from encamp.api.updating import asked_labels
 from encamp.errors import Problem
 from encamp.run.records import ChangedError
-from encamp.run.submissions import Again, AlreadyUsedError, Submission
+from encamp.run.submissions import Again, AlreadyUsedError, NameUsedError, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,6 +146,9 @@ class Jobs:
                 record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
         except AlreadyUsedError as error:
             return self._again(error)
+        except NameUsedError as error:
+            wrong = wrong_fields([Problem("job.jobId", None, None, error.what, error.hint)])
+            raise ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details) from None
         self._wake()
         return job_resource(record)
 

@@ -37,7 +37,7 @@ from encamp.plan.model import (
     JobPlan,
     ReplicaGroupPlan,
 )
-from encamp.plan.names import short_name
+from encamp.plan.names import kept_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
@@ -57,13 +57,20 @@ if TYPE_CHECKING:
     from encamp.spec.training import TrainingInputSpec
 
 
-def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Sequence[LocalPackage] = ()) -> JobPlan:
+def plan_job(
+    job: TrainingJobSpec,
+    environment: EnvironmentSpec,
+    *,
+    packages: Sequence[LocalPackage] = (),
+    name: str | None = None,
+) -> JobPlan:
     """Decide everything about a job.
 
     Args:
         job: a job that keeps every rule and has an id.
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
+        name: the cloud name that it has already, where it exists.
 
     Raises:
         PlanError: the job is valid, but cannot run here.
@@ -71,8 +78,8 @@ def plan_job(job: TrainingJobSpec, environment: EnvironmentSpec, *, packages: Se
     """
     job_id = _check(job, environment, packages)
     training_input = job.training_input
-    name = short_name(environment.project, environment.name, job_id)
-    placed = storage(job, job_id, environment, packages)
+    name = kept_name(environment.project, environment.name, job_id, name)
+    placed = storage(job, job_id, name, environment, packages)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     containers = [container(training_input, request, placed.job_dir, images) for request in requests]

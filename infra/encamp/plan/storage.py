@@ -25,14 +25,14 @@ def job_prefix(job_id: str) -> str:
 
 
 def storage(
-    job: TrainingJobSpec, job_id: str, environment: EnvironmentSpec, packages: Sequence[LocalPackage]
+    job: TrainingJobSpec, job_id: str, name: str, environment: EnvironmentSpec, packages: Sequence[LocalPackage]
 ) -> StoragePlan:
-    """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it."""
-    scratch = scratch_bucket(environment.project, environment.name, job_id)
+    """The storage of a job of a short name. A trailing ``/`` of a job dir stays as the user wrote it."""
+    scratch = scratch_bucket(environment.project, environment.name, job_id, name)
     wanted, key = job.encamp.storage, plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
-        own = results_bucket(environment.project, environment.name, job_id)
+        own = results_bucket(environment.project, environment.name, job_id, name)
     job_dir = _job_dir(wanted, job_id, environment, own) or job.training_input.job_dir
     return StoragePlan(
         bucket=environment.artifacts_bucket,

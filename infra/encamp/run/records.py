@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder, journal_rows
+from encamp.run.again import NameUsedError
 from encamp.run.journal import (
     CANCEL,
     LABELS,
@@ -352,7 +353,7 @@ class Records:
     def _used(self, job_id: str, name: str) -> UsageError:
         record = self.record(job_id)
         if record is None:
-            return UsageError(f"the cloud name {name} was used by another job", where=job_id, hint="choose another id")
+            return NameUsedError(job_id, name)
         held = self.holder_of(job_id)
         if held is not None:
             return UsageError(

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from encamp.errors import UsageError
 from encamp.redaction import redacted, redacted_data
 from encamp.run import holder
-from encamp.run.again import Again, AlreadyUsedError, judged
+from encamp.run.again import Again, AlreadyUsedError, NameUsedError, judged
 from encamp.run.journal import CANCEL, SUBMITTED, Entry, fold, time_of
 from encamp.run.journal_rows import GONE, add, drop, entries, lock_job
 from encamp.run.states import Outcome, State
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from encamp.run.records import Records
     from encamp.run.vault import Vault
 
-__all__ = ["Again", "AlreadyUsedError", "Submission", "Submissions", "Waiting"]
+__all__ = ["Again", "AlreadyUsedError", "NameUsedError", "Submission", "Submissions", "Waiting"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class Submissions:
 
         Raises:
             AlreadyUsedError: the id was used before.
+            NameUsedError: the job's cloud name is another job's.
         """
         vault = self._sealing()
         sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
@@ -90,9 +91,11 @@ class Submissions:
         try:
             return self._transactions.write(written)
         except IntegrityError as error:
-            own = self._records.record(submission.job_id) if self._is_there(submission.job_id, sealed) else None
-            if own is not None:
-                return own
+            known = self._records.record(submission.job_id)
+            if known is None:
+                raise NameUsedError(submission.job_id, submission.name) from error
+            if self._is_there(submission.job_id, sealed):
+                return known
             again = self._again(submission, digest, arrived_ago)
             raise AlreadyUsedError(submission.job_id, again) from error
 

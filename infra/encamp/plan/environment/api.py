@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.manifests.pod_security import container_security, pod_security
-from encamp.plan.names import service_account_email, short_name
+from encamp.plan.names import environment_name, service_account_email
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
     """Name and e-mail of the service's account, None where the environment has no jobs API."""
     if spec.api is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-api")
+    name = environment_name(spec.project, spec.name, "encamp-api")
     return name, service_account_email(name, spec.project)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError, UsageError
-from encamp.plan.names import LONGEST_NAME, service_account_email, short_name
+from encamp.plan.names import LONGEST_NAME, environment_name, service_account_email
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
     """Name and e-mail of the drivers' account, None where the environment has no drivers."""
     if spec.driver is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-driver")
+    name = environment_name(spec.project, spec.name, "encamp-driver")
     return name, service_account_email(name, spec.project)
 
 

@@ -14,7 +14,7 @@ from encamp.plan.environment.monitoring import plan_monitoring
 from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan, ReaperPlan
-from encamp.plan.names import short_name
+from encamp.plan.names import environment_name
 from encamp.spec.environment.gke import GkeSpec
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _warnings(spec: EnvironmentSpec) -> Iterator[str]:
 def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
     if spec.reaper is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-reaper")
+    name = environment_name(spec.project, spec.name, "encamp-reaper")
     return ReaperPlan(
         name=name,
         # Ids of custom roles take no hyphens, and one that was deleted is kept from use for weeks.
