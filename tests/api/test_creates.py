@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -215,7 +216,7 @@ def test_priority_and_patience_are_of_the_job(service: World) -> None:
 
 def test_a_job_whose_cloud_name_is_another_ones_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the one may ever be taken for the other's; it takes 2^80 tries to find such an id."""
-    monkeypatch.setattr("encamp.api.planning.short_name", lambda *_: "the-same-name")
+    monkeypatch.setattr("encamp.api.planning.short_name", Mock(return_value="the-same-name"))
     with world(tmp_path) as service:
 
         async def creates(http: httpx.AsyncClient) -> list[httpx.Response]:
