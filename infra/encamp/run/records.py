@@ -23,9 +23,7 @@ from encamp.run.journal import (
     CancelRequest,
     Entry,
     RunRecord,
-    entry_of,
     first_request,
-    fold,
     last_state,
     time_of,
 )
@@ -285,15 +283,7 @@ class Records:
         return self._read(jobs, lines, {} if job_id is None else {"job": job_id})
 
     def _read(self, jobs: Select[Any], lines: Select[Any], which: dict[str, str]) -> list[RunRecord]:
-        def found(connection: Connection) -> list[RunRecord]:
-            rows = connection.execute(jobs, which).all()
-            entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
-            for line in connection.execute(lines, which):
-                if line.job_id in entries:
-                    entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
-            return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
-
-        return self.transactions.read(found)
+        return self.transactions.read(lambda connection: journal_rows.folded(connection, jobs, lines, which))
 
     def holder_of(self, job_id: str) -> str | None:
         """Who drives a job now and since when, in words, or None."""
