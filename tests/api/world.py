@@ -124,7 +124,7 @@ class World:
         self.submissions = Submissions(self.records, Vault.open(folder))
         self.index = Index(self.records, ENVIRONMENT, lambda: self.submissions.positions(ENVIRONMENT))
         self.told = Told()
-        access = Access(spec)
+        access = self.access = Access(spec)
         project = Project(PROJECT, 123456789, "agent@sandbox-encamp.iam.gserviceaccount.com")
         entries = LogEntries(PROJECT, RecordedJobs(self.records, self.index), logs, access) if logs else None
         jobs = Jobs(

@@ -107,8 +107,12 @@ def test_a_pod_writes_nothing_but_its_own_folder_and_gains_nothing() -> None:
     assert not security["allowPrivilegeEscalation"]
     assert security["capabilities"] == {"drop": ["ALL"]}
     assert pod["securityContext"]["runAsNonRoot"]
-    (mount,), (volume,) = container["volumeMounts"], pod["volumes"]
+    (mount, teams), (volume, config) = container["volumeMounts"], pod["volumes"]
     assert set(volume) == {"name", "emptyDir"}
+    # Who may what is read, and never written.
+    assert (teams["name"], teams["readOnly"], "subPath" in teams) == ("teams", True, False)
+    assert config == {"name": "teams", "configMap": {"name": planned().name}}
+    assert f"{teams['mountPath']}/{next(iter(objects()['ConfigMap']['data']))}" in container["command"]
     folders = {each["name"]: each["value"] for each in container["env"]}
     assert all(folder.startswith(mount["mountPath"]) for folder in folders.values())
     assert {"HOME", "TMPDIR", "ENCAMP_STATE_DIR"} == set(folders)

@@ -42,10 +42,27 @@ class JobGrants:
     policy: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What an environment gives.
+
+    Attributes:
+        teams: permissions of each member of a team.
+        accounts: service accounts that jobs may run with.
+    """
+
+    teams: Mapping[str, frozenset[str]]
+    accounts: frozenset[str]
+
+
 class Access:
     """May a caller do something? By the teams of one environment."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
+        self.take(spec)
+
+    def take(self, spec: EnvironmentSpec) -> None:
+        """Decide from now on by what an environment says now."""
         teams = (spec.access.teams or ()) if spec.access is not None else ()
         held: dict[str, frozenset[str]] = {}
         for team in teams:
@@ -54,15 +71,14 @@ class Access:
                 named = canonical(member)
                 if named is not None and not named.startswith(_GROUP):
                     held[named] = held.get(named, frozenset()) | given
-        self._teams = held
-        self._accounts = frozenset(spec.api.act_as if spec.api is not None else ())
+        self._held = _Held(held, frozenset(spec.api.act_as if spec.api is not None else ()))
 
     def permissions(self, caller: Caller, job: JobGrants | None = None) -> frozenset[str]:
         """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
         if caller.admin:
             return frozenset(ml_roles().permissions)
         members = caller.members
-        found = frozenset[str]().union(*(self._teams.get(member, ()) for member in members))
+        found = frozenset[str]().union(*(self._held.teams.get(member, ()) for member in members))
         if job is None:
             return found
         if job.creator and not members.isdisjoint(members_of(job.creator)):
@@ -92,7 +108,7 @@ class Access:
         Raises:
             ApiError: PERMISSION_DENIED, in the same words whether there is such an account or not.
         """
-        if not caller.admin and account not in self._accounts:
+        if not caller.admin and account not in self._held.accounts:
             raise ApiError(
                 "PERMISSION_DENIED",
                 f"Permission '{_ACT_AS}' denied on service account {account[:_LONGEST]} (or it may not exist)."

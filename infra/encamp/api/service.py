@@ -22,6 +22,7 @@ from encamp.api.identity import NoIdentity, identity_for
 from encamp.api.index import Index
 from encamp.api.jobs import Jobs
 from encamp.api.launchers import ClusterLauncher, LocalLauncher
+from encamp.api.live_access import LiveAccess
 from encamp.api.logs import LogEntries, RecordedJobs
 from encamp.api.methods import LOG_ENTRIES
 from encamp.api.planning import Planner
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from encamp.api.dispatcher import Launcher
     from encamp.api.identity import GoogleIdentity, IdentityWishes
+    from encamp.api.live_access import AccessFile
     from encamp.run.context import Context
     from encamp.run.records import Records
     from encamp.spec.environment import EnvironmentSpec
@@ -68,6 +70,7 @@ class ServiceWishes:
         identity: whose credentials are taken; None: nobody is asked for any.
         audit: where every call is written down.
         in_cluster: whether drivers are pods of the environment's cluster, which this process is a pod of.
+        teams: where teams are written, which is read again when it changes; None: they stay as they are.
     """
 
     environment: str
@@ -75,6 +78,7 @@ class ServiceWishes:
     identity: IdentityWishes | None
     audit: Path | BinaryIO
     in_cluster: bool = False
+    teams: AccessFile | None = None
 
 
 @contextlib.contextmanager
@@ -105,7 +109,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
         logs = LogSource(records, catalogue, storage, context.job_folder, _cluster(context, wishes))
         stack.callback(logs.close)
-        access = Access(spec)
+        access = _access(spec, wishes, stack)
         entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
         project = Project(spec.project, _number(spec, context), drivers.account)
         quiet = replace(context, show=_LOG.info)
@@ -147,6 +151,16 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             credentials=wishes.identity is not None,
             close=authenticator.close,
         )
+
+
+def _access(spec: EnvironmentSpec, wishes: ServiceWishes, stack: contextlib.ExitStack) -> Access:
+    access = Access(spec)
+    if wishes.teams is not None:
+        live = LiveAccess(access, wishes.teams)
+        # What is wrong with the file is said here, not later in a log.
+        live.look()
+        stack.enter_context(live)
+    return access
 
 
 def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdentity | NoIdentity:

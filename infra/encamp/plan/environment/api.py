@@ -6,6 +6,7 @@ the drivers' namespace; so its account has the drivers' rights at Google, and in
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ _FAREWELL_SECONDS = 5
 _GRACE_SECONDS = 65
 #: The only folder that a pod writes to: logs on their way to who streams them. The record is a database.
 _FOLDER = "/tmp/encamp"  # noqa: S108 - a volume of the pod's own
+#: Where a pod finds who may what; another ``pulumi up`` changes it, and no pod begins anew for that.
+#: Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap, "Mounted ConfigMaps are updated
+#: automatically".
+_TEAMS, _TEAMS_FILE = "/etc/encamp", "teams.json"
 #: Source: kubernetes.io/docs/concepts/security/pod-security-standards
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _LABEL = {"app.kubernetes.io/name": "encamp-api"}
@@ -45,6 +50,7 @@ class ApiPlan:
         record_secret: a Secret whose keys become the pods' variables.
         record_port: of the record's database.
         networks: addresses outside of the cluster that may reach it.
+        teams: who may what, as JSON: see ``api.live_access``.
         jobs: the namespace of the jobs, whose pods may not.
         drivers: the namespace that jobs are handed over to.
     """
@@ -56,6 +62,7 @@ class ApiPlan:
     record_port: int
     replicas: int
     networks: tuple[str, ...]
+    teams: str
     jobs: str
     drivers: str
     labels: Mapping[str, str]
@@ -84,10 +91,18 @@ def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> 
         spec.api.record_port,
         spec.api.replicas,
         tuple(spec.api.networks),
+        _teams(spec),
         spec.namespace,
         drivers,
         {**labels, **_LABEL},
     )
+
+
+def _teams(spec: EnvironmentSpec) -> str:
+    """Who may what, as the service reads it when it changes."""
+    access = spec.access.model_dump(mode="json", by_alias=True, exclude_none=True) if spec.access is not None else None
+    act_as = list(spec.api.act_as) if spec.api is not None else []
+    return json.dumps({"access": access, "actAs": act_as}, indent=2, sort_keys=True)
 
 
 def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
@@ -97,6 +112,7 @@ def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
         _named(plan, "v1", "Namespace", labels={**plan.labels, **_RESTRICTED}),
         _named(plan, "v1", "ServiceAccount", annotations={"iam.gke.io/gcp-service-account": plan.email})
         | {"automountServiceAccountToken": False},
+        _named(plan, "v1", "ConfigMap") | {"data": {_TEAMS_FILE: plan.teams}},
         *_handing_over(plan),
         *_reading(plan),
         _network(plan),
@@ -225,7 +241,7 @@ def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
             {
                 "name": "api",
                 "image": plan.image,
-                "command": [*words, "--port", str(PORT), "--audit-log", "-"],
+                "command": [*words, "--port", str(PORT), "--audit-log", "-", "--teams-file", f"{_TEAMS}/{_TEAMS_FILE}"],
                 "env": [{"name": name, "value": value} for name, value in sorted(variables.items())],
                 "envFrom": [{"secretRef": {"name": plan.record_secret}}],
                 "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
@@ -238,10 +254,17 @@ def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
                     "limits": {"memory": "1Gi"},
                 },
                 "securityContext": {**container_security(non_root=True), "readOnlyRootFilesystem": True},
-                "volumeMounts": [{"name": "own", "mountPath": _FOLDER}],
+                "volumeMounts": [
+                    {"name": "own", "mountPath": _FOLDER},
+                    {"name": "teams", "mountPath": _TEAMS, "readOnly": True},
+                ],
             }
         ],
-        "volumes": [{"name": "own", "emptyDir": {"sizeLimit": "8Gi"}}],
+        "volumes": [
+            {"name": "own", "emptyDir": {"sizeLimit": "8Gi"}},
+            # Mounted as a folder, so that the kubelet brings what changes.
+            {"name": "teams", "configMap": {"name": plan.name}},
+        ],
     }
 
 
