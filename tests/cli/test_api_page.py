@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from encamp.api import batch
 from encamp.api.connections import MOST_HEAD_BYTES, Limits
 from encamp.api.documents import PATHS
 from encamp.api.jobs import LARGEST_PAGE_BYTES
@@ -67,7 +68,8 @@ def test_limits_are_the_servers(page: str) -> None:
 
 
 def test_paths_fields_and_methods_that_it_names_are_there(page: str) -> None:
-    assert set(re.findall(r"`(/[$a-z./]+)(?:\?version=v1)?`", page)) == {*PATHS, "/healthz", "/readyz"}
+    assert f"{batch.MOST_PARTS} calls in one" in page
+    assert set(re.findall(r"`(/[$a-z0-9./]+)(?:\?version=v1)?`", page)) == {*PATHS, *batch.PATHS, "/healthz", "/readyz"}
     fields = {info.alias or name for name, info in ApiSpec.model_fields.items()}
     named = set(re.findall(r"`api\.([a-zA-Z]+)`", page))
     assert named

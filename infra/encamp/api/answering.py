@@ -33,27 +33,31 @@ Answer = Any
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer on its way: HTTP code, body, and headers beside the usual ones."""
+    """An answer on its way: HTTP code, body, headers beside the usual ones, and Content-Type."""
 
     code: int
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    kind: bytes = _JSON
 
     @property
     def is_told(self) -> bool:
         """Whether its reader knows what became of the call: after a 5xx clients ask again."""
         return self.code < _SERVER_ERROR
 
-    async def send(self, send: Send) -> None:
-        """Send it."""
-        headers = [
-            (b"content-type", _JSON),
+    def head(self) -> list[tuple[bytes, bytes]]:
+        """Its headers."""
+        return [
+            (b"content-type", self.kind),
             (b"content-length", str(len(self.body)).encode()),
             (b"cache-control", b"private"),
             (b"x-content-type-options", b"nosniff"),
             *self.headers,
         ]
-        await send({"type": "http.response.start", "status": self.code, "headers": headers})
+
+    async def send(self, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.code, "headers": self.head()})
         # The server waits between two parts for the client to read, and others get their turn.
         for at in range(0, len(self.body) or 1, _AT_ONCE):
             more = at + _AT_ONCE < len(self.body)
