@@ -224,6 +224,7 @@ def service_app(folder: Path) -> ASGIApp:
     found = module("encamp_test_world", "api/world.py")
     from encamp.api.identity import bearer_of  # noqa: PLC0415 - who asks needs none of it
     from encamp.api.known_tokens import KnownTokens  # noqa: PLC0415
+    from encamp.api.queue_limits import QueueLimits  # noqa: PLC0415
 
     administrator = found.CALLERS[found.ADMIN]
 
@@ -234,10 +235,12 @@ def service_app(folder: Path) -> ASGIApp:
         def __init__(self) -> None:
             self.tokens = KnownTokens(told)
 
-        async def caller(self, authorization: str | None) -> Caller:
-            return await self.tokens.caller(bearer_of(authorization))
+        async def caller(self, authorization: str | None, address: str = "") -> Caller:
+            return await self.tokens.caller(bearer_of(authorization), address)
 
-    made = found.World(folder, authenticator=Known())
+    # All that is created waits, and all callers are one: what bounds these is none of what is measured here.
+    queue = QueueLimits(all=sys.maxsize, caller=sys.maxsize)
+    made = found.World(folder, authenticator=Known(), queue=queue)
     made.records.transactions.write(write_jobs)
     app: ASGIApp = made.app
     return app
@@ -294,7 +297,7 @@ def serve(what: str, folder: Path) -> None:
     app = floor_app(folder) if what == "floor" else service_app(folder)
     listening = listen("127.0.0.1", 0, credentials=False)
     limits = Limits()
-    gate = Gate(app, ready=lambda: None, requests=limits.requests, open_to_this_machine=True)
+    gate = Gate(app, ready=lambda: None, open_to_this_machine=True)
     port = listening.sockets[0].getsockname()[1]
     server = Server(gate, limits, lambda: print(port, flush=True))
     if what == "floor":

@@ -7,6 +7,7 @@ Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
 """
 
@@ -116,7 +117,8 @@ def _job(config: pulumi.Config) -> None:
     # A driver's stacks are new; others may have been brought up before.
     is_new = bool(config.get_bool("checked"))
     earlier = None if is_new else earlier_up(_own_outputs())
-    plan = plan_job(found.job, environment, packages=local_packages(found), earlier=earlier)
+    name = config.get("name") or (earlier.name if earlier is not None else None)
+    plan = plan_job(found.job, environment, packages=local_packages(found), name=name, earlier=earlier)
     for warning in plan.warnings:
         pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)

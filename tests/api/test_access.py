@@ -271,6 +271,8 @@ def bound(role: object = "roles/ml.viewer", members: object = None, **more: obje
         (bound(members=["user:a@example.com\nuser:b@example.com"]), "policy.bindings[0].members[0]", "no member"),
         (bound(members=["user:" + "a" * 100_000 + "@example.com"]), "policy.bindings[0].members[0]", "no member"),
         (bound(members=["ana@example.com"]), "policy.bindings[0].members[0]", "no member"),
+        (bound(members=["user:\u212aai@example.com"]), "policy.bindings[0].members[0]", "no member"),
+        (bound(members=["user:ana@stra\u00dfe.example"]), "policy.bindings[0].members[0]", "no member"),
         (bound(members=[f"user:p{n}@example.com" for n in range(1501)]), "policy.bindings", "at most 1500"),
         (bound(condition={"expression": "true"}), "policy.bindings[0].condition", "no conditions"),
         (bound(extra=1), "policy.bindings[0].extra", "no field of a binding"),

@@ -5,7 +5,8 @@ import json
 import os
 import stat
 import threading
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -13,6 +14,7 @@ import pytest
 
 from encamp.api.audit import AuditedCall, AuditLog
 from encamp.api.audit_entry import LONGEST_LINE, entry_of
+from encamp.api.audit_left_out import OF_ADDRESS, OF_ALL, LeftOut
 from encamp.api.bounded import is_secret_name
 from encamp.api.caller import Caller
 from encamp.api.errors import ApiError
@@ -376,15 +378,67 @@ def test_what_cannot_be_written_now_is_written_later() -> None:
     assert [json.loads(line)["insertId"] for line in stream.taken.splitlines()] == ["1", "2", "3"]
 
 
-def test_reading_is_refused_too_once_too_much_waits() -> None:
+def test_reading_goes_on_and_is_counted_once_too_much_waits() -> None:
     stream = Breaking()
     log = AuditLog(cast("BinaryIO", stream))
     stream.broken = True
-    for _ in range(1000):
+    for number in range(1010):
         log.check(LIST)
-        log.note(called(method=LIST))
-    with pytest.raises(ApiError):
-        log.check(LIST)
+        log.note(called(method=LIST, insert_id=str(number)))
+    # What was changed all the same is not counted but kept.
+    log.note(called(insert_id="change"))
+    with pytest.raises(ApiError, match="reading goes on"):
+        log.check(CREATE)
+    stream.broken = False
+    log.close()
+    *found, count = [json.loads(line) for line in stream.taken.splitlines()]
+    assert [one["insertId"] for one in found] == [*map(str, range(1000)), "change"]
+    assert count["protoPayload"]["metadata"] == {
+        "calls": 10,
+        "since": count["protoPayload"]["metadata"]["since"],
+        "by": {"ana@example.com": 10},
+    }
+
+
+def test_refusals_of_strangers_are_listed_in_a_bounded_number_and_then_counted(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(path)
+    refused = called(caller=None, granted=None, code=401, message="Who?")
+    for number in range(5000):
+        address = f"203.0.113.{number % 40}"
+        if log.lists_stranger(address):
+            log.note(replace(refused, client_ip=address))
+    # Who is known is listed always.
+    log.note(replace(refused, caller=ANA, code=403))
+    log.close()
+    *listed, count = [json.loads(line)["protoPayload"] for line in path.read_text().splitlines()]
+    assert OF_ALL <= len(listed) <= OF_ALL + 20
+    assert listed[-1]["authenticationInfo"] == {"principalEmail": "ana@example.com"}
+    assert len(listed) - 1 + count["metadata"]["calls"] == 5000
+    assert sum(count["metadata"]["by"].values()) == count["metadata"]["calls"]
+    assert count["metadata"]["by"]["others"] > 0
+    assert "unknown callers" in count["status"]["message"]
+
+
+def test_one_address_leaves_room_for_others_and_gets_room_again() -> None:
+    now = [0.0]
+    left_out = LeftOut(lambda: now[0])
+    assert [left_out.lists_stranger("203.0.113.7") for _ in range(50)] == [True] * OF_ADDRESS + [False] * 40
+    assert left_out.lists_stranger("203.0.113.8")
+    now[0] += 60
+    assert left_out.lists_stranger("203.0.113.7")
+
+
+def test_counts_are_written_after_a_minute() -> None:
+    now = [AT]
+    left_out = LeftOut(lambda: 0.0, lambda: now[0])
+    for _ in range(OF_ADDRESS + 3):
+        left_out.lists_stranger("203.0.113.7")
+    assert left_out.due("p") == []
+    now[0] = AT + timedelta(seconds=60)
+    (entry,) = left_out.due("p")
+    assert (entry["protoPayload"]["metadata"]["calls"], entry["timestamp"][:19]) == (3, "2026-11-22T01:03:03")
+    assert left_out.due("p", over=True) == []
 
 
 def test_an_entry_that_does_not_reach_the_disk_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

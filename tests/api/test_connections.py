@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.api.connections import MOST_HEAD_BYTES, Limits
+from encamp.api.connections import KNOWN, MOST_HEAD_BYTES, Limits
 from encamp.api.gate import Gate
 from encamp.api.listening import listen
 from encamp.api.server import Server
@@ -30,13 +30,18 @@ LATEST = 20.0
 
 
 class App:
-    """Reads the body and answers its length; ``/large`` answers more than a socket holds, ``/held`` when it may."""
+    """Reads the body and answers its length; ``/large`` answers more than a socket holds, ``/held`` when it may.
+
+    Callers of ``/held`` are known, all others are not.
+    """
 
     def __init__(self) -> None:
         self.may = asyncio.Event()
         self.begun = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/held":
+            scope[KNOWN]()
         self.begun.set()
         got = 0
         while True:
@@ -87,7 +92,7 @@ class Serving:
 async def serving(**limits: Any) -> AsyncIterator[Serving]:
     app, started = App(), asyncio.Event()
     all_limits = Limits(**limits)
-    gate = Gate(app, ready=lambda: None, requests=all_limits.requests, open_to_this_machine=True)
+    gate = Gate(app, ready=lambda: None, open_to_this_machine=True)
     listening = listen("127.0.0.1", 0, credentials=False)
     server = Server(gate, all_limits, started.set)
     task = asyncio.create_task(server.serve(sockets=list(listening.sockets)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -211,3 +212,18 @@ def test_priority_and_patience_are_of_the_job(service: World) -> None:
     assert (first.job_id, first.priority) == ("patient", 900)
     assert first.wait_until == pytest.approx(first.at + 7200)
     assert (second.job_id, second.priority, second.wait_until) == ("usual", 5, None)
+
+
+def test_a_job_whose_cloud_name_is_another_ones_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the one may ever be taken for the other's; it takes 2^80 tries to find such an id."""
+    monkeypatch.setattr("encamp.api.planning.short_name", Mock(return_value="the-same-name"))
+    with world(tmp_path) as service:
+
+        async def creates(http: httpx.AsyncClient) -> list[httpx.Response]:
+            return [await http.post(JOBS, json=job(name)) for name in ("first", "second", "first")]
+
+        first, second, again = talk(service, creates)
+        assert (first.status_code, second.status_code) == (200, 409)
+        assert "the cloud name the-same-name was used by another job" in second.json()["error"]["message"]
+        assert again.status_code == 409
+        assert [record.job_id for record in service.records.records()] == ["first"]

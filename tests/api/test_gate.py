@@ -1,4 +1,4 @@
-"""What stands before the service: probes, whose requests are taken without credentials, and how many at once."""
+"""What stands before the service: probes, and whose requests are taken without credentials."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ async def ask(gate: Gate, path: str = "/v1/x", *, method: str = "GET", **headers
     return Answer(sent)
 
 
-def gate_of(app: App, *, requests: int = 4, ready: Any = lambda: None, is_open: bool = True) -> Gate:
-    return Gate(app, ready=ready, requests=requests, open_to_this_machine=is_open)
+def gate_of(app: App, *, ready: Any = lambda: None, is_open: bool = True) -> Gate:
+    return Gate(app, ready=ready, open_to_this_machine=is_open)
 
 
 FOREIGN: tuple[dict[str, str], ...] = (
@@ -111,26 +111,6 @@ OWN: tuple[dict[str, str], ...] = (
 @pytest.mark.parametrize("headers", OWN, ids=[str(one) for one in OWN])
 def test_programs_and_our_own_page_are_answered(headers: dict[str, str]) -> None:
     assert asyncio.run(ask(gate_of(App()), **headers)).status == 200
-
-
-def test_what_is_too_much_is_told_to_come_again() -> None:
-    async def look() -> None:
-        app = App()
-        app.may.clear()
-        gate = gate_of(app, requests=2)
-        waiting = [asyncio.create_task(ask(gate)) for _ in range(2)]
-        for _ in waiting:
-            await app.begun.acquire()
-        refused = await ask(gate)
-        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-        assert json.loads(refused.body)["error"]["status"] == "UNAVAILABLE"
-        # Probes are answered whatever there is to do, or a busy server would be killed for it.
-        assert (await ask(gate, "/healthz")).status == 200
-        app.may.set()
-        assert [one.status for one in await asyncio.gather(*waiting)] == [200, 200]
-        assert (await ask(gate)).status == 200
-
-    asyncio.run(look())
 
 
 def test_probes_ask_the_record_once_a_second_at_most() -> None:

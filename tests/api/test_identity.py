@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OURS = "https://jobs.example.com"
-IDP = Issuer("https://idp.example.com")
+IDP = Issuer("https://idp.example.com", domains=("example.com",))
 PEOPLE = Issuer("https://login.acme.example", pool="acme-people", subject="oid")
 POOL = "principal://iam.googleapis.com/locations/global/workforcePools/acme-people/subject"
 GCLOUD = USUAL_CLIENTS[0]
@@ -179,6 +179,7 @@ def codes(found: list[Caller | ApiError]) -> list[int]:
         ({"aud": [OURS]}, "user:ana@example.com"),
         ({"aud": [OURS, "https://other.example.com"]}, "user:ana@example.com"),
         ({"iss": IDP.url}, "user:ana@example.com"),
+        ({"email": "Ana@Example.COM"}, "user:ana@example.com"),
         ({"iss": PEOPLE.url, "oid": "Eve-7", "email": None}, f"{POOL}/Eve-7"),
         ({"nbf": In(-5)}, "user:ana@example.com"),
         # Clocks differ by half a minute.
@@ -285,6 +286,13 @@ def like(header: dict[str, Any] | None = None, **changes: Any) -> Callable[[], s
         (like(email="group:x@example.com"), "verified e-mail"),
         (like(iss=IDP.url, email="ci@p.iam.gserviceaccount.com"), "Google alone"),
         (like(iss=IDP.url, email="ci@P.IAM.gserviceaccount.COM"), "Google alone"),
+        (like(iss=IDP.url, email="ana@other.example"), "does not speak for"),
+        (like(iss=IDP.url, email="ana@mail.example.com"), "does not speak for"),
+        (like(iss=IDP.url, email="ana@gmail.com"), "does not speak for"),
+        # Letters that Unicode's rules of case would make ASCII ones.
+        (like(email="\u212aai@example.com"), "verified e-mail"),
+        (like(iss=IDP.url, email="an\u0131@example.com"), "verified e-mail"),
+        (like(iss=IDP.url, email="ana@stra\u00dfe.example"), "verified e-mail"),
         (like(iss=PEOPLE.url), "has no oid"),
         (like(iss=PEOPLE.url, oid="a b"), "has no oid"),
         (like(iss=PEOPLE.url, oid=7), "has no oid"),
@@ -720,6 +728,7 @@ def environment(project: str = "my-project") -> EnvironmentSpec:
         (IdentityWishes(audiences=(OURS,), issuers=(Issuer("http://idp.example.com"),)), "no https URL"),
         (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url, "ftp://x/keys"),)), "no https URL"),
         (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url, pool="a/b"),)), "workforce pool"),
+        (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url),)), "everybody's e-mail"),
     ],
 )
 def test_wishes_that_contradict_each_other(wishes: IdentityWishes, words: str) -> None:

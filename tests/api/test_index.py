@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import json
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from sqlalchemy import text
 
-from encamp.api.index import Index
+from encamp.api.index import LONGEST_KEPT, Index, NotInMemoryError, grants
 from encamp.api.resource import job_resource
+from encamp.run.changes import LONGEST_READ
 from encamp.run.records import Records
 from encamp.run.states import Outcome, State
 from encamp.run.submissions import Submission, Submissions
@@ -51,13 +56,13 @@ class Both:
             Index(reader, HERE, lambda: asking.positions(HERE)),
         )
 
-    def submit(self, job_id: str, environment: str = HERE, priority: int = 0) -> None:
-        job = {"jobId": job_id, "labels": {"n": "0"}, "trainingInput": {"workerCount": 2}}
+    def submit(self, job_id: str, environment: str = HERE, priority: int = 0, args: int = 0) -> None:
+        job = {"jobId": job_id, "labels": {"n": "0"}, "trainingInput": {"workerCount": 2, "args": ["x" * args]}}
         self.submissions.submit(Submission(job_id, f"n-{job_id}", environment, job, "ana@example.com", priority))
 
     def shown(self) -> dict[str, Any]:
         self.index.refresh()
-        return {known.record.job_id: dict(known.resource) for known in self.index.newest_first()}
+        return {known.job_id: json.loads(text) for known, text in self.index.shown(self.index.newest_first())}
 
     def expected(self) -> dict[str, Any]:
         """The same by reading everything anew."""
@@ -104,15 +109,18 @@ class Life(RuleBasedStateMachine):
     def known(self, job_id: str) -> bool:
         return self.both.writer.record(job_id) is not None
 
-    @rule(job_id=ids, environment=st.sampled_from([HERE, HERE, ELSEWHERE]), priority=st.integers(0, 2))
-    def submit(self, job_id: str, environment: str, priority: int) -> None:
-        if not self.known(job_id):
-            self.both.submit(job_id, environment, priority)
+    #: Texts that are kept in memory, that are read when they are shown, and whose entries are not even looked at.
+    sizes = st.sampled_from([0, LONGEST_KEPT, 2 * LONGEST_READ])
 
-    @rule(job_id=ids, environment=st.sampled_from([HERE, ELSEWHERE]))
-    def start_here(self, job_id: str, environment: str) -> None:
+    @rule(job_id=ids, environment=st.sampled_from([HERE, HERE, ELSEWHERE]), priority=st.integers(0, 2), args=sizes)
+    def submit(self, job_id: str, environment: str, priority: int, args: int) -> None:
         if not self.known(job_id):
-            intent = {"environment": environment, "job": {"trainingInput": {"region": "x"}}, "much": "x" * 100}
+            self.both.submit(job_id, environment, priority, args)
+
+    @rule(job_id=ids, environment=st.sampled_from([HERE, ELSEWHERE]), much=sizes)
+    def start_here(self, job_id: str, environment: str, much: int) -> None:
+        if not self.known(job_id):
+            intent = {"environment": environment, "job": {"trainingInput": {"region": "x"}}, "much": "x" * much}
             self.leases[job_id] = self.both.writer.begin(job_id, f"n-{job_id}", intent)
 
     @rule()
@@ -153,18 +161,26 @@ class Life(RuleBasedStateMachine):
         if self.known(job_id):
             self.both.writer.set_labels(job_id, {"n": value})
 
-    @rule(job_id=ids)
-    def protect(self, job_id: str) -> None:
+    @rule(job_id=ids, members=st.sampled_from([1, 200]))
+    def protect(self, job_id: str, members: int) -> None:
         if self.known(job_id):
-            self.both.writer.set_policy(job_id, {"bindings": []})
+            many = [f"user:{number}@example.com" for number in range(members)]
+            self.both.writer.set_policy(job_id, {"bindings": [{"role": "roles/ml.viewer", "members": many}]})
 
     @invariant()
     def memory_is_the_record(self) -> None:
         if hasattr(self, "both"):
             assert self.both.shown() == self.both.expected()
             assert list(self.both.shown()) == list(self.both.expected())
-            for job_id in ("a", "b", "c"):
-                assert self.both.index.used(job_id) == self.known(job_id)
+            records = {job_id: self.both.writer.record(job_id) for job_id in ("a", "b", "c")}
+            for job_id, record in records.items():
+                assert self.both.index.used(job_id) == (record is not None)
+                known = self.both.index.job(job_id)
+                if known is not None and record is not None:
+                    assert (known.state, known.waiting) == (record.state, record.waiting)
+                    assert self.both.index.grants(known) == grants(record)
+            waiting = [one for one in records.values() if one is not None and one.waiting and one.environment == HERE]
+            assert self.both.index.waiting() == self.both.index.waiting("ana@example.com") == len(waiting)
 
     def teardown(self) -> None:
         if hasattr(self, "both"):
@@ -212,7 +228,8 @@ def test_nobody_reads_what_the_record_said_before(both: Both) -> None:
             known = both.index.job("a")
             assert record is not None
             assert known is not None
-            assert known.record.label_changes >= record.label_changes
+            labels = json.loads(both.index.text(known))["labels"]
+            assert int(labels["n"]) >= int((record.labels or {"n": "0"})["n"])
             looks += 1
         return looks
 
@@ -245,13 +262,68 @@ def test_pages_do_not_move_when_jobs_are_added(both: Both) -> None:
         both.submit(f"j{number}")
     both.index.refresh()
     pages = both.index.newest_first()
-    first = [next(pages).record.job_id for _ in range(2)]
+    first = [next(pages).job_id for _ in range(2)]
 
     both.submit("j4")
     both.index.refresh()
 
     assert first == ["j3", "j2"]
-    assert [known.record.job_id for known in pages] == ["j1", "j0"]
+    assert [known.job_id for known in pages] == ["j1", "j0"]
     after = both.index.job("j2")
     assert after is not None
-    assert [known.record.job_id for known in both.index.newest_first(after.place)] == ["j1", "j0"]
+    assert [known.job_id for known in both.index.newest_first(after.place)] == ["j1", "j0"]
+
+
+def bytes_of_each(folder: Path, count: int, args: int) -> float:
+    """What the index takes in memory for each of some jobs."""
+    both = Both.open(folder)
+    for number in range(count):
+        both.submit(f"job_{number}", args=args)
+    both.index.close()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        index = Index(both.reader, HERE, dict)
+        index.refresh()
+        assert sum(1 for _ in index.newest_first()) == count
+        # What is read to be shown is no longer there afterwards, but for a bounded rest.
+        assert sum(len(text) for _, text in index.shown(index.newest_first())) > count * args
+        index._recent = type(index._recent)()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] / count
+    finally:
+        tracemalloc.stop()
+        index.close()
+        both.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("args", "most"), [(0, 2_500), (1_000, 3_500), (60_000, 1_500)])
+def test_what_callers_send_does_not_decide_how_much_memory_a_job_takes(tmp_path: Path, args: int, most: int) -> None:
+    assert bytes_of_each(tmp_path, 300, args) < most
+
+
+def test_what_was_read_to_be_shown_is_kept_in_a_bounded_number_of_bytes(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("encamp.api.index._MOST_RECENT", 10_000)
+    for number in range(5):
+        both.submit(f"j{number}", args=4_000)
+    both.shown()
+    kept = in_memory(both)
+    assert len(kept) == 2
+    # As long as nothing becomes of them.
+    both.writer.set_labels(kept[0], {"n": "7"})
+    both.index.refresh()
+    assert in_memory(both) == kept[1:]
+    assert both.shown()[kept[0]]["labels"] == {"n": "7"}
+
+
+def in_memory(both: Both) -> list[str]:
+    """Ids of the jobs that are shown without a look at the record."""
+    found: list[str] = []
+    for known in both.index.newest_first():
+        with contextlib.suppress(NotInMemoryError):
+            both.index.text(known, in_memory=True)
+            found.append(known.job_id)
+    return found

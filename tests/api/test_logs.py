@@ -228,6 +228,34 @@ def test_a_line_that_is_json_says_its_severity_itself(job: FakeJob) -> None:
     assert shown[-1][1] == "\\xff\x00\r café"
 
 
+def test_lines_have_the_severity_of_their_stream_or_of_their_record(job: FakeJob) -> None:
+    written_lines = {
+        b"epoch 1": "INFO",
+        b"Traceback (most recent call last): \t ": "ERROR",
+        b"WARNING:root:it is hot \t ": "WARNING",
+        b"INFO:trainer.task:loss 0.5 \t ": "INFO",
+        b"CRITICAL:a.b:c": "CRITICAL",
+        b"DEBUG:x:y \t ": "DEBUG",
+        b"I1122 10:00:00.000000 140 task.py:12] ready \t ": "INFO",
+        b"W1122 10:00:00.000000 140 /a/b.py:12] careful \t ": "WARNING",
+        b"F1122 10:00:00.000000 140 task.cc:12] Check failed \t ": "CRITICAL",
+        b"2026-11-22 10:00:00.123456: I tensorflow/core/platform/cpu.cc:1] no AVX \t ": "INFO",
+        b"2026-11-22 10:00:00.123456: E external/xla.cc:1] no GPU \t ": "ERROR",
+        b'{"severity": "NOTICE", "message": "m"} \t ': "NOTICE",
+        # What only looks like one counts by its stream.
+        b"ERROR: it failed": "INFO",
+        b"WARNING:no name \t ": "ERROR",
+        b"INFO \t ": "ERROR",
+    }
+    job.texts.come(9, worker_replica_0=b"\n".join(written_lines) + b"\n")
+    body = _body(f'resource.labels.job_id="J" timestamp>="{written((NOON + 9) * 10**6)}"')
+    found = _entries(FakeJobs(job)).list(ADA, body)["entries"]
+    assert [one["severity"] for one in found] == list(written_lines.values())
+    assert not any(str(one.get("textPayload", "")).endswith(" \t ") for one in found)
+    errors = _entries(FakeJobs(job)).list(ADA, _body('resource.labels.job_id="J" severity>=ERROR'))["entries"]
+    assert len(errors) == 6
+
+
 def test_pages_in_both_orders_give_every_entry_once(job: FakeJob) -> None:
     entries = _entries(FakeJobs(job))
     for order in ("timestamp asc", "timestamp desc"):

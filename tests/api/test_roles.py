@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from tests.api.world import PROJECT, job, world
 
 from encamp.api.access_tokens import USUAL_CLIENTS, AccessTokens
 from encamp.api.app import make_app
+from encamp.api.audit_left_out import LeftOut
 from encamp.api.errors import ApiError
 from encamp.api.id_tokens import IdTokens
 from encamp.api.identity import GoogleIdentity
@@ -47,7 +49,9 @@ def tokeninfo(request: httpx.Request) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("roles")) as made:
+    # A minute goes by at each look at the clock, so that every refusal has an entry of its own.
+    clock = itertools.count(step=60.0)
+    with world(tmp_path_factory.mktemp("roles"), left_out=LeftOut(lambda: next(clock))) as made:
         yield made
 
 

@@ -11,9 +11,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from encamp.api.access import Access
-from encamp.api.app import Parts, make_app
+from encamp.api.addresses import Addresses
+from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
 from encamp.api.caller import Caller
+from encamp.api.calls import Parts
 from encamp.api.connections import Limits
 from encamp.api.documents import routes
 from encamp.api.gate import Gate
@@ -24,6 +26,7 @@ from encamp.api.jobs import Jobs
 from encamp.api.listening import listen
 from encamp.api.logs import LogEntries, RecordedJobs
 from encamp.api.methods import LOG_ENTRIES
+from encamp.api.places import PlaceLimits, Places
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from encamp.api.audit_left_out import LeftOut
     from encamp.api.caller import Authenticator
     from encamp.api.logs import Logs
+    from encamp.api.queue_limits import QueueLimits
     from encamp.plan.model import JobPlan
 
 PROJECT = "sandbox-encamp"
@@ -61,7 +66,8 @@ _TEAMS = [
 class Tokens:
     """Knows the callers of the tests."""
 
-    async def caller(self, authorization: str | None) -> Caller:
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        del address
         found = CALLERS.get(bearer_of(authorization))
         if found is None:
             raise unauthenticated("nobody has it")
@@ -86,7 +92,10 @@ class World:
     """A service.
 
     ``look`` is what looks at a job's data before it is created; ``plan_seconds``, how long that may take;
-    ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are.
+    ``authenticator``, who tells callers where it is not the tests' own tokens; ``logs``, where those of jobs are;
+    ``places``, how many requests are at work; ``trusted``, networks of gateways;
+    ``left_out`` decides which calls have no audit entry of their own; ``queue``, how many jobs may wait;
+    ``audit``, where the audit log lies.
     """
 
     def __init__(
@@ -97,6 +106,11 @@ class World:
         plan_seconds: float = 30.0,
         authenticator: Authenticator | None = None,
         logs: Logs | None = None,
+        places: PlaceLimits | None = None,
+        trusted: tuple[str, ...] = (),
+        left_out: LeftOut | None = None,
+        queue: QueueLimits | None = None,
+        audit: Path | None = None,
     ) -> None:
         data = {
             "name": ENVIRONMENT,
@@ -110,7 +124,7 @@ class World:
         self.submissions = Submissions(self.records, Vault.open(folder))
         self.index = Index(self.records, ENVIRONMENT, lambda: self.submissions.positions(ENVIRONMENT))
         self.told = Told()
-        access = Access(spec)
+        access = self.access = Access(spec)
         project = Project(PROJECT, 123456789, "agent@sandbox-encamp.iam.gserviceaccount.com")
         entries = LogEntries(PROJECT, RecordedJobs(self.records, self.index), logs, access) if logs else None
         jobs = Jobs(
@@ -123,9 +137,10 @@ class World:
             access=access,
             wake=self.told.wake,
             adopt=self.told.adopt,
+            queue=queue,
             **({"keeps_end": entries.unread} if entries else {}),
         )
-        self.audit = AuditLog(folder / "audit.jsonl")
+        self.audit = AuditLog(audit or folder / "audit.jsonl", left_out=left_out)
         self.parts = Parts(
             project,
             jobs,
@@ -136,6 +151,8 @@ class World:
             extras={LOG_ENTRIES: entries.list} if entries else {},
             routes=routes(),
             plan_seconds=plan_seconds,
+            places=Places(places),
+            addresses=Addresses(trusted),
         )
         self.app: ASGIApp = make_app(self.parts)
 
@@ -159,7 +176,7 @@ def world(folder: Path, **wishes: Any) -> Iterator[World]:
 def served(app: ASGIApp, **limits: Any) -> Iterator[str]:
     """A real server of an app, in a thread; its URL with a slash at its end."""
     all_limits = Limits(**limits)
-    gate = Gate(app, ready=lambda: None, requests=all_limits.requests, open_to_this_machine=False)
+    gate = Gate(app, ready=lambda: None, open_to_this_machine=False)
     started = threading.Event()
     listening = listen("127.0.0.1", 0, credentials=True)
     server = Server(gate, all_limits, started.set)

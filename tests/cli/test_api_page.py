@@ -8,13 +8,19 @@ from pathlib import Path
 import click
 import pytest
 
+from encamp.api import batch
 from encamp.api.connections import MOST_HEAD_BYTES, Limits
 from encamp.api.documents import PATHS
+from encamp.api.jobs import LARGEST_PAGE_BYTES
 from encamp.api.limits import BODY_SECONDS, DEEPEST, LARGEST_BODY
 from encamp.api.methods import METHODS
+from encamp.api.places import STUCK_SECONDS, PlaceLimits
+from encamp.api.planning import LARGEST_JOB_BYTES
+from encamp.api.queue_limits import QueueLimits
 from encamp.cli.serve import command
 from encamp.plan.environment.api import PORT
 from encamp.spec.environment import ApiSpec
+from encamp.spec.rules.containers import MOST_ARGUMENT_BYTES
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
@@ -38,7 +44,7 @@ def test_every_option_stands_in_its_table(page: str) -> None:
 
 
 def test_limits_are_the_servers(page: str) -> None:
-    limits = Limits()
+    limits, places, queue = Limits(), PlaceLimits(), QueueLimits()
     table = section(page, "Limits")
     for text in (
         f"{MOST_HEAD_BYTES // 1024} KiB, within {limits.head_seconds:g} s",
@@ -46,14 +52,24 @@ def test_limits_are_the_servers(page: str) -> None:
         f"between two requests | {limits.idle_seconds} s",
         f"does not read its answer | {limits.stalled_seconds:g} s",
         f"connections | {limits.connections} |",
-        f"requests at once | {limits.requests} |",
+        f"requests at once | {places.work}, and {places.work} creates |",
+        f"of one caller | {places.caller}, and {places.caller} creates |",
+        f"{places.line} more of each wait up to {places.line_seconds:g} s",
+        f"{MOST_ARGUMENT_BYTES >> 10} KiB, in job files too",
+        f"a Job, as JSON | {LARGEST_JOB_BYTES >> 10} KiB |",
+        f"jobs that wait | {queue.all}, and {queue.caller} of one caller",
+        f"{LARGEST_PAGE_BYTES >> 20} MiB; of a filter",
     ):
         assert text in table
+    block = ApiSpec.model_fields
+    assert (block["waiting_jobs"].default, block["waiting_jobs_of_caller"].default) == (queue.all, queue.caller)
+    assert f"taken for {STUCK_SECONDS:g} s" in table
     assert limits.body_seconds == BODY_SECONDS
 
 
 def test_paths_fields_and_methods_that_it_names_are_there(page: str) -> None:
-    assert set(re.findall(r"`(/[$a-z./]+)(?:\?version=v1)?`", page)) == {*PATHS, "/healthz", "/readyz"}
+    assert f"{batch.MOST_PARTS} calls in one" in page
+    assert set(re.findall(r"`(/[$a-z0-9./]+)(?:\?version=v1)?`", page)) == {*PATHS, *batch.PATHS, "/healthz", "/readyz"}
     fields = {info.alias or name for name, info in ApiSpec.model_fields.items()}
     named = set(re.findall(r"`api\.([a-zA-Z]+)`", page))
     assert named

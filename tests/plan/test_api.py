@@ -53,9 +53,19 @@ def objects(**api: Any) -> dict[str, dict[str, Any]]:
         ({"networks": ["35.191.0.0/8"]}, "api.networks"),
         ({"networks": ["everybody"]}, "api.networks"),
         ({"audiences": [" "]}, "api.audiences"),
-        ({"audiences": [], "issuers": [{"url": "https://login.example.com"}]}, "api.audiences"),
-        ({"issuers": [{"url": "http://login.example.com"}]}, "api.issuers"),
-        ({"issuers": [{"url": "https://login.example.com", "keys": "https:///keys"}]}, "api.issuers"),
+        ({"audiences": [], "issuers": [{"url": "https://a.example", "domains": ["a.example"]}]}, "api.audiences"),
+        ({"issuers": [{"url": "http://login.example.com", "domains": ["example.com"]}]}, "api.issuers"),
+        # Nobody could else say whose e-mails are this issuer's to speak for.
+        ({"issuers": [{"url": "https://login.example.com"}]}, "api.issuers"),
+        ({"issuers": [{"url": "https://login.example.com", "domains": ["b\u00fccher.example"]}]}, "api.issuers"),
+        ({"issuers": [{"url": "https://login.example.com", "domains": ["@example.com"]}]}, "api.issuers"),
+        ({"issuers": [{"url": "https://login.example.com", "domains": ["Gmail.com"]}]}, "api.issuers"),
+        ({"issuers": [{"url": "https://a.example", "domains": ["p.iam.gserviceaccount.com"]}]}, "api.issuers"),
+        ({"issuers": [{"url": "https://a.example", "pool": "acme", "domains": ["example.com"]}]}, "api.issuers"),
+        ({"trustedProxies": ["35.191.0.0/8"]}, "api.trustedProxies"),
+        ({"trustedProxies": ["0.0.0.0/0"]}, "api.trustedProxies"),
+        ({"trustedProxies": ["::/0"]}, "api.trustedProxies"),
+        ({"issuers": [{"url": "https://a.example", "domains": ["a.example"], "keys": "https:///k"}]}, "api.issuers"),
         ({"recordUrl": "postgresql://a:b@c/d"}, "api.recordUrl"),
     ],
 )
@@ -97,8 +107,12 @@ def test_a_pod_writes_nothing_but_its_own_folder_and_gains_nothing() -> None:
     assert not security["allowPrivilegeEscalation"]
     assert security["capabilities"] == {"drop": ["ALL"]}
     assert pod["securityContext"]["runAsNonRoot"]
-    (mount,), (volume,) = container["volumeMounts"], pod["volumes"]
+    (mount, teams), (volume, config) = container["volumeMounts"], pod["volumes"]
     assert set(volume) == {"name", "emptyDir"}
+    # Who may what is read, and never written.
+    assert (teams["name"], teams["readOnly"], "subPath" in teams) == ("teams", True, False)
+    assert config == {"name": "teams", "configMap": {"name": planned().name}}
+    assert f"{teams['mountPath']}/{next(iter(objects()['ConfigMap']['data']))}" in container["command"]
     folders = {each["name"]: each["value"] for each in container["env"]}
     assert folders.pop("ENCAMP_OWN_CLUSTER").startswith("projects/")
     assert all(folder.startswith(mount["mountPath"]) for folder in folders.values())

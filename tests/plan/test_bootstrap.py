@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.packaging.wheel import pack, stored_zip
+from encamp.run.log_lines import STDERR_MARK
 from encamp.spec.ai_platform import version_key
 from encamp.spec.data_files import data_file
 
@@ -171,6 +172,17 @@ def test_a_failure_keeps_its_code_and_last_lines(replica: Path) -> None:
     # Two streams have no order between them.
     assert "'the cause'" in str(said["lastLines"])
     assert (replica / "termination-log").stat().st_size <= 4096
+
+
+def test_lines_of_stderr_are_marked_and_no_others_are(replica: Path) -> None:
+    out, err = start(replica, "--fail").communicate(timeout=30)
+    mark = STDERR_MARK.decode()
+    assert out.splitlines() == ["hello from __main__"]
+    marked = [line for line in err.splitlines() if line.endswith(mark)]
+    assert marked == ["x" * 3000 + mark, f"the cause{mark}"]
+    # What the script itself says is no error of the trainer's.
+    assert all(line.startswith("encamp: ") for line in err.splitlines() if line not in marked)
+    assert f"STDERR_MARK = {STDERR_MARK!r}".replace("'", '"') in SCRIPT.read_text()
 
 
 def test_a_signal_is_128_and_its_number(replica: Path) -> None:
@@ -340,7 +352,7 @@ def test_the_last_report_of_a_metric_is_said_and_kept(replica: Path) -> None:
     record = json.loads(said[-1].removeprefix(MARK))
     assert (record["accuracy"], record["global_step"], record["trial"]) == ("0.12", "120", "3")
     assert message(replica)["metrics"] == [line.removeprefix(MARK) for line in said]
-    assert "almost done" in err.splitlines()
+    assert f"almost done{STDERR_MARK.decode()}" in err.splitlines()
 
 
 def test_a_job_that_reports_another_metric_says_which(replica: Path) -> None:

@@ -179,10 +179,10 @@ def test_an_image_that_runs_as_it_is_leaves_its_metrics_as_its_last_message(plan
 @pytest.mark.parametrize(
     ("workers", "fields", "message"),
     [
-        (1890, {}, None),
-        (1910, {}, "a variable or argument of the master has 131[0-9]{3} bytes"),
+        (1540, {}, None),
+        (1560, {}, "a variable or argument of the master has 13[12][0-9]{3} bytes"),
         (
-            1250,
+            1180,
             {"masterConfig": IMAGE, "args": ["x" * 30_000]},
             "would hold 10[0-9]{5} bytes; Kubernetes takes 1048576",
         ),

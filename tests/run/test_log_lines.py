@@ -60,6 +60,19 @@ def test_lines_are_in_the_order_in_which_they_came() -> None:
     assert last_time(texts, ended=T + 10**9) == T + 10**9
 
 
+def test_a_line_of_stderr_is_told_by_its_mark_which_is_no_part_of_it() -> None:
+    text = b"out\nerr \t \n \t \n\ttab \t\n" + b"x" * (log_lines.LONGEST + 5) + b" \t \n"
+    found = [(line.offset, line.text[:5], len(line.text), line.stderr) for line in lines(FakeTexts({A: text}), *ALL)]
+    assert found == [
+        (0, b"out", 3, False),
+        (4, b"err", 3, True),
+        (11, b"", 0, True),
+        (15, b"\ttab ", 6, False),
+        (22, b"xxxxx", log_lines.LONGEST, True),
+        (22 + log_lines.LONGEST, b"xxxxx", 5, True),
+    ]
+
+
 def test_of_a_log_that_grows_only_what_has_a_time_is_there() -> None:
     texts = FakeTexts({A: b"one\ntwo\nthr"}, _frames((T, {A: 4})), whole=False)
     assert [line.text for line in lines(texts, *ALL)] == [b"one"]

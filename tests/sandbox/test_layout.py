@@ -111,7 +111,8 @@ def test_ports_are_all_different_and_below_what_clients_get() -> None:
 
 
 def test_sandboxes_that_start_at_once_choose_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("encamp.sandbox.ports.random.randrange", Mock(side_effect=[20_000, 20_000, 21_000]))
+    # The module in its place, and not a function of it, which other threads call too.
+    monkeypatch.setattr("encamp.sandbox.ports.random", Mock(randrange=Mock(side_effect=[20_000, 20_000, 21_000])))
     monkeypatch.setattr("encamp.sandbox.ports.is_free", Mock(return_value=True))
     assert [Ports.choose().etcd_client, Ports.choose().etcd_client] == [20_000, 21_000]
 

@@ -262,10 +262,16 @@ CASES: dict[str, list[Job]] = {
     ],
     "E21": [ours(RUNTIME, zone="us-central1"), ours(RUNTIME, zone="europe-west4-a")],
     "E22": [ours(GPU, placement="COMPACT", provisioning="QUEUED"), ours(GPU, placement="compact")],
+    "E30": [
+        job(RUNTIME | {"args": ["x" * 65_536]}),
+        job(RUNTIME | {"args": ["é"] * 22_000}),
+        job(IMAGE | {"masterConfig": IMAGE["masterConfig"] | {"containerArgs": ["x" * 999] * 66}}),
+    ],
     "E23": [ours(GPU | tuned(DOUBLE)["trainingInput"], provisioning="QUEUED")],
 }
 
 KEPT: list[Job] = [
+    job(RUNTIME | {"args": ["x" * 65_535]}),
     tuned(DOUBLE, INTEGER, {"type": "CATEGORICAL", "categoricalValues": [""]}, maxTrials="9", maxParallelTrials=9),
     tuned(INTEGER, {"type": "DISCRETE", "discreteValues": [1, 2]}, algorithm="GRID_SEARCH", maxTrials=8),
     tuned({"type": "DISCRETE", "discreteValues": [0.5, 1], "scaleType": "UNIT_LOG_SCALE"}, algorithm="GRID_SEARCH"),

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.errors import ApiError
+from encamp.spec.members import canonical, members_of
 from encamp.spec.ml_roles import ml_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from encamp.api.caller import Caller
     from encamp.spec.environment.model import EnvironmentSpec
@@ -41,29 +42,46 @@ class JobGrants:
     policy: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What an environment gives.
+
+    Attributes:
+        teams: permissions of each member of a team.
+        accounts: service accounts that jobs may run with.
+    """
+
+    teams: Mapping[str, frozenset[str]]
+    accounts: frozenset[str]
+
+
 class Access:
     """May a caller do something? By the teams of one environment."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
+        self.take(spec)
+
+    def take(self, spec: EnvironmentSpec) -> None:
+        """Decide from now on by what an environment says now."""
         teams = (spec.access.teams or ()) if spec.access is not None else ()
         held: dict[str, frozenset[str]] = {}
         for team in teams:
             given = _of_roles(team.roles or ())
             for member in team.members or ():
-                if not member.startswith(_GROUP):
-                    held[plain(member)] = held.get(plain(member), frozenset()) | given
-        self._teams = held
-        self._accounts = frozenset(spec.api.act_as if spec.api is not None else ())
+                named = canonical(member)
+                if named is not None and not named.startswith(_GROUP):
+                    held[named] = held.get(named, frozenset()) | given
+        self._held = _Held(held, frozenset(spec.api.act_as if spec.api is not None else ()))
 
     def permissions(self, caller: Caller, job: JobGrants | None = None) -> frozenset[str]:
         """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
         if caller.admin:
             return frozenset(ml_roles().permissions)
-        members = frozenset(map(plain, caller.members))
-        found = frozenset[str]().union(*(self._teams.get(member, ()) for member in members))
+        members = caller.members
+        found = frozenset[str]().union(*(self._held.teams.get(member, ()) for member in members))
         if job is None:
             return found
-        if job.creator and not members.isdisjoint(map(plain, _accounts(job.creator))):
+        if job.creator and not members.isdisjoint(members_of(job.creator)):
             found |= _of_roles((ml_roles().creator,))
         return found | _of_policy(job.policy, members)
 
@@ -90,7 +108,7 @@ class Access:
         Raises:
             ApiError: PERMISSION_DENIED, in the same words whether there is such an account or not.
         """
-        if not caller.admin and account not in self._accounts:
+        if not caller.admin and account not in self._held.accounts:
             raise ApiError(
                 "PERMISSION_DENIED",
                 f"Permission '{_ACT_AS}' denied on service account {account[:_LONGEST]} (or it may not exist)."
@@ -139,19 +157,6 @@ def access_warnings(spec: EnvironmentSpec) -> tuple[str, ...]:
     )
 
 
-def plain(member: str) -> str:
-    """A member as Google compares it: e-mails whatever their case, federated names as they are."""
-    return member if member.startswith("principal:") else member.casefold()
-
-
-def _accounts(creator: str) -> Iterator[str]:
-    """Members that a creator may be: an e-mail alone is a person's or a service account's."""
-    if creator.startswith("principal:"):
-        yield creator
-    else:
-        yield from (f"user:{creator}", f"serviceAccount:{creator}")
-
-
 def _of_roles(roles: Iterable[str]) -> frozenset[str]:
     known = ml_roles().roles
     return frozenset(name for role in roles for name in known.get(role.removeprefix(ROLE_PREFIX), ()))
@@ -163,7 +168,7 @@ def _of_policy(policy: Mapping[str, Any] | None, members: frozenset[str]) -> fro
     roles = [
         binding["role"]
         for binding in bindings
-        if not binding.get("condition") and not members.isdisjoint(map(plain, binding["members"]))
+        if not binding.get("condition") and not members.isdisjoint(map(canonical, binding["members"]))
     ]
     return _of_roles(roles)
 

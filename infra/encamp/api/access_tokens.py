@@ -18,6 +18,7 @@ import httpx
 
 from encamp.api.errors import ApiError
 from encamp.api.id_tokens import google_caller, unauthenticated
+from encamp.spec.members import is_service_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,7 +33,6 @@ USUAL_CLIENTS: Final = (
 )
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _EMAIL_SCOPE: Final = "https://www.googleapis.com/auth/userinfo.email"
-_SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
 _PATH: Final = "/tokeninfo"
 _NO_TOKEN: Final = frozenset({400, 401})
 #: After no answer at all nobody is asked again for so long: whoever waits for it would keep others from being served.
@@ -87,7 +87,7 @@ class AccessTokens:
             return
         # The id of a service account itself: nobody else was given its token.
         own = isinstance(audience, str) and audience.isascii() and audience.isdigit() and info.get("azp") == audience
-        if not own or not caller.email.casefold().endswith(_SERVICE_ACCOUNT):
+        if not own or not is_service_account(caller.email):
             raise unauthenticated("it was given to an application that is not trusted here; use gcloud's")
 
     async def _asked(self, token: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _JSON: Final = b"application/json; charset=UTF-8"
+#: PostgreSQL's code of a full disk.
+_DISK_FULL: Final = "53100"
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
+#: Bytes that are sent in one part.
+_AT_ONCE: Final = 256 * 1024
 
 #: A JSON value, or its text in UTF-8 where that is there already.
 Answer = Any
@@ -28,28 +33,35 @@ Answer = Any
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer on its way: HTTP code, body, and headers beside the usual ones."""
+    """An answer on its way: HTTP code, body, headers beside the usual ones, and Content-Type."""
 
     code: int
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    kind: bytes = _JSON
 
     @property
     def is_told(self) -> bool:
         """Whether its reader knows what became of the call: after a 5xx clients ask again."""
         return self.code < _SERVER_ERROR
 
-    async def send(self, send: Send) -> None:
-        """Send it."""
-        headers = [
-            (b"content-type", _JSON),
+    def head(self) -> list[tuple[bytes, bytes]]:
+        """Its headers."""
+        return [
+            (b"content-type", self.kind),
             (b"content-length", str(len(self.body)).encode()),
             (b"cache-control", b"private"),
             (b"x-content-type-options", b"nosniff"),
             *self.headers,
         ]
-        await send({"type": "http.response.start", "status": self.code, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+
+    async def send(self, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.code, "headers": self.head()})
+        # The server waits between two parts for the client to read, and others get their turn.
+        for at in range(0, len(self.body) or 1, _AT_ONCE):
+            more = at + _AT_ONCE < len(self.body)
+            await send({"type": "http.response.body", "body": self.body[at : at + _AT_ONCE], "more_body": more})
 
 
 def data_of(answer: Answer) -> Any:
@@ -57,12 +69,12 @@ def data_of(answer: Answer) -> Any:
     return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
-def reply_of(answer: Answer, wish: Asked) -> Reply:
+def reply_of(answer: Answer, asked: Asked) -> Reply:
     """An answer in the form that was asked for."""
-    if wish.pretty:
-        return Reply(_OK, json.dumps(part(data_of(answer), wish.fields), indent=2).encode() + b"\n")
-    if wish.fields or not isinstance(answer, bytes):
-        answer = json.dumps(part(data_of(answer), wish.fields), separators=(",", ":")).encode()
+    if asked.pretty:
+        return Reply(_OK, json.dumps(part(data_of(answer), asked.fields), indent=2).encode() + b"\n")
+    if asked.fields or not isinstance(answer, bytes):
+        answer = json.dumps(part(data_of(answer), asked.fields), separators=(",", ":")).encode()
     return Reply(_OK, answer)
 
 
@@ -73,6 +85,8 @@ def refusal(error: ApiError) -> Reply:
         headers.append((b"allow", error.allowed.encode()))
     if error.status == "UNAUTHENTICATED":
         headers.append((b"www-authenticate", b'Bearer realm="encamp"'))
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % error.retry_after))
     return Reply(error.code, json.dumps(error.body(), indent=2).encode() + b"\n", tuple(headers))
 
 
@@ -85,6 +99,23 @@ def told(trouble: Exception, what: str) -> ApiError:
         return trouble
     if isinstance(trouble, RecordError):
         _LOG.error("%s: %s", what, trouble)
+        if is_full(trouble):
+            message = "The disk of the job records is full, so nothing was changed. Make room, then try again."
+            return ApiError("UNAVAILABLE", f"{message} What only reads goes on.", retry_after=10)
         return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
     _LOG.error("%s failed", what, exc_info=trouble)
     return ApiError("INTERNAL", "Internal error encountered.")
+
+
+def is_full(trouble: BaseException | None) -> bool:
+    """Whether a database could not write because its disk is full; it has taken back whatever it had begun.
+
+    Sources: sqlite.org/rescode.html (SQLITE_FULL); postgresql.org/docs/current/errcodes-appendix.html (disk_full).
+    """
+    while trouble is not None:
+        if getattr(trouble, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return True
+        if getattr(trouble, "sqlstate", None) == _DISK_FULL:
+            return True
+        trouble = getattr(trouble, "orig", None) or trouble.__cause__
+    return False

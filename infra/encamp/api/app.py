@@ -1,82 +1,47 @@
-"""The service as an ASGI app: what is done for each call, and in which order.
+"""The service as an ASGI app: what is done for each request, and in which order.
 
-Method, caller, project, body, work, audit entry, answer. Nothing of a caller's credential is kept or written. A bug is
-told as such, with nothing of its traceback. What changes something is done and put on record in one thread that nobody
-gives up, whatever becomes of the client or of the server's loop.
+Head, method, caller; only then is anything of a body read, and a place taken. Nothing of a caller's credential is kept
+or written.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match
 
-from encamp.api.answering import refusal, reply_of, told
+from encamp.api.answering import refusal, told
+from encamp.api.batch import BATCH, MOST_ANSWER_BYTES, MOST_SECONDS, PATHS, answer_of, parts_of
+from encamp.api.calls import CREATE, Calls
+from encamp.api.connections import KNOWN
 from encamp.api.errors import ApiError
-from encamp.api.jobs import Call
-from encamp.api.limits import ClientGoneError, json_object, read_body
-from encamp.api.methods import AuditKind
-from encamp.api.parameters import asked
+from encamp.api.limits import ClientGoneError, read_body
+from encamp.api.parameters import asked, head_of
+from encamp.api.places import PlaceLimits, Places
 from encamp.api.request import Request
-from encamp.api.routing import route
-from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from encamp.api.answering import Answer, Reply
-    from encamp.api.audit import AuditLog
-    from encamp.api.caller import Authenticator, Caller
-    from encamp.api.jobs import Jobs
-    from encamp.api.methods import Method
-    from encamp.api.parameters import Asked
-    from encamp.api.policies import Policies
-    from encamp.api.project import Locations, Project
+    from encamp.api.answering import Reply
+    from encamp.api.batch import Part
+    from encamp.api.caller import Caller
+    from encamp.api.calls import Parts
+    from encamp.api.parameters import Head
 
-    Handler = Callable[[Call], Answer]
-    Extra = Callable[[Caller, Mapping[str, Any]], Mapping[str, Any]]
+    Read = Callable[[], Awaitable[bytes]]
 
-_T = TypeVar("_T")
-_LOG = logging.getLogger(__name__)
-#: How long a create may take to be judged.
-PLAN_SECONDS: Final = 45.0
-#: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
-_PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
-_CREATE: Final = "projects.jobs.create"
-_LONGEST: Final = 200
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the service is made of.
-
-    Attributes:
-        extras: methods of other services; each gets caller and body, and answers with JSON data. Called in a thread.
-        routes: what needs no credential.
-        plan_seconds: how long a create may take to be judged.
-    """
-
-    project: Project
-    jobs: Jobs
-    policies: Policies
-    locations: Locations
-    authenticator: Authenticator
-    audit: AuditLog
-    extras: Mapping[Method, Extra] = field(default_factory=dict)
-    routes: Sequence[BaseRoute] = ()
-    plan_seconds: float = PLAN_SECONDS
+#: Batches of one caller that are at work, and that wait: each may hold megabytes.
+BATCHES: Final = PlaceLimits(caller=4, line=12)
 
 
 def make_app(parts: Parts) -> ASGIApp:
@@ -100,168 +65,133 @@ class _Everything(BaseRoute):
         await self._app(scope, receive, send)
 
 
+def _nobody() -> None:
+    """Where no server waits to hear that a caller is known."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A call as it came.
+
+    Attributes:
+        read: reads its body.
+        check: refuses it once its caller is known, where it may not be carried out at all.
+    """
+
+    scope: Scope
+    head: Head
+    read: Read
+    check: Callable[[], None] = _nobody
+
+
 class _Service:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        # A cloud that does not answer must not take the threads of those who only read.
-        self._planners = ThreadPoolExecutor(_PLANNERS, thread_name_prefix="plan")
-        self._extras = ThreadPoolExecutor(_EXTRAS, thread_name_prefix="extra")
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="call")
-        self._handlers = _handlers(parts)
-        self._others = {(method.verb, method.path): (method, extra) for method, extra in parts.extras.items()}
+        self._calls = Calls(parts)
+        # A cloud that answers slowly keeps creates waiting, and nobody who only reads.
+        self._creates = Places(parts.places.limits)
+        # Of its parts each takes a place of its own.
+        self._batches = Places(BATCHES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        client = (scope.get("client") or ("", 0))[0]
-        request = Request(datetime.now(UTC), time.monotonic(), Headers(scope=scope), client)
-        try:
-            reply = await self._reply(scope, receive, request)
-        except ClientGoneError:
-            # Nobody waits for an answer, and nothing was done.
-            return
-        answered = False
-        try:
-            await reply.send(send)
-            answered = reply.is_told
-        finally:
-            if request.written is not None and (answered or not reply.is_told):
-                await asyncio.shield(self._thread(self._note_answered, request.written, answered))
+        request = self._request(scope, (scope.get("client") or ("", 0))[0])
+        carried_out: list[Request] = []
+        # A caller's place is theirs until the answer is sent: what they do not read is kept in memory.
+        async with contextlib.AsyncExitStack() as places:
+            head = head_of(scope, request.headers)
+            read = partial(read_body, receive, request.headers.get("content-length"))
+            try:
+                if head.verb == "POST" and head.path in PATHS:
+                    reply = await self._batch(scope, request, read, places, carried_out)
+                else:
+                    carried_out.append(request)
+                    reply = await self._reply(_Sent(scope, head, read), request, places)
+            except ClientGoneError:
+                # Nobody waits for an answer, and nothing was done.
+                return
+            answered = False
+            try:
+                await reply.send(send)
+                answered = True
+            finally:
+                for one in carried_out:
+                    if answered or not one.is_told:
+                        await self._calls.sent(one, answered=answered and one.is_told)
 
-    async def _reply(self, scope: Scope, receive: Receive, request: Request) -> Reply:
+    def _request(self, scope: Scope, peer: str) -> Request:
+        headers = Headers(scope=scope)
+        client = self._parts.addresses.client(peer, headers.getlist("x-forwarded-for"))
+        return Request(datetime.now(UTC), time.monotonic(), headers, client)
+
+    async def _reply(self, sent: _Sent, request: Request, places: contextlib.AsyncExitStack) -> Reply:
+        """The answer to one call, whose body is read once its caller is known."""
+        head, read = sent.head, sent.read
         try:
-            wish = await asked(scope, request.headers, receive)
-            work = await self._prepared(wish, receive, request)
+            method = self._calls.method(request, head)
+            caller = await self._known(sent.scope, request)
+            sent.check()
+            kind = self._creates if method.id == CREATE else self._parts.places
+            await places.enter_async_context(kind.callers.place(caller.email))
+            wish = asked(head, await read() if head.form else b"")
+            body = await read() if method.request is not None and not head.form else b""
+            with kind.work.place():
+                reply = await self._calls.reply(request, method, caller, wish, body)
         except ClientGoneError:
             raise
         except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
-            error = told(trouble, f"{scope['method']} before its work")
-            if request.method is None:
-                # Its query could not even be read; what was meant is on record all the same.
-                with contextlib.suppress(ApiError):
-                    meant = route(scope["method"], scope["path"])
-                    request.method, request.named = meant.method, meant.values
-            await asyncio.shield(self._thread(self._note, request, None, error))
-            return refusal(error)
-        answer, refused = await work
-        return refusal(refused) if refused is not None else reply_of(answer, wish)
+            reply = await self._calls.refused(request, told(trouble, f"{head.verb} before its work"))
+        request.is_told = reply.is_told
+        return reply
 
-    async def _prepared(
-        self, wish: Asked, receive: Receive, request: Request
-    ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
-        """The work that a request asks for, begun."""
-        other = self._others.get((wish.verb, wish.path.removeprefix("/")))
-        if other is not None:
-            return await self._prepared_other(*other, receive, request)
-        found = route(wish.verb, wish.path)
-        request.method, request.named = found.method, found.values
-        request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
-        self._check_project(found.values["project"])
-        query = wish.parameters(found.method)
-        body = await _body(receive, request.headers) if found.method.request is not None else {}
-        request.sent = body or query
-        call = Call(request.caller, found.values, query, body, request.arrived, request.headers.get("user-agent", ""))
-        self._parts.audit.check(found.method)
-        handler = await self._judged(call, request) if found.method.id == _CREATE else self._handlers[found.method.id]
-        if self._is_quick(found.method, call):
-            done = asyncio.get_running_loop().create_future()
-            done.set_result(self._work(handler, replace(call, fresh=True), request))
-            return done
-        return asyncio.shield(self._thread(self._work, handler, call, request))
+    async def _known(self, scope: Scope, request: Request) -> Caller:
+        header = request.headers.get("authorization")
+        request.caller = await self._parts.authenticator.caller(header, request.client)
+        scope.get(KNOWN, _nobody)()
+        return request.caller
 
-    async def _prepared_other(
-        self, method: Method, extra: Extra, receive: Receive, request: Request
-    ) -> asyncio.Future[tuple[Answer, ApiError | None]]:
-        """The work of a method of another service, begun."""
-        request.method = method
-        caller = request.caller = await self._parts.authenticator.caller(request.headers.get("authorization"))
-        body = request.sent = await _body(receive, request.headers)
-        self._parts.audit.check(method)
-        work = partial(self._work, lambda call: extra(call.caller, call.body), Call(caller, body=body), request)
-        return asyncio.get_running_loop().run_in_executor(self._extras, work)
-
-    def _check_project(self, name: str) -> None:
-        """Source: what Google answers of a project that is another's, or that there is not."""
-        if not self._parts.project.is_meant(name):
-            message = f"Permission denied on resource project {name[:_LONGEST]}: this service is of another project."
-            raise ApiError("PERMISSION_DENIED", message)
-
-    def _is_quick(self, method: Method, call: Call) -> bool:
-        """Whether all of an answer is in memory, so that a thread would take longer than the work."""
-        return method.kind is AuditKind.DATA_ACCESS and not call.query.get("filter") and self._parts.jobs.is_current()
-
-    async def _judged(self, call: Call, request: Request) -> Handler:
-        """What writes a create down that was judged, in a thread that may be given up."""
-        judging = asyncio.get_running_loop().run_in_executor(self._planners, self._parts.jobs.checked, call)
+    async def _batch(
+        self,
+        scope: Scope,
+        request: Request,
+        read: Read,
+        places: contextlib.AsyncExitStack,
+        carried_out: list[Request],
+    ) -> Reply:
+        """The answer to a batch: its calls one after the other, each with a caller, places and an entry of its own."""
+        request.method = BATCH
         try:
-            async with asyncio.timeout(self._parts.plan_seconds):
-                read, plan = await judging
-        except TimeoutError:
-            message = "The job could not be judged in time, and was not created; try again."
-            raise ApiError("DEADLINE_EXCEEDED", message) from None
-        request.named = {**call.values, "job": read.job_id}
+            caller = await self._known(scope, request)
+            await places.enter_async_context(self._batches.callers.place(caller.email))
+            parts = parts_of(await read(), request.headers)
+        except ClientGoneError:
+            raise
+        except Exception as trouble:  # noqa: BLE001 - as of one call
+            return await self._calls.refused(request, told(trouble, "a batch before its parts"))
+        replies: list[tuple[bytes, Reply]] = []
+        size = 0
+        for part in parts:
+            late = time.monotonic() - request.arrived > MOST_SECONDS
+            reply = await self._of_part(part, request, carried_out, full=late or size > MOST_ANSWER_BYTES)
+            replies.append((part.content_id, reply))
+            size += len(reply.body)
+        return answer_of(replies)
 
-        def create(call: Call) -> Answer:
-            try:
-                answer = self._parts.jobs.create(call, read, plan)
-            except ApiError:
-                raise
-            except Exception:
-                # It may be on record all the same: whoever asks again is to find their own job.
-                request.written = read.job_id
-                raise
-            request.written = read.job_id
-            return answer
+    async def _of_part(self, part: Part, around: Request, carried_out: list[Request], *, full: bool) -> Reply:
+        if part.error is not None:
+            return refusal(part.error)
+        # Whoever called is called for all parts; only the credential may be another one.
+        one = Request(datetime.now(UTC), time.monotonic(), Headers(scope=part.scope), around.client)
+        carried_out.append(one)
 
-        return create
+        async def body() -> bytes:
+            return part.body
 
-    def _work(self, handler: Handler, call: Call, request: Request) -> tuple[Answer, ApiError | None]:
-        """Do the work and put it on record; never raises."""
-        answer: Answer = None
-        error: ApiError | None = None
-        try:
-            answer = handler(call)
-            request.granted = True
-        except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer
-            error = told(trouble, request.method.id if request.method is not None else "a call")
-        self._note(request, answer, error)
-        return answer, error
+        def check() -> None:
+            if full:
+                message = "The batch took too long, or its answer is too long; send this part again."
+                raise ApiError("UNAVAILABLE", message, retry_after=1)
 
-    def _note(self, request: Request, answer: Answer, error: ApiError | None) -> None:
-        """Write the audit entry of a call."""
-        entry = request.audited(self._parts.project, answer, error)
-        if entry is not None:
-            self._parts.audit.note(entry)
-
-    def _note_answered(self, job_id: str, answered: bool) -> None:
-        try:
-            self._parts.jobs.answered(job_id, told=answered)
-        except RecordError as error:
-            # Who asks again is told of the job all the same, once this process has ended.
-            _LOG.warning("that the create of %s was answered is not on record: %s", job_id, error.what)
-
-    def _thread(self, work: Callable[..., _T], *words: Any) -> asyncio.Future[_T]:
-        return asyncio.get_running_loop().run_in_executor(self._workers, work, *words)
-
-
-def _handlers(parts: Parts) -> Mapping[str, Handler]:
-    """What does the work of each method but create."""
-    jobs, policies, project, locations = parts.jobs, parts.policies, parts.project, parts.locations
-    return {
-        "projects.jobs.get": jobs.get,
-        "projects.jobs.list": jobs.list,
-        "projects.jobs.patch": jobs.patch,
-        "projects.jobs.cancel": jobs.cancel,
-        "projects.jobs.getIamPolicy": policies.get,
-        "projects.jobs.setIamPolicy": policies.set,
-        "projects.jobs.testIamPermissions": policies.test,
-        "projects.getConfig": lambda call: jobs.allowed(call, "ml.projects.getConfig") or project.config(),
-        "projects.locations.list": lambda call: jobs.allowed(call, "ml.locations.list") or locations.page(call.query),
-        "projects.locations.get": lambda call: (
-            jobs.allowed(call, "ml.locations.get") or locations.location(call.values["location"])
-        ),
-    }
-
-
-async def _body(receive: Receive, headers: Headers) -> dict[str, Any]:
-    return json_object(await read_body(receive, headers.get("content-length")), headers.get("content-type"))
+        async with contextlib.AsyncExitStack() as places:
+            return await self._reply(_Sent(part.scope, head_of(part.scope, one.headers), body, check), one, places)

@@ -1,9 +1,9 @@
 """The audit log: every call as one line of JSON, an entry as Cloud Audit Logs has it. Appended, never rewritten.
 
 A line is never longer than ``LONGEST_LINE``, and nothing that a caller sends can end it or begin another. Where it
-cannot be written, nothing is lost silently: entries wait in memory, and calls that change something are refused before
-they do (``AuditLog.check``). Sources: cloud.google.com/logging/docs/audit/understanding-audit-logs; the job model,
-section 12.
+cannot be written, nothing is lost silently: entries wait in memory, calls that change something are refused before they
+do (``AuditLog.check``), and calls that only read go on, counted when too many wait.
+Sources: cloud.google.com/logging/docs/audit/understanding-audit-logs; the job model, section 12.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ import errno
 import json
 import logging
 import os
-import stat
 import threading
 from collections import deque
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from encamp.api.audit_entry import LONGEST_LINE, AuditedCall, entry_of
+from encamp.api.audit_left_out import LeftOut
+from encamp.api.audit_sinks import Line, LogFile, LogStream, opened_file
 from encamp.api.errors import ApiError
 from encamp.api.methods import AuditKind
-from encamp.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,108 +35,11 @@ __all__ = ["AuditLog", "AuditedCall"]
 _LOG = logging.getLogger(__name__)
 #: Below this a disk counts as full: what is under way can still be written down.
 _RESERVE_BYTES: Final = 16 * LONGEST_LINE
-#: Entries that wait for room; with more of them calls that only read are refused too.
+#: Entries of calls that only read which wait for room; more of them are counted.
 _MOST_WAITING: Final = 1000
-_PRIVATE: Final = 0o600
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 #: A pipe or a terminal has nothing that a line could be kept on.
 _NO_DISK: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EROFS})
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of the log; ``lasting``: of a change, which is on the disk before the call's answer is sent."""
-
-    data: bytes
-    lasting: bool
-
-
-@dataclass
-class _File:
-    """A file that is appended to, and made anew where somebody has moved it away.
-
-    Attributes:
-        descriptor: of the file that is open; None before the first line.
-        torn: whether it may end in a part of a line.
-    """
-
-    path: Path
-    descriptor: int | None = None
-    torn: bool = False
-
-    def write(self, line: _Line) -> None:
-        """Append a line.
-
-        Raises:
-            OSError: it is not, or not wholly, in the file.
-        """
-        descriptor = self.opened()
-        data = b"\n" + line.data if self.torn else line.data
-        self.torn = True
-        while data:
-            data = data[os.write(descriptor, data) :]
-        self.torn = False
-
-    def written(self) -> int | None:
-        """A descriptor for what was written last, which whoever gets it closes; None where there is no more of them."""
-        try:
-            return os.dup(self.opened())
-        except OSError:
-            return None
-
-    def free(self) -> int | None:
-        """Bytes that the disk has left for it; None where it is no file on a disk."""
-        descriptor = self.opened()
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        found = os.fstatvfs(descriptor)
-        return found.f_bavail * found.f_frsize
-
-    def close(self) -> None:
-        """Close it."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def opened(self) -> int:
-        """The descriptor of the file that is at the path now."""
-        if self.descriptor is not None and not self._is_there(self.descriptor):
-            self.close()
-        if self.descriptor is None:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self.descriptor = os.open(self.path, flags, _PRIVATE)
-            self.torn = _ends_in_a_part(self.path, self.descriptor)
-        return self.descriptor
-
-    def _is_there(self, descriptor: int) -> bool:
-        try:
-            there = self.path.stat()
-        except OSError:
-            return False
-        ours = os.fstat(descriptor)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-
-
-@dataclass
-class _Stream:
-    """What the process was given, such as standard output: the system's to keep."""
-
-    stream: BinaryIO
-
-    def write(self, line: _Line) -> None:
-        """Write a line, whole and at once."""
-        self.stream.write(line.data)
-        self.stream.flush()
-
-    def written(self) -> None:
-        """There is nothing to wait for."""
-
-    def free(self) -> int | None:
-        """Nobody knows."""
-        return None
-
-    def close(self) -> None:
-        """It is not ours to close."""
 
 
 class AuditLog:
@@ -147,40 +49,61 @@ class AuditLog:
         target: a file, made with mode 0600 and appended to, or a binary stream. Rotating a file is the system's: where
             it was moved away, the next entry begins a new one.
         free: bytes that are left for it; None: as the system says.
+        left_out: decides which calls get no entry of their own; None: as of ``LeftOut``.
 
     Raises:
         UsageError: the file cannot be opened.
     """
 
-    def __init__(self, target: Path | BinaryIO, *, free: Callable[[], int | None] | None = None) -> None:
-        self._sink: _File | _Stream = _opened_file(target) if isinstance(target, Path) else _Stream(target)
+    def __init__(
+        self,
+        target: Path | BinaryIO,
+        *,
+        free: Callable[[], int | None] | None = None,
+        left_out: LeftOut | None = None,
+    ) -> None:
+        self._sink: LogFile | LogStream = opened_file(target) if isinstance(target, Path) else LogStream(target)
         self._free = free or self._sink.free
-        self._waiting: deque[_Line] = deque()
+        self._waiting: deque[Line] = deque()
         self._failing = False
         self._lock = threading.Lock()
+        self._left_out = left_out or LeftOut()
+        self._project = ""
 
     def check(self, method: Method) -> None:
-        """Ask before a call is carried out whether there is room for its entry.
+        """Ask before a call that changes something is carried out whether there is room for its entry.
 
         Raises:
-            ApiError: UNAVAILABLE; nothing was done. A call that only reads is refused only where very many entries
-                wait already.
+            ApiError: UNAVAILABLE; nothing was done.
         """
+        if method.kind is AuditKind.DATA_ACCESS:
+            return
         with self._lock:
-            if method.kind is AuditKind.DATA_ACCESS and len(self._waiting) < _MOST_WAITING:
-                return
             if self._has_room():
                 return
-        message = "The audit log cannot be written, so nothing was changed; try again when its disk has room."
-        raise ApiError("UNAVAILABLE", message)
+        message = (
+            "The audit log cannot be written, so nothing was changed: its disk is full or broken."
+            " Make room where it lies, and try again; reading goes on."
+        )
+        raise ApiError("UNAVAILABLE", message, retry_after=10)
+
+    def lists_stranger(self, address: str) -> bool:
+        """Whether the refusal of an unknown caller is to be noted; if not, it is counted. Quick."""
+        return self._left_out.lists_stranger(address)
 
     def note(self, call: AuditedCall) -> None:
         """Write the entry of a call. Raises nothing: what cannot be written now is written before the next one."""
         data = _ENCODER.encode(entry_of(call)).encode() + b"\n"
         changed = call.method.kind is AuditKind.ADMIN_ACTIVITY and call.code < HTTPStatus.MULTIPLE_CHOICES
-        line = _Line(data, lasting=changed)
+        line = Line(data, lasting=changed)
         with self._lock:
-            self._waiting.append(line)
+            self._project = call.project
+            room = len(self._waiting) < _MOST_WAITING or self._write_waiting()
+            if room or call.method.kind is AuditKind.ADMIN_ACTIVITY:
+                self._waiting.append(line)
+            else:
+                self._left_out.count_read(call.caller.email if call.caller is not None else call.client_ip)
+            self._add_counts()
             written = self._write_waiting()
             descriptor = self._sink.written() if written and line.lasting else None
         if descriptor is not None:
@@ -189,11 +112,17 @@ class AuditLog:
     def close(self) -> None:
         """Write what waits, and close a file. What still cannot be written goes to the process's own log."""
         with self._lock:
+            self._add_counts(over=True)
             if not self._write_waiting():
                 for line in self._waiting:
                     _LOG.error("an entry that the audit log could not take: %s", line.data.decode().rstrip())
                 self._waiting.clear()
             self._sink.close()
+
+    def _add_counts(self, *, over: bool = False) -> None:
+        """Let what was counted wait as an entry."""
+        for entry in self._left_out.due(self._project, over=over):
+            self._waiting.append(Line(_ENCODER.encode(entry).encode() + b"\n", lasting=False))
 
     def _has_room(self) -> bool:
         if not self._write_waiting():
@@ -217,7 +146,7 @@ class AuditLog:
         self._failing = False
         return True
 
-    def _settle(self, descriptor: int, line: _Line) -> None:
+    def _settle(self, descriptor: int, line: Line) -> None:
         """Wait until a line is on the disk; nobody else has to. Where it does not get there, it is written anew."""
         try:
             os.fsync(descriptor)
@@ -234,25 +163,3 @@ class AuditLog:
         if not self._failing:
             _LOG.error("the audit log cannot be written, so entries wait and nothing may be changed: %s", reason)
         self._failing = True
-
-
-def _opened_file(path: Path) -> _File:
-    file = _File(path)
-    try:
-        file.opened()
-    except OSError as error:
-        message = f"the audit log cannot be opened: {error.strerror}"
-        raise UsageError(
-            message, where=str(path), hint="name a file in a folder that this user may write to"
-        ) from error
-    return file
-
-
-def _ends_in_a_part(path: Path, descriptor: int) -> bool:
-    """Whether a file that was there before ends without a line's end: whoever wrote it was killed in between."""
-    size = os.fstat(descriptor).st_size
-    if not size:
-        return False
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"

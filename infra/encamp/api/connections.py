@@ -1,7 +1,8 @@
 """Connections that cannot be held open by doing nothing: uvicorn's HTTP/1.1 with an end to every wait for a client.
 
 uvicorn knows when a connection is idle; how long a head or a body may take to arrive, and an answer to be read, it
-leaves to a proxy before it. Here nothing need stand before it.
+leaves to a proxy before it. Here nothing need stand before it. A connection that has shown no caller holds no place
+against a newer one: when there are too many, the oldest of the address that has the most of them goes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from encamp.api.errors import ApiError
 if TYPE_CHECKING:
     import asyncio
 
+#: Where a request's scope holds what is called once its caller is known.
+KNOWN: Final = "encamp.known"
 #: Bytes of a request's head: gcloud's are below 4 KiB, an ID token is about 1 KiB.
 MOST_HEAD_BYTES: Final = 32 * 1024
 _JSON: Final = (b"content-type", b"application/json; charset=UTF-8")
@@ -34,8 +37,8 @@ class Limits:
         body_seconds: until its body is there, from the end of its head.
         idle_seconds: between two requests of a connection.
         stalled_seconds: until a client reads on.
-        connections: at once; beyond them idle ones make room, and after that new ones are sent away.
-        requests: at work at once.
+        connections: at once; beyond them those make room that have shown no caller, and after that new ones are sent
+            away.
         grace_seconds: for what is in flight when the server is told to end.
     """
 
@@ -44,8 +47,35 @@ class Limits:
     idle_seconds: int = 60
     stalled_seconds: float = 30.0
     connections: int = 512
-    requests: int = 64
     grace_seconds: int = 50
+
+
+class Crowd:
+    """Connections on which no known caller's request is at work, by address; those that are so for longest first."""
+
+    def __init__(self) -> None:
+        self._by_address: dict[str, dict[GuardedProtocol, None]] = {}
+
+    def add(self, connection: GuardedProtocol) -> None:
+        """Put a connection behind all others of its address."""
+        self._by_address.setdefault(connection.address, {})[connection] = None
+
+    def remove(self, connection: GuardedProtocol) -> None:
+        """Forget a connection."""
+        own = self._by_address.get(connection.address, {})
+        own.pop(connection, None)
+        if not own:
+            self._by_address.pop(connection.address, None)
+
+    def make_room(self) -> bool:
+        """Close one; False where there is none. Whoever opens very many closes their own."""
+        most = max(self._by_address.values(), key=len, default=None)
+        if most is None:
+            return False
+        first = next(iter(most))
+        self.remove(first)
+        first.transport.abort()
+        return True
 
 
 class Settings(uvicorn.Config):
@@ -53,9 +83,11 @@ class Settings(uvicorn.Config):
 
     Attributes:
         limits: of each connection and of all.
+        crowd: the connections that make room for newer ones.
     """
 
-    limits: Limits = Limits()
+    limits: Limits
+    crowd: Crowd
 
 
 class GuardedProtocol(H11Protocol):
@@ -64,11 +96,17 @@ class GuardedProtocol(H11Protocol):
     def __init__(self, config: Settings, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
         self._limits = config.limits
+        self._crowd = config.crowd
         self._receiving: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._in_body = False
         self._sent_away = False
         self._last = False
+
+    @property
+    def address(self) -> str:
+        """Where it comes from."""
+        return self.client[0] if self.client else ""
 
     @property
     def idle(self) -> bool:
@@ -80,16 +118,18 @@ class GuardedProtocol(H11Protocol):
         """Begin, unless there are too many."""
         # Whatever cannot be sent at once counts as not read, however little it is.
         transport.set_write_buffer_limits(high=0)
-        full = len(self.connections) >= self._limits.connections and not self._room()
+        full = len(self.connections) >= self._limits.connections and not self._crowd.make_room()
         super().connection_made(transport)
         if full:
             self._sent_away = True
             self._answer(ApiError("UNAVAILABLE", "The service has too many connections."), (b"retry-after", b"1"))
         else:
+            self._crowd.add(self)
             self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End every wait."""
+        self._crowd.remove(self)
         self._received()
         self.resume_writing()
         super().connection_lost(exc)
@@ -105,6 +145,8 @@ class GuardedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Go on with what came meanwhile."""
+        self._crowd.remove(self)
+        self._crowd.add(self)
         super().on_response_complete()
         if not self.transport.is_closing():
             self._look()
@@ -112,6 +154,8 @@ class GuardedProtocol(H11Protocol):
     def handle_events(self) -> None:
         """Begin requests; of a server that is to end each is its connection's last."""
         super().handle_events()
+        if self.scope is not None:
+            self.scope[KNOWN] = self._known  # type: ignore[typeddict-unknown-key]
         if self._last and self.cycle is not None:
             self.cycle.keep_alive = False
 
@@ -141,6 +185,10 @@ class GuardedProtocol(H11Protocol):
         self._received()
         self._leave_app()
         self._answer(ApiError("INVALID_ARGUMENT", msg))
+
+    def _known(self) -> None:
+        """The caller of the present request is known: until it is answered, nobody may close its connection."""
+        self._crowd.remove(self)
 
     def _look(self) -> None:
         """Which wait is on, by what h11 has seen of the request."""
@@ -202,11 +250,3 @@ class GuardedProtocol(H11Protocol):
             self.transport.abort()
         else:
             self.transport.close()
-
-    def _room(self) -> bool:
-        """Whether an idle connection has gone to make room."""
-        for other in self.connections:
-            if isinstance(other, GuardedProtocol) and other.idle and other.cycle is not None:
-                other.transport.abort()
-                return True
-        return False

@@ -43,10 +43,17 @@ class ApiError(Exception):
         message: for the caller; never holds what they may not read.
         details: google.protobuf.Any as JSON, each with its ``@type``.
         code: HTTP code where it is not the usual one of the status, such as 405 or 413.
+        retry_after: seconds after which another try makes sense; None where that depends on more than time.
     """
 
     def __init__(
-        self, status: str, message: str, *, details: Sequence[dict[str, Any]] = (), code: int | None = None
+        self,
+        status: str,
+        message: str,
+        *,
+        details: Sequence[dict[str, Any]] = (),
+        code: int | None = None,
+        retry_after: int | None = None,
     ) -> None:
         message = redacted(message)
         super().__init__(status, message)
@@ -54,6 +61,7 @@ class ApiError(Exception):
         self.message = message
         self.details = tuple(details)
         self.code = code if code is not None else CODES[status]
+        self.retry_after = retry_after
 
     def body(self) -> dict[str, Any]:
         """The JSON body of the answer."""

@@ -1,4 +1,7 @@
-"""What stands before the service: probes, who may speak to it without credentials, and how much it does at once."""
+"""What stands before the service: probes, and who may speak to it without credentials.
+
+A probe takes no place of the service's, so that it is answered however much there is to do.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +35,14 @@ class Gate:
     Args:
         app: the service.
         ready: asks what the service cannot do without; raises where it is not there. Called in a thread.
-        requests: how many are at work at once; others are told to come again.
         open_to_this_machine: whether nobody is asked for credentials, so that only what this machine's own programs
             send is taken: no page of a browser, and no name that leads here by somebody's DNS.
     """
 
-    def __init__(self, app: ASGIApp, *, ready: Callable[[], object], requests: int, open_to_this_machine: bool) -> None:
+    def __init__(self, app: ASGIApp, *, ready: Callable[[], object], open_to_this_machine: bool) -> None:
         self._app = app
         self._ready = ready
-        self._requests = requests
         self._open = open_to_this_machine
-        self._at_work = 0
         self._known: tuple[float, bool] = (0.0, False)
         self._asking = asyncio.Lock()
         self._look: asyncio.Future[object] | None = None
@@ -61,8 +61,6 @@ class Gate:
         refusal = _stranger(scope["headers"]) if self._open else None
         if refusal is not None:
             await _refuse(send, refusal)
-        elif self._at_work >= self._requests:
-            await _refuse(send, ApiError("UNAVAILABLE", "The service has too much to do."), (b"retry-after", b"1"))
         else:
             await self._served(scope, receive, send)
 
@@ -76,7 +74,6 @@ class Gate:
                 message = {**message, "headers": [*message.get("headers", ()), _LAST]}
             await send(message)
 
-        self._at_work += 1
         try:
             await self._app(scope, receive, sending)
         except asyncio.CancelledError:
@@ -84,8 +81,6 @@ class Gate:
             if begun:
                 raise
             await _refuse(send, ApiError("UNAVAILABLE", "The service is ending."), _LAST)
-        finally:
-            self._at_work -= 1
 
     async def _probe(self, scope: Scope) -> bool | None:
         """The answer to a probe, None where it is none."""

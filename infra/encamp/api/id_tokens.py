@@ -18,6 +18,7 @@ from google.auth.exceptions import GoogleAuthError
 from encamp.api.caller import Caller
 from encamp.api.errors import ApiError
 from encamp.api.signing_keys import SigningKeys
+from encamp.spec.members import canonical_email, domain_of, is_service_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +32,6 @@ _GOOGLE_KEYS: Final = "https://www.googleapis.com/oauth2/v3/certs"
 #: Seconds that clocks may be apart.
 SKEW_SECONDS: Final = 30
 _ALGORITHMS: Final = frozenset({"RS256", "ES256", "ES384"})
-_SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
-_EMAIL = re.compile(r"[^\s:@\[\]\"'<>\\\x00-\x1f\x7f]{1,128}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 _SUBJECT = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
 #: The year 9999; no NaN is less.
 _LATEST: Final = 253_402_300_800
@@ -49,12 +48,15 @@ class Issuer:
         pool: id of the workforce pool whose people it signs in. They are the pool's ``principal://`` members, by the
             claim ``subject``. None: they are ``user:`` members, by an e-mail that the issuer has verified.
         subject: the claim that the pool takes for ``google.subject``.
+        domains: of the e-mails that it may speak for, each in lower case; of its people that are ``user:`` members.
+            Google speaks for whatever e-mail an account of it has.
     """
 
     url: str
     keys: str | None = None
     pool: str | None = None
     subject: str = "sub"
+    domains: tuple[str, ...] = ()
 
 
 GOOGLE_ISSUER: Final = Issuer(GOOGLE, _GOOGLE_KEYS)
@@ -131,14 +133,15 @@ def unauthenticated(reason: str) -> ApiError:
 
 
 def google_caller(email: Any, verified: Any) -> Caller | None:
-    """A Google account by its e-mail, None where that is none or was not verified.
+    """An account by its e-mail, None where that is none or was not verified.
 
     ``verified`` is a boolean in ID tokens, and a text in answers of tokeninfo.
     """
-    if not (verified is True or verified == "true") or not isinstance(email, str) or not _EMAIL.fullmatch(email):
+    found = canonical_email(email) if isinstance(email, str) else None
+    if found is None or not (verified is True or verified == "true"):
         return None
-    kind = "serviceAccount" if email.casefold().endswith(_SERVICE_ACCOUNT) else "user"
-    return Caller(email, frozenset({f"{kind}:{email}"}))
+    kind = "serviceAccount" if is_service_account(found) else "user"
+    return Caller(found, frozenset({f"{kind}:{found}"}))
 
 
 def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -171,8 +174,12 @@ def _whose(issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
     caller = google_caller(claims.get("email"), claims.get("email_verified"))
     if caller is None:
         raise unauthenticated("it has no verified e-mail")
-    if issuer.url != GOOGLE and caller.email.casefold().endswith(_SERVICE_ACCOUNT):
+    if issuer.url == GOOGLE:
+        return caller
+    if is_service_account(caller.email):
         raise unauthenticated("Google alone speaks for service accounts")
+    if domain_of(caller.email) not in issuer.domains:
+        raise unauthenticated("its issuer does not speak for the domain of its e-mail")
     return caller
 
 

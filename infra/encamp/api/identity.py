@@ -23,6 +23,7 @@ from encamp.api.id_tokens import GOOGLE_ISSUER, IdTokens, Issuer, unauthenticate
 from encamp.api.known_tokens import KnownTokens
 from encamp.cloud.endpoints import Service, endpoint, is_loopback
 from encamp.errors import UsageError
+from encamp.spec.members import canonical_email
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,9 +69,9 @@ class NoIdentity:
     def __init__(self, email: str) -> None:
         self._caller = Caller(email, frozenset(), admin=True)
 
-    async def caller(self, authorization: str | None) -> Caller:
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
         """The one caller, whatever the header says."""
-        del authorization
+        del authorization, address
         return self._caller
 
     async def close(self) -> None:
@@ -101,19 +102,19 @@ class GoogleIdentity:
     ) -> None:
         self._id_tokens = id_tokens
         self._access_tokens = access_tokens
-        self._admins = frozenset(email.casefold() for email in admins)
+        self._admins = frozenset(filter(None, map(canonical_email, admins)))
         self._assertions = assertions
         self._client = client
         self._known = KnownTokens(self._told, now)
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """Who an Authorization header stands for.
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        """Who an Authorization header stands for; ``address`` is where it came from.
 
         Raises:
             ApiError: UNAUTHENTICATED; PERMISSION_DENIED where the token is not for Google Cloud; UNAVAILABLE where who
-                could tell does not answer.
+                could tell does not answer; RESOURCE_EXHAUSTED where very many unknown tokens came from the address.
         """
-        return await self._known.caller(bearer_of(authorization))
+        return await self._known.caller(bearer_of(authorization), address)
 
     async def close(self) -> None:
         """Close the connections to who was asked."""
@@ -127,7 +128,7 @@ class GoogleIdentity:
             caller, until = await self._access_tokens.caller(token)
         else:
             raise unauthenticated("the service takes ID tokens only")
-        return (replace(caller, admin=True) if caller.email.casefold() in self._admins else caller), until
+        return (replace(caller, admin=True) if caller.email in self._admins else caller), until
 
 
 def identity_for(
@@ -215,3 +216,6 @@ def _check_issuer(issuer: Issuer, urls: list[str]) -> None:
             raise UsageError(f"{url!r} is no https URL", where=where, hint="write https://")
     if issuer.pool is not None and not _POOL.fullmatch(issuer.pool):
         raise UsageError(f"{issuer.pool!r} is no id of a workforce pool", where=where, hint="such as acme-people")
+    if issuer.pool is None and not issuer.domains:
+        hint = "name the domains of its people's e-mails, such as example.com"
+        raise UsageError("it could speak for everybody's e-mail", where=where, hint=hint)

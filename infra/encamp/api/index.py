@@ -1,7 +1,9 @@
-"""Every job of the record in memory, as the API shows it, and never behind the record.
+"""Every job of the record in memory, as far as reads need it, and never behind the record.
 
 Before each answer ``refresh`` reads what was added to the journal since the last time; of a file, looking whether there
-is anything takes microseconds. Of a job no more is kept than what it is shown by.
+is anything takes microseconds. Of a job the text that it is shown by is kept, where that is short, and what decides
+who may see it. Long texts, such as those of jobs with many arguments or trials, are read from the record when they are
+shown: what callers send does not decide how much memory the service takes.
 """
 
 from __future__ import annotations
@@ -9,77 +11,88 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_left
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from encamp.api.access import JobGrants
 from encamp.api.resource import job_resource
 from encamp.run.changes import Changes
-from encamp.run.journal import CANCEL, LABELS, POLICY, SUBMITTED, Entry, fold
+from encamp.run.journal import CANCEL, LABELS, POLICY, SUBMITTED, fold
 from encamp.run.journal_rows import GONE
 from encamp.run.study.journal import RESUMED, TRIAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from encamp.run.changes import Line
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
+    from encamp.run.states import State
 
-_INTENT: Final = "intent"
-_KINDS: Final = frozenset({_INTENT, SUBMITTED, LABELS, POLICY, CANCEL, GONE, TRIAL, RESUMED, "state", "outcome"})
-#: What of an intent is shown; the rest of it is the greater part.
-_OF_INTENT: Final = ("environment", "job", "study", "started_by")
+#: Bytes of a job's text that are kept, and of a policy's.
+LONGEST_KEPT: Final = 2048
+#: Bytes of long texts that are kept for who asks again.
+_MOST_RECENT: Final = 16 * 2**20
+#: How many jobs are read from the record in one statement.
+_AT_ONCE: Final = 20
+#: Entries of trials change what is shown and nothing else.
+_SHOWN_ONLY: Final = frozenset({TRIAL, RESUMED})
+_DECIDING: Final = frozenset({"intent", SUBMITTED, LABELS, POLICY, CANCEL, GONE, "state", "outcome"})
+_KINDS: Final = _DECIDING | _SHOWN_ONLY
 
+_T = TypeVar("_T")
 #: A place in the order of jobs: when it was created, in seconds since the epoch, and its id.
 Place = tuple[float, str]
 
 
-class KnownJob:
-    """A job at one moment; what changes makes another.
+class NotInMemoryError(Exception):
+    """An answer takes a look at the record, for which nobody else may have to wait."""
 
-    Args:
-        record: without what is not shown.
-        entries: what is kept of its journal, by sequence.
-        position: its place among those that wait, from 1; 0 where it does not.
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """What is kept of a job at one moment; what changes makes another.
+
+    Attributes:
+        created: seconds since the epoch.
+        environment: None where what says so is lost.
+        by: who handed it in; empty where nobody did.
+        waiting: whether it was handed in and nobody has begun it.
+        grants: who may do what to it; None where that is long.
+        text: the Job resource as JSON, without its place in the queue; None where that is long, or was not read yet.
     """
 
-    def __init__(self, record: RunRecord, entries: Mapping[int, Entry | None], position: int = 0) -> None:
-        self.record = record
-        self.environment = record.environment
-        self.position = position
-        self._entries = entries
+    job_id: str
+    created: float
+    environment: str | None
+    state: State
+    by: str
+    waiting: bool
+    grants: JobGrants | None
+    text: bytes | None
 
     @classmethod
-    def of(cls, job_id: str, name: str, created: datetime, entries: Mapping[int, Entry | None]) -> KnownJob:
-        """The job that entries of its journal tell of."""
-        kept = _kept(entries)
-        return cls(fold(job_id, name, created, [kept[sequence] for sequence in sorted(kept)]), kept)
+    def of(cls, record: RunRecord) -> KnownJob:
+        """The job of a record."""
+        text = text_of(record)
+        found = grants(record)
+        return cls(
+            record.job_id,
+            record.created.timestamp(),
+            record.environment,
+            record.state,
+            record.submitted.by if record.submitted is not None else "",
+            record.waiting,
+            found if len(str(found.policy)) <= LONGEST_KEPT else None,
+            text if len(text) <= LONGEST_KEPT else None,
+        )
 
     @property
     def place(self) -> Place:
         """Where it stands in the order of jobs."""
-        return self.record.created.timestamp(), self.record.job_id
-
-    @cached_property
-    def resource(self) -> Mapping[str, Any]:
-        """The Job resource."""
-        found = job_resource(self.record)
-        return {**found, "jobPosition": str(self.position)} if self.position else found
-
-    @cached_property
-    def text(self) -> bytes:
-        """The Job resource as JSON."""
-        return json.dumps(self.resource, separators=(",", ":")).encode()
-
-    def with_entries(self, added: Mapping[int, Entry | None]) -> KnownJob:
-        """The job with more entries, which may be earlier ones."""
-        record = self.record
-        return KnownJob.of(record.job_id, record.name, record.created, {**self._entries, **added}).at(self.position)
-
-    def at(self, position: int) -> KnownJob:
-        """The job at a place in the queue."""
-        return KnownJob(self.record, self._entries, position)
+        return self.created, self.job_id
 
 
 class Index:
@@ -91,19 +104,24 @@ class Index:
     """
 
     def __init__(self, records: Records, environment: str, positions: Callable[[], Mapping[str, int]]) -> None:
+        self._records = records
         self._changes = Changes(records.transactions, _KINDS)
         self._environment = environment
         self._positions = positions
         self._jobs: dict[str, KnownJob] = {}
         self._order: list[Place] = []
-        self._waiting: set[str] = set()
+        self._stale: set[str] = set()
+        self._waiting: dict[str, str] = {}
+        self._waiting_of: Counter[str] = Counter()
+        self._places: Mapping[str, int] = {}
+        self._recent = _Recent()
         self._lock = threading.Lock()
         # Numbers of the latest look that was begun, and of the latest one that came to an end.
         self._begun = self._good = 0
 
     def current(self) -> bool:
         """Whether ``refresh`` would find nothing; False where only that tells. Takes microseconds."""
-        return self._changes.quiet()
+        return self._changes.quiet() and not self._stale
 
     def refresh(self) -> None:
         """Be at least as new as the record is now.
@@ -112,7 +130,7 @@ class Index:
             RecordError: the record cannot be read.
         """
         before = self._begun
-        if self._changes.quiet():
+        if self.current():
             return
         with self._lock:
             # Whoever waited here for a look that began after they came needs none of their own.
@@ -120,6 +138,7 @@ class Index:
                 return
             self._begun += 1
             self._changes.take(self._apply)
+            self._settle()
             self._good = self._begun
 
     def job(self, job_id: str) -> KnownJob | None:
@@ -130,6 +149,10 @@ class Index:
     def used(self, job_id: str) -> bool:
         """Whether a job of any environment has an id."""
         return job_id in self._jobs
+
+    def waiting(self, by: str | None = None) -> int:
+        """How many jobs wait in this environment; ``by``: that somebody handed in."""
+        return len(self._waiting) if by is None else self._waiting_of[by]
 
     def newest_first(self, after: Place | None = None) -> Iterator[KnownJob]:
         """The jobs of this environment; ``after``: those that come after a place.
@@ -143,6 +166,43 @@ class Index:
             if self._is_here(job):
                 yield job
 
+    def shown(self, jobs: Iterable[KnownJob], *, in_memory: bool = False) -> Iterator[tuple[KnownJob, bytes]]:
+        """Each of some jobs with the Job resource as JSON; few are read ahead.
+
+        Raises:
+            NotInMemoryError: ``in_memory``, and one has to be read.
+            RecordError: the record cannot be read.
+        """
+        for some in _batched(jobs, _AT_ONCE):
+            texts = {job.job_id: job.text or self._recent.text(job) for job in some}
+            missing = [job for job in some if texts[job.job_id] is None]
+            if missing and in_memory:
+                raise NotInMemoryError
+            texts |= self._read(missing)
+            for job in some:
+                yield job, self._with_position(job, texts[job.job_id] or b"{}")
+
+    def text(self, job: KnownJob, *, in_memory: bool = False) -> bytes:
+        """The Job resource of a job as JSON; raises as ``shown``."""
+        return next(text for _, text in self.shown([job], in_memory=in_memory))
+
+    def record(self, job_id: str) -> RunRecord | None:
+        """A job's record as far as it decides what may be done, read now; None where the id was never used.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        return next(iter(self._records.folded([job_id], _DECIDING)), None)
+
+    def grants(self, job: KnownJob, *, in_memory: bool = False) -> JobGrants:
+        """Who may do what to a job; raises as ``shown``."""
+        if job.grants is not None:
+            return job.grants
+        if in_memory:
+            raise NotInMemoryError
+        record = self.record(job.job_id)
+        return grants(record) if record is not None else JobGrants(None, None)
+
     def close(self) -> None:
         """Look no more."""
         self._changes.close()
@@ -150,59 +210,116 @@ class Index:
     def _is_here(self, job: KnownJob) -> bool:
         return job.environment is None or job.environment == self._environment
 
+    def _with_position(self, job: KnownJob, text: bytes) -> bytes:
+        position = self._places.get(job.job_id) if job.waiting else None
+        return text if position is None else b'%s,"jobPosition":"%d"}' % (text[:-1], position)
+
     def _apply(self, lines: list[Line]) -> None:
-        added: dict[str, dict[int, Entry | None]] = {}
-        heads: dict[str, Line] = {}
+        """Take some lines of the journal. New jobs that they tell whole are known; others are read anew later."""
+        added: dict[str, list[Line]] = {}
         for line in lines:
-            added.setdefault(line.job_id, {})[line.sequence] = line.entry
-            heads[line.job_id] = line
-        new = [self._add(heads[job_id], entries) for job_id, entries in added.items() if job_id not in self._jobs]
-        for job_id in added.keys() - {job.record.job_id for job in new}:
-            self._add(heads[job_id], added[job_id])
-        if new:
-            # Another list each time: whoever reads the present one goes on in it.
-            order = [*self._order, *sorted(job.place for job in new)]
-            # What is new is the newest nearly always, and to compare 10,000 places takes longer than a read.
-            self._order = order if order[len(self._order)] >= order[max(len(self._order) - 1, 0)] else sorted(order)
-        if self._waiting:
-            positions = self._positions()
-            for job_id in list(self._waiting):
-                self._queue(job_id, positions.get(job_id, 0))
+            added.setdefault(line.job_id, []).append(line)
+        new: list[KnownJob] = []
+        for job_id, own in added.items():
+            known = self._jobs.get(job_id)
+            if known is not None and all(line.kind in _SHOWN_ONLY for line in own):
+                self._jobs[job_id] = replace(known, text=None)
+            elif known is not None or any(line.long or line.kind in _SHOWN_ONLY for line in own):
+                self._stale.add(job_id)
+            else:
+                new.append(KnownJob.of(fold(job_id, own[0].name, own[0].created, [line.entry for line in own])))
+        self._keep(new)
 
-    def _add(self, head: Line, entries: Mapping[int, Entry | None]) -> KnownJob:
-        known = self._jobs.get(head.job_id)
-        if known is not None:
-            job = known.with_entries(entries)
-        else:
-            job = KnownJob.of(head.job_id, head.name, head.created, entries)
-        self._jobs[head.job_id] = job
-        if job.record.waiting:
-            self._waiting.add(head.job_id)
-        return job
+    def _settle(self) -> None:
+        """Read anew what was not told whole."""
+        for some in _batched(sorted(self._stale), _AT_ONCE):
+            self._keep([KnownJob.of(record) for record in self._records.folded(some, _KINDS)])
+            self._stale.difference_update(some)
+        if self._waiting or self._places:
+            self._places = self._positions()
 
-    def _queue(self, job_id: str, position: int) -> None:
-        job = self._jobs[job_id]
-        if not job.record.waiting:
-            position = 0
-            self._waiting.discard(job_id)
-        if job.position != position:
-            self._jobs[job_id] = job.at(position)
+    def _keep(self, jobs: list[KnownJob]) -> None:
+        places = sorted(job.place for job in jobs if job.job_id not in self._jobs)
+        for job in jobs:
+            self._jobs[job.job_id] = job
+            self._count(job)
+        if places:
+            # Another list each time: whoever reads the present one goes on in it. What is new is the newest nearly
+            # always, and to compare 10,000 places takes longer than a read.
+            in_order = not self._order or self._order[-1] <= places[0]
+            self._order = [*self._order, *places] if in_order else sorted([*self._order, *places])
+
+    def _count(self, job: KnownJob) -> None:
+        by = self._waiting.pop(job.job_id, None)
+        if by is not None:
+            self._waiting_of -= Counter((by,))
+        if job.waiting and self._is_here(job):
+            self._waiting[job.job_id] = job.by
+            self._waiting_of[job.by] += 1
+
+    def _read(self, jobs: Iterable[KnownJob]) -> dict[str, bytes | None]:
+        """Texts of jobs, read now; what of them may be kept is."""
+        known = {job.job_id: job for job in jobs}
+        texts: dict[str, bytes | None] = {}
+        if known:
+            for record in self._records.folded(list(known), _KINDS):
+                text = texts[record.job_id] = text_of(record)
+                self._remember(known[record.job_id], text)
+        return texts
+
+    def _remember(self, job: KnownJob, text: bytes) -> None:
+        with self._lock:
+            if self._jobs.get(job.job_id) is not job:
+                return
+            if len(text) <= LONGEST_KEPT:
+                self._jobs[job.job_id] = replace(job, text=text)
+            else:
+                self._recent.put(job, text)
 
 
-def _kept(entries: Mapping[int, Entry | None]) -> dict[int, Entry | None]:
-    """What is shown of entries: little of an intent, and of a trial what was written last."""
-    found: dict[int, Entry | None] = {}
-    trials: dict[object, int] = {}
-    for sequence in sorted(entries):
-        entry = entries[sequence]
-        if entry is not None and entry.kind == _INTENT:
-            entry = Entry(entry.at, entry.kind, {key: entry.data[key] for key in _OF_INTENT if key in entry.data})
-        if entry is not None and entry.kind == TRIAL:
-            earlier = trials.get(number := str(entry.data.get("number")))
-            if earlier is not None:
-                del found[earlier]
-            trials[number] = sequence
-            # Thousands, of which the resource shows the final one alone.
-            entry = Entry(entry.at, entry.kind, {**entry.data, "measurements": []})
-        found[sequence] = entry
-    return found
+class _Recent:
+    """Long texts of jobs that were shown lately, as long as they are what the record says."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[str, tuple[KnownJob, bytes]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def text(self, job: KnownJob) -> bytes | None:
+        """The text of a job, None where it is not kept or is an old one."""
+        with self._lock:
+            of, text = self._texts.get(job.job_id, (None, None))
+            if of is job:
+                self._texts.move_to_end(job.job_id)
+                return text
+            return None
+
+    def put(self, job: KnownJob, text: bytes) -> None:
+        """Keep a text, and forget those that nobody asked for the longest time."""
+        with self._lock:
+            _, before = self._texts.pop(job.job_id, (None, b""))
+            self._texts[job.job_id] = (job, text)
+            self._bytes += len(text) - len(before)
+            while self._bytes > _MOST_RECENT:
+                _, (_, gone) = self._texts.popitem(last=False)
+                self._bytes -= len(gone)
+
+
+def grants(record: RunRecord) -> JobGrants:
+    """What of a job says who may do what to it."""
+    if record.submitted is not None:
+        return JobGrants(record.submitted.by or None, record.policy)
+    started = (record.intent or {}).get("started_by")
+    account = started.get("account") if isinstance(started, dict) else None
+    return JobGrants(str(account) if account else None, record.policy)
+
+
+def text_of(record: RunRecord) -> bytes:
+    """The Job resource of a record as JSON."""
+    return json.dumps(job_resource(record), separators=(",", ":")).encode()
+
+
+def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    found = iter(items)
+    while some := list(islice(found, size)):
+        yield some

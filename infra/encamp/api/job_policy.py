@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.access import ROLE_PREFIX
 from encamp.api.errors import wrong_fields
 from encamp.errors import Problem
+from encamp.spec.members import canonical
 from encamp.spec.ml_roles import ml_roles
 from encamp.spec.paths import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_PERSON = re.compile(r"(user|serviceAccount):[^\s:@\[\]\x00-\x1f]{1,200}@[A-Za-z0-9.-]{1,253}\.[A-Za-z0-9-]{1,63}")
-_FEDERATED = re.compile(
-    r"principal://iam\.googleapis\.com/locations/global/workforcePools/[^/\s]{1,63}/subject/[^\s\x00-\x1f]{1,200}"
-)
 _EXAMPLE: Final = "write user:ana@example.com or serviceAccount:ci@my-project.iam.gserviceaccount.com"
 _EVERYBODY: Final = frozenset({"allUsers", "allAuthenticatedUsers"})
 #: cloud.google.com/iam/quotas: principals in one policy.
@@ -36,7 +32,7 @@ _MASKS: Final = frozenset({"bindings", "etag", "version"})
 
 
 def checked_policy(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The policy of a setIamPolicy request as it is kept: bindings by role, each member once, in the order of names.
+    """The policy of a setIamPolicy request as it is kept: bindings by role, each member once, as they are compared.
 
     ``etag`` is there where the request had one: base64 of what the caller had read.
 
@@ -51,10 +47,11 @@ def checked_policy(body: Mapping[str, Any]) -> dict[str, Any]:
         raise wrong_fields(problems)
     members: dict[str, set[str]] = {}
     for binding in policy.get("bindings") or ():
-        members.setdefault(binding["role"], set()).update(binding.get("members") or ())
+        found = filter(None, map(canonical, binding.get("members") or ()))
+        members.setdefault(binding["role"], set()).update(found)
     if sum(map(len, members.values())) > _MOST_MEMBERS:
         raise wrong_fields([_problem("policy.bindings", f"at most {_MOST_MEMBERS} members are in one policy")])
-    bindings = [{"role": role, "members": sorted(found)} for role, found in sorted(members.items()) if found]
+    bindings = [{"role": role, "members": sorted(each)} for role, each in sorted(members.items()) if each]
     kept: dict[str, Any] = {"version": 1, "bindings": bindings}
     return kept | ({"etag": policy["etag"]} if policy.get("etag") else {})
 
@@ -130,7 +127,7 @@ def _member(path: str, member: object) -> Iterator[Problem]:
         yield _problem(path, f"{_shown(member)} would let in whoever has an account", _EXAMPLE)
     elif member.startswith(("group:", "principalSet:")):
         yield _problem(path, f"{_shown(member)}: no token says who is in a group, so it would let nobody in", _EXAMPLE)
-    elif not _PERSON.fullmatch(member) and not _FEDERATED.fullmatch(member):
+    elif canonical(member) is None:
         yield _problem(path, f"{_shown(member)} is no member of a job's policy", _EXAMPLE)
 
 

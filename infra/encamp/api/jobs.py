@@ -6,20 +6,22 @@ which dies would lose.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api import paging
-from encamp.api.access import JobGrants
 from encamp.api.errors import ApiError, wrong_fields
 from encamp.api.filters import parse_filter
 from encamp.api.planning import already_there
+from encamp.api.queue_limits import Queue
 from encamp.api.resource import etag, job_resource
 from encamp.api.updating import asked_labels
 from encamp.errors import Problem
 from encamp.run.records import ChangedError
-from encamp.run.submissions import Again, AlreadyUsedError, Submission
+from encamp.run.submissions import Again, AlreadyUsedError, NameUsedError, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from encamp.api.index import Index, KnownJob
     from encamp.api.planning import Planner, ReadJob
     from encamp.api.project import Project
+    from encamp.api.queue_limits import QueueLimits
     from encamp.plan.model import JobPlan
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
@@ -67,6 +70,7 @@ class Jobs:
         adopt: sees to it that a job that no dispatcher looks after has a living driver.
         keeps_end: whether a caller (then job and user agent) is not told yet that a job has ended: who reads its
             log to the end would stop before.
+        queue: how many jobs may wait.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Jobs:
         wake: Callable[[], None],
         adopt: Callable[[str], None],
         keeps_end: Callable[[Caller, str, str], bool] = lambda caller, job_id, user_agent: False,  # noqa: ARG005
+        queue: QueueLimits | None = None,
     ) -> None:
         self._project = project
         self._environment = environment
@@ -93,6 +98,7 @@ class Jobs:
         self._wake = wake
         self._adopt = adopt
         self._keeps_end = keeps_end
+        self._queue = Queue(index, queue)
 
     def is_current(self) -> bool:
         """Whether an answer from memory is what the record says, so that nobody has to wait for a look."""
@@ -110,13 +116,17 @@ class Jobs:
         if account is not None:
             self._access.require_act_as(call.caller, account)
         self._index.refresh()
-        return read, None if self._index.used(read.job_id) else self._planner.plan(read)
+        if self._index.used(read.job_id):
+            return read, None
+        self._queue.check(call.caller.email)
+        return read, self._planner.plan(read)
 
     def create(self, call: Call, read: ReadJob, plan: JobPlan | None) -> Answer:
         """Create what ``checked`` found.
 
         Raises:
-            ApiError: ALREADY_EXISTS; UNAVAILABLE where another server is about to answer the same create.
+            ApiError: ALREADY_EXISTS; UNAVAILABLE where another server is about to answer the same create;
+                RESOURCE_EXHAUSTED where too many jobs wait.
         """
         limits = plan.limits if plan is not None else None
         scheduling = read.job.training_input.scheduling
@@ -131,9 +141,14 @@ class Jobs:
             warnings=plan.warnings if plan is not None else (),
         )
         try:
-            record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
+            # What was there before waits already, whatever becomes of this.
+            with self._queue.room(submission.by) if plan is not None else contextlib.nullcontext():
+                record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
         except AlreadyUsedError as error:
             return self._again(error)
+        except NameUsedError as error:
+            wrong = wrong_fields([Problem("job.jobId", None, None, error.what, error.hint)])
+            raise ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details) from None
         self._wake()
         return job_resource(record)
 
@@ -144,10 +159,10 @@ class Jobs:
     def get(self, call: Call) -> Answer:
         """The Job."""
         known = self.found(call, "ml.jobs.get")
-        ended = known.record.state.ended
-        if ended and self._keeps_end(call.caller, known.record.job_id, call.user_agent):
-            return {key: value for key, value in known.resource.items() if key != "endTime"}
-        return known.text
+        text = self._index.text(known, in_memory=call.fresh)
+        if known.state.ended and self._keeps_end(call.caller, known.job_id, call.user_agent):
+            return {key: value for key, value in json.loads(text).items() if key != "endTime"}
+        return text
 
     def list(self, call: Call) -> Answer:
         """One page of jobs, newest first."""
@@ -157,20 +172,24 @@ class Jobs:
         page = paging.asked(call.query, text)
         if not call.fresh:
             self._index.refresh()
-        found: list[KnownJob] = []
-        for job in self._index.newest_first(page.after):
-            if text and not matches(job.resource):
-                continue
-            if len(found) == page.size:
-                return _page(found, paging.token(found[-1].place, text))
-            found.append(job)
+        found: list[bytes] = []
+        size = 0
+        last: tuple[float, str] | None = None
+        until = time.monotonic() + _LONGEST_LOOK_SECONDS
+        for job, shown in self._index.shown(self._index.newest_first(page.after), in_memory=call.fresh):
+            full = len(found) == page.size or (found and size + len(shown) > LARGEST_PAGE_BYTES)
+            if last is not None and (full or time.monotonic() > until):
+                return _page(found, paging.token(last, text))
+            last = job.place
+            if not text or matches(json.loads(shown)):
+                found.append(shown)
+                size += len(shown)
         return _page(found, None)
 
     def patch(self, call: Call) -> Answer:
         """The Job with other labels."""
-        known = self.found(call, "ml.jobs.update")
+        record = self.recorded(call, "ml.jobs.update")
         labels, sent = asked_labels(call.query.get("updateMask"), call.body)
-        record = known.record
         if sent is not None and sent != etag(record.job_id, record.label_changes):
             raise changed()
         if labels is not None:
@@ -179,19 +198,19 @@ class Jobs:
                 self._records.set_labels(record.job_id, labels, changes)
             except ChangedError:
                 raise changed() from None
-        return self.found(call, "ml.jobs.update").text
+        return self._index.text(self.found(call, "ml.jobs.update"))
 
     def cancel(self, call: Call) -> Answer:
         """Nothing: the job comes to its end soon."""
-        known = self.found(call, "ml.jobs.cancel")
+        record = self.recorded(call, "ml.jobs.cancel")
         if call.body:
             name = str(next(iter(call.body)))[:_LONGEST]
             raise wrong_fields([Problem(name, None, None, "is no field of this request", "send {}")])
-        job_id, by = known.record.job_id, call.caller.email
-        if known.record.waiting and self._submissions.cancel(job_id, by):
+        job_id, by = record.job_id, call.caller.email
+        if record.waiting and self._submissions.cancel(job_id, by):
             self._wake()
             return _NOTHING
-        record = self.found(call, "ml.jobs.cancel").record
+        record = self.recorded(call, "ml.jobs.cancel")
         if record.state.ended:
             raise ApiError("FAILED_PRECONDITION", f"The job {job_id} has ended: it is {record.state}.")
         self._records.request_cancel(job_id, by)
@@ -222,31 +241,34 @@ class Jobs:
         known = self._index.job(name)
         if known is None:
             raise self._access.missing(call.caller, permission, resource)
-        self._access.require(call.caller, permission, resource, grants(known.record))
+        self._access.require(call.caller, permission, resource, self._index.grants(known, in_memory=call.fresh))
         return known
+
+    def recorded(self, call: Call, permission: str) -> RunRecord:
+        """The record of the job that a call is about, read now; raises as ``found``."""
+        name = self.found(call, permission).job_id
+        record = self._index.record(name)
+        if record is None:
+            raise self._access.missing(call.caller, permission, f"{self._project.resource}/jobs/{name[:_LONGEST]}")
+        return record
 
     def _again(self, error: AlreadyUsedError) -> Answer:
         """The answer to a create of a used id."""
         self._index.refresh()
         known = self._index.job(error.job_id)
         if error.again is Again.SAME and known is not None:
-            return known.text
+            return self._index.text(known)
         if error.again is Again.PENDING:
             raise ApiError("UNAVAILABLE", "Another server is at work on the same request; ask again.")
         raise already_there()
 
 
+#: Bytes of a page, unless a single job has more; and how long one is looked for by a filter. A page that is cut short
+#: has a token, so that whoever asks goes on. Source: google.aip.dev/158.
+LARGEST_PAGE_BYTES: Final = 4 * 2**20
+_LONGEST_LOOK_SECONDS: Final = 10.0
 _LONGEST: Final = 200
 _NOTHING: Final = b"{}"
-
-
-def grants(record: RunRecord) -> JobGrants:
-    """What of a job says who may do what to it."""
-    if record.submitted is not None:
-        return JobGrants(record.submitted.by or None, record.policy)
-    started = (record.intent or {}).get("started_by")
-    account = started.get("account") if isinstance(started, dict) else None
-    return JobGrants(str(account) if account else None, record.policy)
 
 
 def changed() -> ApiError:
@@ -254,9 +276,9 @@ def changed() -> ApiError:
     return ApiError("ABORTED", "The etag is not the present one: somebody has changed it since. Read it and try again.")
 
 
-def _page(jobs: list[KnownJob], token: str | None) -> bytes:
+def _page(jobs: list[bytes], token: str | None) -> bytes:
     """A ListJobsResponse; an empty one is ``{}``."""
-    parts = [b'"jobs":[' + b",".join(job.text for job in jobs) + b"]"] if jobs else []
+    parts = [b'"jobs":[' + b",".join(jobs) + b"]"] if jobs else []
     if token is not None:
         parts.append(b'"nextPageToken":"' + token.encode() + b'"')
     return b"{" + b",".join(parts) + b"}"

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from encamp.api.errors import ApiError
+from encamp.api.places import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +24,10 @@ _KNOWN_SECONDS: Final = 300.0
 _REFUSED_SECONDS: Final = 10.0
 _MOST: Final = 10_000
 _MOST_REFUSED: Final = 1_000
-#: Askings at the same time.
+#: Askings at the same time: of all, and for one address, which also may have so many more in line.
 _MOST_ASKED: Final = 32
+_MOST_FOR_ADDRESS, _LINE_FOR_ADDRESS = 8, 64
+_LINE_SECONDS: Final = 10.0
 
 _Value = TypeVar("_Value")
 
@@ -51,20 +54,33 @@ class KnownTokens:
         self._refused: _Bounded[ApiError] = _Bounded(min(most, _MOST_REFUSED))
         self._asked: dict[bytes, asyncio.Task[Caller]] = {}
         self._places = asyncio.Semaphore(_MOST_ASKED)
+        self._of_addresses = Lines(_MOST_FOR_ADDRESS, _LINE_FOR_ADDRESS, _LINE_SECONDS)
 
-    async def caller(self, token: str) -> Caller:
-        """Whose a token is.
+    async def caller(self, token: str, address: str = "") -> Caller:
+        """Whose a token is; ``address`` is where it came from: tokens nobody has seen yet are told a few at a time.
 
         Raises:
             ApiError: as ``ask`` does; that nobody stands behind a token is remembered too, an outage is not.
+                RESOURCE_EXHAUSTED: very many unknown tokens came from the address.
         """
         digest = hashlib.sha256(token.encode()).digest()
-        found = self._known.get(digest, self._now())
+        found = self._remembered(digest)
         if found is not None:
             return found
-        refused = self._refused.get(digest, self._now())
-        if refused is not None:
-            raise ApiError(refused.status, refused.message)
+        async with self._of_addresses.place(address):
+            # It may have been told while this one stood in line.
+            return self._remembered(digest) or await self._told_once(digest, token)
+
+    def _remembered(self, digest: bytes) -> Caller | None:
+        """The caller of a token that was told before; raises its refusal."""
+        found = self._known.get(digest, self._now())
+        if found is None:
+            refused = self._refused.get(digest, self._now())
+            if refused is not None:
+                raise ApiError(refused.status, refused.message)
+        return found
+
+    async def _told_once(self, digest: bytes, token: str) -> Caller:
         task = self._asked.get(digest)
         if task is None:
             task = asyncio.create_task(self._told(digest, token))

@@ -7,11 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, UsageError
-from encamp.plan.job import plan_job
 from encamp.run import holder
 from encamp.run.detached import DRIVER_LOG, start_adopter, start_submitted
 from encamp.run.in_cluster import hand_over
-from encamp.run.submitted import handed_in_by, sent_job
+from encamp.run.submitted import handed_in_by, planned_again, sent_job
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class ClusterLauncher:
     def start(self, job: Waiting) -> _Pod:
         """Hand a job over; a driver of before that has ended gives way to it, and one that has not goes on."""
         record, data = sent_job(self._records, self._vault, job.job_id)
-        plan = plan_job(parse_job(data, source=job.job_id).job, self._spec)
+        plan = planned_again(parse_job(data, source=job.job_id).job, self._spec, record)
         cluster = self._reached()
         before = cluster.get("jobs", self._driver.name, job.name)
         if before is not None and _is_over(before):

@@ -2,7 +2,8 @@
 
 Times are texts of one width, and ids grow with the place in the log, so that both compare as texts, which is how gcloud
 tells what it has seen. Sources: cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry; the same site on
-structured logging (``severity`` and ``message`` of a line that is JSON); the monitored resource ``ml_job``.
+structured logging (``severity`` and ``message`` of a line that is JSON); the monitored resource ``ml_job``; belief
+``ai-platform-severity-by-stream``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ _LEVELS: Final = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 _SEVERITIES: Final = frozenset(
     {"DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"}
 )
+#: How records of logging begin: absl's, those of TensorFlow's own library, and Python's by ``logging.BASIC_FORMAT``.
+_RECORD: Final = re.compile(
+    r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{6}\s+\d+ [^\s:]{1,200}:\d+\] "
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: ([IWEF]) "
+    r"|(DEBUG|INFO|WARNING|ERROR|CRITICAL):[^\s:]{1,200}:"
+)
+_LETTERS: Final = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _SAID: Final = {
     State.QUEUED: "The job was accepted and is queued.",
     State.PREPARING: "The job is being prepared: its machines and replicas are on their way.",
@@ -40,7 +48,7 @@ def line_entry(project: str, job_id: str, line: Line) -> dict[str, Any]:
     """The entry of a line."""
     trial = _TRIAL.fullmatch(line.replica)
     text = line.text.decode("utf-8", "backslashreplace")
-    severity, payload = _payload(text)
+    severity, payload = _payload(text, "ERROR" if line.stderr else "INFO")
     return _entry(
         project,
         job_id,
@@ -105,8 +113,12 @@ def _sentence(what: str, why: str) -> str:
     return f"{what}: {why}" if why else f"{what}."
 
 
-def _payload(text: str) -> tuple[str, dict[str, Any]]:
-    """Severity and payload of a line; one that is a JSON object with a message and a severity says both itself."""
+def _payload(text: str, usual: str) -> tuple[str, dict[str, Any]]:
+    """Severity and payload of a line; ``usual`` is the severity of what says none itself.
+
+    A JSON object with a message and a severity says both. A record of Python's logging in its usual form says its
+    level, as do those of absl and of TensorFlow's own library, whichever stream it is written to.
+    """
     if text.startswith("{") and text.endswith("}"):
         try:
             data = json.loads(text)
@@ -117,7 +129,10 @@ def _payload(text: str) -> tuple[str, dict[str, Any]]:
             level = _LEVELS.get(level, level)
             if level in _SEVERITIES:
                 return level, {"jsonPayload": {key: value for key, value in data.items() if key != "severity"}}
-    return "INFO", {"textPayload": text}
+    found = _RECORD.match(text)
+    if found is not None:
+        return _LETTERS.get(found[1] or found[2] or "") or str(found[3]), {"textPayload": text}
+    return usual, {"textPayload": text}
 
 
 def _entry(

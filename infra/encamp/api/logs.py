@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from encamp.api.errors import ApiError
-from encamp.api.jobs import grants
 from encamp.api.log_entry import key_of, line_entry, service_entries
 from encamp.api.log_request import LogRequest, page_token
 from encamp.errors import EncampError
@@ -82,12 +81,12 @@ class RecordedJobs:
         """What a job says of who may do what to it, None where there is no such job."""
         self._index.refresh()
         known = self._index.job(job_id)
-        return grants(known.record) if known is not None else None
+        return self._index.grants(known) if known is not None else None
 
     def newest(self) -> Iterator[str]:
         """Ids, the newest job's first."""
         self._index.refresh()
-        return (known.record.job_id for known in self._index.newest_first())
+        return (known.job_id for known in self._index.newest_first())
 
 
 class Logs(Protocol):

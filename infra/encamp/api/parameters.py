@@ -1,4 +1,4 @@
-"""What a request asks for beside its body: verb, path, and the parameters of its query.
+"""What a request asks for beside its JSON: verb and path by its head, and the parameters of its query.
 
 Standard parameters of Google's APIs are known; those that only change the form of an answer do, others do nothing.
 Source: cloud.google.com/apis/docs/system-parameters; googleapiclient/http.py sends a GET with a long query as a POST.
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
 from encamp.api.errors import ApiError
-from encamp.api.limits import read_body
 from encamp.api.partial import Selector, selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.datastructures import Headers
-    from starlette.types import Receive, Scope
+    from starlette.types import Scope
 
     from encamp.api.methods import Method
 
@@ -43,7 +42,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 
 @dataclass(frozen=True)
 class Asked:
-    """A request without its body.
+    """The parameters of a request.
 
     Attributes:
         query: every parameter; the first one of a name.
@@ -51,8 +50,6 @@ class Asked:
         pretty: whether the answer should have line breaks.
     """
 
-    verb: str
-    path: str
     query: Mapping[str, str]
     fields: Selector
     pretty: bool
@@ -74,32 +71,45 @@ class Asked:
         return found
 
 
-async def asked(scope: Scope, headers: Headers, receive: Receive) -> Asked:
-    """What a request asks for; reads its body where that is its query.
+@dataclass(frozen=True)
+class Head:
+    """What the head of a request says, before anything of its body is read.
+
+    Attributes:
+        verb: the one that is meant, which a header may say in place of POST.
+        query: as it stands behind the path.
+        form: whether the body goes on with the query.
+    """
+
+    verb: str
+    path: str
+    query: bytes
+    form: bool = False
+
+
+def head_of(scope: Scope, headers: Headers) -> Head:
+    """The head of a request."""
+    verb, path, query = scope["method"], scope["path"], scope["query_string"]
+    override = headers.get("x-http-method-override", "").upper()
+    if verb == "POST" and override in _OVERRIDDEN:
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        return Head(override, path, query, form=override == "GET" and kind == _FORM)
+    return Head("GET" if verb == "HEAD" else verb, path, query)
+
+
+def asked(head: Head, form: bytes = b"") -> Asked:
+    """What a request asks for; ``form`` is its body where that is a part of its query.
 
     Raises:
         ApiError: INVALID_ARGUMENT; the query cannot be read, or asks for another form than JSON or for no fields.
     """
-    verb, text = scope["method"], scope["query_string"]
-    override = headers.get("x-http-method-override", "").upper()
-    if verb == "POST" and override in _OVERRIDDEN:
-        verb = override
-        if verb == "GET" and headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
-            body = await read_body(receive, headers.get("content-length"))
-            text = b"&".join(part for part in (text, body) if part)
-    query = _query(text)
+    query = _query(b"&".join(part for part in (head.query, form) if part))
     alt = query.get("alt", query.get("$alt", ""))
     if alt not in _FORMS:
         raise _wrong("alt", f"{alt[:_LONGEST]!r} is not served; there is only json.")
     fields = query.get("fields", query.get("$fields", ""))
     pretty = query.get("prettyPrint", query.get("$prettyPrint", query.get("pp", "")))
-    return Asked(
-        verb="GET" if verb == "HEAD" else verb,
-        path=scope["path"],
-        query=query,
-        fields=selector(fields) if fields else {},
-        pretty=pretty in {"true", "1"},
-    )
+    return Asked(query, selector(fields) if fields else {}, pretty=pretty in {"true", "1"})
 
 
 def _query(text: bytes) -> dict[str, str]:

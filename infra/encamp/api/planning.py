@@ -5,6 +5,7 @@ Nothing is written. Files of the server are out of a request's reach: packages a
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
+#: Bytes of a Job as it is kept. Its arguments have a bound of their own, in job files too.
+LARGEST_JOB_BYTES: Final = 128 * 1024
 _LOCAL_FOLDER: Final = "encamp.packagePath"
 #: Fields that name files of the machine that plans.
 _LOCAL: Final = (("package_path", "packagePath"), ("packages", "packages"))
@@ -75,7 +78,12 @@ class Planner:
         if problems or job.job_id is None:
             raise wrong_fields(problems)
         name = short_name(self._spec.project, self._spec.name, job.job_id)
-        return ReadJob(job.job_id, name, job, kept_job(job))
+        kept = kept_job(job)
+        size = len(json.dumps(kept))
+        if size > LARGEST_JOB_BYTES:
+            message = f"is {size} bytes long as JSON; at most {LARGEST_JOB_BYTES}"
+            raise wrong_fields([Problem("job", None, None, message, "put long values into a file, and name that")])
+        return ReadJob(job.job_id, name, job, kept)
 
     def plan(self, read: ReadJob) -> JobPlan:
         """The plan of a job that may be begun here.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.api.errors import ApiError
 from encamp.api.job_policy import checked_policy
-from encamp.api.jobs import changed, grants
+from encamp.api.jobs import changed
 from encamp.api.resource import etag
 from encamp.run.records import ChangedError
 
@@ -35,11 +35,11 @@ class Policies:
         version = call.query.get("options.requestedPolicyVersion", "1")
         if version not in _VERSIONS:
             raise ApiError("INVALID_ARGUMENT", "options.requestedPolicyVersion: must be 0, 1 or 3.")
-        return _shown(self._jobs.found(call, "ml.jobs.getIamPolicy").record)
+        return _shown(self._jobs.recorded(call, "ml.jobs.getIamPolicy"))
 
     def set(self, call: Call) -> Answer:
         """The Policy as it is from now on."""
-        record = self._jobs.found(call, "ml.jobs.setIamPolicy").record
+        record = self._jobs.recorded(call, "ml.jobs.setIamPolicy")
         policy = checked_policy(call.body)
         sent = policy.pop("etag", None)
         if sent is not None and sent != _etag(record):
@@ -48,15 +48,13 @@ class Policies:
             self._records.set_policy(record.job_id, policy, record.policy_changes if sent is not None else None)
         except ChangedError:
             raise changed() from None
-        self._index.refresh()
-        now = self._index.job(record.job_id)
-        return _shown(now.record if now is not None else record)
+        return _shown(self._index.record(record.job_id) or record)
 
     def test(self, call: Call) -> Answer:
         """Which of the permissions the caller has; none of a job that there is not."""
         self._index.refresh()
         known = self._index.job(call.values["job"])
-        return self._access.tested(call.caller, call.body, grants(known.record) if known is not None else None)
+        return self._access.tested(call.caller, call.body, self._index.grants(known) if known is not None else None)
 
 
 def _shown(record: RunRecord) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class Request:
         sent: the body, or the parameters of the query.
         granted: whether the caller had the method's permission; None where it did not come to that.
         written: id of the job whose create was begun.
+        is_told: whether its answer says what became of it.
     """
 
     at: datetime
@@ -50,6 +51,7 @@ class Request:
     sent: Mapping[str, Any] | None = None
     granted: bool | None = None
     written: str | None = None
+    is_told: bool = False
 
     def audited(self, project: Project, answer: Answer, error: ApiError | None) -> AuditedCall | None:
         """The entry of the call, None where it meant no method."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from encamp.api.connections import MOST_HEAD_BYTES, GuardedProtocol, Limits, Settings
+from encamp.api.connections import MOST_HEAD_BYTES, Crowd, GuardedProtocol, Limits, Settings
 from encamp.api.gate import Gate
 from encamp.errors import ExitCode
 
@@ -62,7 +62,7 @@ class Server(uvicorn.Server):
             timeout_keep_alive=limits.idle_seconds,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         )
-        settings.limits = limits
+        settings.limits, settings.crowd = limits, Crowd()
         super().__init__(settings)
         self._gate = gate
         self._tell = started
@@ -128,9 +128,7 @@ def serve(
     """
     # What strangers send is no news, and would fill whatever keeps our stderr.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    gate = Gate(
-        service.app, ready=service.ready, requests=limits.requests, open_to_this_machine=not service.credentials
-    )
+    gate = Gate(service.app, ready=service.ready, open_to_this_machine=not service.credentials)
     server = Server(gate, limits, started)
 
     def told(number: int, _: FrameType | None) -> None:

@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from encamp.api.access import Access
+from encamp.api.addresses import Addresses
 from encamp.api.adopting import Adopter
-from encamp.api.app import Parts, make_app
+from encamp.api.app import make_app
 from encamp.api.audit import AuditLog
+from encamp.api.calls import Parts
 from encamp.api.dispatcher import Dispatcher
 from encamp.api.documents import routes
 from encamp.api.identity import NoIdentity, identity_for
 from encamp.api.index import Index
 from encamp.api.jobs import Jobs
 from encamp.api.launchers import ClusterLauncher, LocalLauncher
+from encamp.api.live_access import LiveAccess
 from encamp.api.logs import LogEntries, RecordedJobs
 from encamp.api.methods import LOG_ENTRIES
 from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
+from encamp.api.queue_limits import QueueLimits
 from encamp.api.server import Service
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.pod_kubeconfig import pod_kubeconfig
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
     from encamp.api.dispatcher import Launcher
     from encamp.api.identity import GoogleIdentity, IdentityWishes
+    from encamp.api.live_access import AccessFile
     from encamp.run.context import Context
     from encamp.run.records import Records
     from encamp.spec.environment import EnvironmentSpec
@@ -65,6 +70,7 @@ class ServiceWishes:
         identity: whose credentials are taken; None: nobody is asked for any.
         audit: where every call is written down.
         in_cluster: whether drivers are pods of the environment's cluster, which this process is a pod of.
+        teams: where teams are written, which is read again when it changes; None: they stay as they are.
     """
 
     environment: str
@@ -72,6 +78,7 @@ class ServiceWishes:
     identity: IdentityWishes | None
     audit: Path | BinaryIO
     in_cluster: bool = False
+    teams: AccessFile | None = None
 
 
 @contextlib.contextmanager
@@ -102,7 +109,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
         logs = LogSource(records, catalogue, storage, context.job_folder, _cluster(context, wishes))
         stack.callback(logs.close)
-        access = Access(spec)
+        access = _access(spec, wishes, stack)
         entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
         project = Project(spec.project, _number(spec, context), drivers.account)
         quiet = replace(context, show=_LOG.info)
@@ -117,6 +124,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             wake=dispatcher.wake,
             adopt=drivers.adopt,
             keeps_end=entries.unread,
+            queue=_queue(spec),
         )
         parts = Parts(
             project,
@@ -127,16 +135,32 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             audit,
             extras={LOG_ENTRIES: entries.list},
             routes=routes(),
+            addresses=Addresses(spec.api.trusted_proxies if spec.api is not None else ()),
         )
         # What is wrong with the record is said here, not to the first caller.
         index.refresh()
         dispatcher.start()
+
+        def ready() -> None:
+            parts.places.work.check()
+            records.transactions.read(lambda connection: connection.execute(text("SELECT 1")).scalar())
+
         yield Service(
             make_app(parts),
-            ready=lambda: records.transactions.read(lambda connection: connection.execute(text("SELECT 1")).scalar()),
+            ready=ready,
             credentials=wishes.identity is not None,
             close=authenticator.close,
         )
+
+
+def _access(spec: EnvironmentSpec, wishes: ServiceWishes, stack: contextlib.ExitStack) -> Access:
+    access = Access(spec)
+    if wishes.teams is not None:
+        live = LiveAccess(access, wishes.teams)
+        # What is wrong with the file is said here, not later in a log.
+        live.look()
+        stack.enter_context(live)
+    return access
 
 
 def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdentity | NoIdentity:
@@ -144,6 +168,11 @@ def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdenti
         return identity_for(spec, wishes.identity)
     me = Actor.myself()
     return NoIdentity(me.account or f"{me.user}@{me.host}")
+
+
+def _queue(spec: EnvironmentSpec) -> QueueLimits:
+    block = spec.api
+    return QueueLimits() if block is None else QueueLimits(block.waiting_jobs, block.waiting_jobs_of_caller)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ def _handed_over(job: JobInput, job_id: str | None, environment: str) -> None:
                     started_by=started_by,
                     submitted=known is not None,
                     waited=0.0 if known is None else waited(known),
+                    name=None if known is None else known.name,
                 )
             return
         if not known.torn_down:

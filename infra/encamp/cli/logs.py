@@ -98,11 +98,13 @@ def _lack(log: FoundLog) -> None:
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
     """The lines of a text that comes in pieces, however long they are."""
+    from encamp.run.log_lines import plain  # noqa: PLC0415
+
     held = b""
     for piece in pieces:
         *lines, held = (held + piece).split(b"\n")
         for line in lines:
-            yield line.decode("utf-8", "backslashreplace")
+            yield plain(line).decode("utf-8", "backslashreplace")
         if len(held) > _LONGEST_HELD:
             yield held.decode("utf-8", "backslashreplace")
             held = b""

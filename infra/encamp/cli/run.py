@@ -58,11 +58,13 @@ def drive(
     started_by: Actor | None = None,
     submitted: bool = False,
     waited: float = 0.0,
+    name: str | None = None,
 ) -> None:
     """Be the driver of a job, and exit with its code.
 
     ``parent`` waits until it is accepted; the driver is detached then, or by ``detached`` though nobody waits.
-    ``started_by`` is who started it, None for who runs this; ``submitted`` and ``waited`` as of a ``JobRequest``.
+    ``started_by`` is who started it, None for who runs this; ``submitted`` and ``waited`` as of a ``JobRequest``;
+    ``name`` is the cloud name that it has on record.
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
     from encamp.cli.lines import Lines  # noqa: PLC0415
@@ -76,7 +78,7 @@ def drive(
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     found = job.load(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
-    plan = plan_job(found.job, target, packages=local_packages(found))
+    plan = plan_job(found.job, target, packages=local_packages(found), name=name)
     for warning in plan.warnings:
         lines.show(f"warning: {warning}")
     if plan.cost is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from encamp.api.identity import IdentityWishes
+    from encamp.api.live_access import AccessFile
     from encamp.run.context import Context
     from encamp.spec.environment import EnvironmentSpec
 
@@ -48,6 +49,12 @@ _AUDIT_FILE = "audit.jsonl"
     help="Whom ID tokens have to be for; may be repeated, and replaces the api block's.",
 )
 @click.option(
+    "--teams-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="JSON with access and actAs in place of the environment's; read again when it changes, as its config is.",
+)
+@click.option(
     "--in-cluster", is_flag=True, help="Let pods of the environment's cluster drive; this is one of its pods."
 )
 def command(
@@ -59,6 +66,7 @@ def command(
     *,
     no_credentials: bool,
     audiences: tuple[str, ...],
+    teams_file: str | None,
     in_cluster: bool,
 ) -> None:
     """Serve AI Platform's jobs API until SIGTERM or Ctrl-C: what gcloud and the Python client know as ml v1.
@@ -85,6 +93,7 @@ def command(
             None if no_credentials else _identity(spec, audiences),
             _audit(audit_log, context.folder),
             in_cluster=in_cluster,
+            teams=_teams(environment, teams_file, spec),
         )
 
         def started() -> None:
@@ -133,11 +142,21 @@ def _identity(spec: EnvironmentSpec, audiences: tuple[str, ...]) -> IdentityWish
     return IdentityWishes(
         audiences=audiences or (block.audiences if block is not None else ()),
         issuers=tuple(
-            Issuer(one.url, one.keys, one.pool, one.subject) for one in (block.issuers if block is not None else ())
+            Issuer(one.url, one.keys, one.pool, one.subject, tuple(domain.lower() for domain in one.domains))
+            for one in (block.issuers if block is not None else ())
         ),
         clients=(*USUAL_CLIENTS, *(block.clients if block is not None else ())),
         admins=frozenset({me} if me is not None else ()),
     )
+
+
+def _teams(environment: str, given: str | None, spec: EnvironmentSpec) -> AccessFile:
+    from pathlib import Path  # noqa: PLC0415
+
+    from encamp.api.live_access import AccessFile  # noqa: PLC0415
+    from encamp.cli.target import checkout  # noqa: PLC0415
+
+    return AccessFile.given(Path(given), spec) if given else AccessFile.committed(environment, checkout())
 
 
 def _audit(asked: str | None, folder: Path) -> Path | BinaryIO:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.job_queue import asks_for_machines
 from encamp.plan.manifests.views import claim_views, config_map_name, request_name
+from encamp.plan.names import pool_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def grant_name(plan: JobPlan, grant: Grant) -> str:
 
 def pool_child_name(plan: JobPlan, pool: NodePoolPlan) -> str:
     """The logical name of a node pool, and of its placement policy."""
-    return pool.name.removeprefix(f"{plan.name}-")
+    return pool_shape(plan.name, pool.name)
 
 
 def _needs_policy(pool: NodePoolPlan) -> bool:

@@ -22,11 +22,13 @@ class EarlierUp:
     """Decisions that a later ``up`` of the same job keeps.
 
     Attributes:
+        name: its cloud name, whatever names are made of by now; None where the outputs do not say.
         mode: who the replicas are, unless the job file says it.
         pools: names of node pools of the job's own.
         has_scratch: whether the job has a scratch bucket.
     """
 
+    name: str | None
     mode: IdentityMode
     pools: frozenset[str]
     has_scratch: bool
@@ -45,6 +47,7 @@ def earlier_up(outputs: Mapping[str, Any]) -> EarlierUp | None:
         return None
     direct = "account" in outputs and outputs["account"] is None
     return EarlierUp(
+        name=str(outputs["name"]) if outputs.get("name") else None,
         mode=IdentityMode.DIRECT if direct else IdentityMode.SERVICE_ACCOUNT,
         pools=frozenset(outputs.get("nodePools") or ()),
         has_scratch=bool(outputs.get("scratchBucket")),

@@ -39,7 +39,7 @@ from encamp.plan.model import (
     OWNER_LABEL,
     JobPlan,
 )
-from encamp.plan.names import short_name
+from encamp.plan.names import kept_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
@@ -65,6 +65,7 @@ def plan_job(
     environment: EnvironmentSpec,
     *,
     packages: Sequence[LocalPackage] = (),
+    name: str | None = None,
     earlier: EarlierUp | None = None,
 ) -> JobPlan:
     """Decide everything about a job.
@@ -73,6 +74,7 @@ def plan_job(
         job: a job that keeps every rule and has an id.
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
+        name: the cloud name that it has already, where it exists.
         earlier: what its stack made before, which it keeps; None for a job that is new.
 
     Raises:
@@ -81,11 +83,11 @@ def plan_job(
     """
     job_id = _check(job, environment, packages)
     training_input = job.training_input
-    name = short_name(environment.project, environment.name, job_id)
+    name = kept_name(environment.project, environment.name, job_id, name)
     queue = job_queue(job, environment)
     # Until its queue lets it in a job holds as little as it can, a bucket of its own least of all.
     scratch = queue is None or (earlier is not None and earlier.has_scratch)
-    placed = storage(job, job_id, environment, packages, scratch=scratch)
+    placed = storage(job, (job_id, name), environment, packages, scratch=scratch)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     named = [container(training_input, one, placed.job_dir, images) for one in requests]

@@ -1,7 +1,8 @@
 """Every cloud name of a job. A name is built here, carries a hash, and is checked after it was built.
 
 Job ids go to 128 characters with capitals and ``_``; cloud names are short and lowercase. The hash keeps different jobs
-different whatever their ids have in common.
+different whatever their ids have in common. A job that exists keeps its name, whatever names are made of by then. No
+two jobs of a record have one name: whoever begins the second is refused.
 """
 
 from __future__ import annotations
@@ -35,23 +36,56 @@ LARGEST_TRIAL = 9_999_999_999
 #: Port of every replica's server.
 PORT = 2222
 
-_HASH = 8
+#: Hexadecimal digits of a hash in names of what operators choose, and digits of 5 bits in those of jobs.
+_HASH, _SHORT = 8, 16
+#: Of a job's readable part at least so much stays in the name of a pool.
+_SHORTEST = 2
+#: Without o and 0, so that no bucket is called like the cloud, and without i and l, which look like 1.
+_DIGITS = "abcdefghjkmnpqrstuvwxyz123456789"
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")
 
 
 def short_name(project: str, environment: str, job_id: str) -> str:
-    """The short cloud name of a job, at most 28 characters: a readable part, ``-`` and 8 hex digits."""
+    """The short cloud name of a job, at most 28 characters: a readable part, ``-`` and 16 digits of a hash: 80 bits."""
+    return _named(job_id, LONGEST_NAME, _digits(project, environment, job_id)[:_SHORT])
+
+
+def former_name(project: str, environment: str, job_id: str) -> str:
+    """The short name that jobs had before: those that exist keep it."""
     return bounded(job_id, LONGEST_NAME, _digest(project, environment, job_id))
+
+
+def kept_name(project: str, environment: str, job_id: str, given: str | None) -> str:
+    """The short name of a job: the one that it has already, where it has one.
+
+    Raises:
+        PlanError: it is no name of this job.
+    """
+    if given is None:
+        return short_name(project, environment, job_id)
+    if given not in {short_name(project, environment, job_id), former_name(project, environment, job_id)}:
+        raise PlanError(f"{given!r} is no name of the job {job_id}", where="encamp:name", hint="leave it out")
+    return given
+
+
+def environment_name(project: str, environment: str, part: str) -> str:
+    """The short name of a part of an environment: its operator chooses all that it is made of, so 32 bits do."""
+    return bounded(part, LONGEST_NAME, _digest(project, environment, part))
 
 
 def bounded(text: str, longest: int, digest: str) -> str:
     """A lowercase name of at most ``longest`` characters that begins like ``text`` and ends in 8 digits of a hash."""
+    return _named(text, longest, digest[:_HASH])
+
+
+def _named(text: str, longest: int, digits: str) -> str:
+    """A lowercase name that begins like a text and ends in some digits."""
     slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if not slug or not slug[0].isalpha():
         slug = f"j-{slug}".rstrip("-")
-    name = f"{slug[: longest - _HASH - 1].rstrip('-')}-{digest[:_HASH]}"
+    name = f"{slug[: longest - len(digits) - 1].rstrip('-')}-{digits}"
     return _checked(name, _NAME, longest)
 
 
@@ -64,27 +98,42 @@ def _readable(first: str, second: str, longest: int) -> str:
 
 
 def pool_name(name: str, shape: str) -> str:
-    """The name of the node pool of one shape of a job, at most 40 characters."""
+    """The name of the node pool of one shape of a job, at most 40 characters.
+
+    Where both do not fit, the readable part of the job's name gives way before the shape does.
+    """
+    readable, _, digits = name.rpartition("-")
+    left = LONGEST_POOL - len(f"-{digits}-{shape}")
+    if len(digits) == _SHORT and _SHORTEST <= left < len(readable):
+        return _readable(f"{readable[:left].rstrip('-')}-{digits}", shape, LONGEST_POOL)
     return _readable(name, shape, LONGEST_POOL)
 
 
-def scratch_bucket(project: str, environment: str, job_id: str) -> str:
-    """The name of the bucket that goes with the job."""
-    return _bucket(project, environment, job_id, SCRATCH)
+def pool_shape(name: str, pool: str) -> str:
+    """What of a pool's name is its own, by the short name of its job."""
+    return pool.partition(f"{name.rpartition('-')[2]}-")[2]
 
 
-def results_bucket(project: str, environment: str, job_id: str) -> str:
+def scratch_bucket(project: str, environment: str, job_id: str, name: str) -> str:
+    """The name of the bucket that goes with the job of a short name."""
+    return _bucket(project, environment, job_id, name, SCRATCH)
+
+
+def results_bucket(project: str, environment: str, job_id: str, name: str) -> str:
     """The name of the bucket of a job's own that stays with its results."""
-    return _bucket(project, environment, job_id, RESULTS)
+    return _bucket(project, environment, job_id, name, RESULTS)
 
 
-def _bucket(project: str, environment: str, job_id: str, use: str) -> str:
-    """A bucket of a job. Bucket names are shared by the whole world, so it carries 16 hex digits."""
-    name = short_name(project, environment, job_id)
-    digest = _digest(project, environment, job_id)
+def _bucket(project: str, environment: str, job_id: str, name: str, use: str) -> str:
+    """A bucket of a job. Bucket names are shared by the whole world, so it carries 160 bits of the hash."""
+    digits = _digits(project, environment, job_id)
+    first, more = digits[:_SHORT], digits[_SHORT : 2 * _SHORT]
+    if name == former_name(project, environment, job_id):
+        digest = _digest(project, environment, job_id)
+        first, more = digest[:_HASH], digest[_HASH : 2 * _HASH]
     if _REFUSED_IN_BUCKETS.search(name):
-        name = f"job-{digest[:_HASH]}"
-    return _checked(f"{name}-{use}-{digest[_HASH : 2 * _HASH]}", _BUCKET, 63)
+        name = f"job-{first}"
+    return _checked(f"{name}-{use}-{more}", _BUCKET, 63)
 
 
 def queue_object(environment: str, name: str) -> str:
@@ -144,6 +193,12 @@ def replica_host(name: str, role: Role, index: int) -> str:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _digits(*parts: str) -> str:
+    """A hash in digits of 5 bits."""
+    number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
+    return "".join(_DIGITS[number >> 5 * place & 31] for place in range(51))
 
 
 def _checked(name: str, form: re.Pattern[str], longest: int) -> str:

@@ -27,7 +27,7 @@ def job_prefix(job_id: str) -> str:
 
 def storage(
     job: TrainingJobSpec,
-    job_id: str,
+    names: tuple[str, str],
     environment: EnvironmentSpec,
     packages: Sequence[LocalPackage],
     *,
@@ -37,16 +37,17 @@ def storage(
 
     Args:
         job: the job.
-        job_id: its id.
+        names: its id, and its short name.
         environment: where it runs.
         packages: its archives on this machine.
         scratch: whether it has a bucket of its own for them; else they lie beside its results until its end.
     """
-    scratch_name = scratch_bucket(environment.project, environment.name, job_id) if scratch else None
+    job_id, name = names
+    scratch_name = scratch_bucket(environment.project, environment.name, job_id, name) if scratch else None
     wanted, key = job.encamp.storage, plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
-        own = results_bucket(environment.project, environment.name, job_id)
+        own = results_bucket(environment.project, environment.name, job_id, name)
     job_dir = _job_dir(wanted, job_id, environment, own) or job.training_input.job_dir
     return StoragePlan(
         bucket=environment.artifacts_bucket,

@@ -36,6 +36,13 @@ class AlreadyUsedError(UsageError):
         self.again = again
 
 
+class NameUsedError(UsageError):
+    """The cloud name of a job is that of another one of the record: nothing of the one may be taken for the other's."""
+
+    def __init__(self, job_id: str, name: str) -> None:
+        super().__init__(f"the cloud name {name} was used by another job", where=job_id, hint="choose another id")
+
+
 def judged(row: Row[Any] | None, *, digest: str, by: str, arrived: float, now: float) -> Again:
     """What a create is.
 

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Engine, Select, bindparam, or_, select
+from sqlalchemy import Connection, Engine, Select, bindparam, case, func, or_, select
 
 from encamp.run.journal import Entry, entry_of, time_of
 from encamp.run.tables import JOBS, JOURNAL
@@ -24,19 +24,28 @@ if TYPE_CHECKING:
 
 #: How long a transaction of a server may take from the time that its entries bear to its end.
 LONGEST_TRANSACTION_SECONDS: Final = 120.0
-#: How many entries are read in one statement.
-_AT_ONCE: Final = 2000
+#: How many entries are read in one statement, and how many characters each may have: the content of a longer one is
+#: not read, so that a statement brings a few megabytes at most.
+_AT_ONCE: Final = 1000
+LONGEST_READ: Final = 4096
 
 
 @dataclass(frozen=True)
 class Line:
-    """An entry of the journal with its job; ``entry`` is None where it is not whole."""
+    """An entry of the journal with its job.
+
+    Attributes:
+        entry: None where it is not whole, and where it was too long to be read.
+        long: whether it was.
+    """
 
     sequence: int
     job_id: str
     name: str
     created: datetime
+    kind: str
     entry: Entry | None
+    long: bool = False
 
 
 class Changes:
@@ -50,7 +59,12 @@ class Changes:
         self._transactions = transactions
         self._kinds = tuple(sorted(kinds))
         # Nothing is lost by the join: a job's row is written before its first entry, in the same transaction.
-        both = select(JOURNAL, JOBS.c.name, JOBS.c.created).join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
+        size = func.length(JOURNAL.c.data)
+        data = case((size <= LONGEST_READ, JOURNAL.c.data), else_=None).label("short")
+        columns: list[Any] = [JOURNAL.c[name] for name in ("sequence", "job_id", "at", "kind", "digest")]
+        columns += [data, size.label("size"), JOBS.c.name, JOBS.c.created]
+        both: Any = select(*columns)
+        both = both.join(JOBS, JOBS.c.job_id == JOURNAL.c.job_id)
         self._asked = both.where(JOURNAL.c.kind.in_(self._kinds)).order_by(JOURNAL.c.sequence)
         self._next = self._asked.where(JOURNAL.c.sequence > bindparam("last")).limit(bindparam("most"))
         self._watch = _Watch.of(transactions.database)
@@ -147,5 +161,6 @@ class _Watch:
 
 
 def _line(row: Any) -> Line:
-    entry = entry_of(row.at, row.kind, row.data, row.digest)
-    return Line(row.sequence, row.job_id, row.name, time_of(row.created), entry)
+    long = row.size is not None and row.size > LONGEST_READ
+    entry = None if long else entry_of(row.at, row.kind, row.short, row.digest)
+    return Line(row.sequence, row.job_id, row.name, time_of(row.created), row.kind, entry, long=long)

@@ -356,5 +356,6 @@ class _Driver:
             "encamp:environmentStack": self._request.environment,
             **({} if self._hides else {"encamp:job": self._request.job}),
             "encamp:checked": "true",
+            "encamp:name": self._intent.name,
             "encamp:deadline": str(int(self._intent.deadline)),
         }

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError, UsageError
-from encamp.plan.names import short_name
+from encamp.plan.names import former_name, short_name
 from encamp.run.following import waits
 from encamp.run.live import LiveJob
 from encamp.run.seal import MANIFEST
@@ -181,8 +181,10 @@ class JobLogs:
         if not is_job_id(self._job):
             yield None
             return
-        name = known.name if known is not None else None
-        name = name or short_name(self._project, self._environment, self._job)
+        names = [known.name] if known is not None and known.name else []
+        if not names:
+            whose = (self._project, self._environment, self._job)
+            names = [short_name(*whose), former_name(*whose)]
         try:
             environment = self._context.environment(self._environment)
             cluster = self._context.cluster(environment)
@@ -190,8 +192,10 @@ class JobLogs:
             yield None
             return
         try:
-            live = LiveJob(cluster, environment.namespace, name, self._context.job_folder(name) / "logs")
-            yield live if _is_there(live) else None
+            found = (
+                LiveJob(cluster, environment.namespace, name, self._context.job_folder(name) / "logs") for name in names
+            )
+            yield next(filter(_is_there, found), None)
         finally:
             cluster.close()
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select, update
 
-from encamp.run.journal import Entry, digest, entry_of
+from encamp.run.journal import Entry, digest, entry_of, fold, time_of
 from encamp.run.tables import JOBS, JOURNAL, SUBMISSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from encamp.run.journal import RunRecord
 
 #: Kind of the entry that says that it was proven that nothing of a job is left.
 GONE = "gone"
@@ -38,6 +40,16 @@ def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | 
         select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == kind).order_by(JOURNAL.c.sequence)
     )
     return [entry_of(line.at, line.kind, line.data, line.digest) for line in lines]
+
+
+def folded(connection: Connection, jobs: Select[Any], lines: Select[Any], which: dict[str, str]) -> list[RunRecord]:
+    """Records of the jobs that one statement gives, from the lines of the journal that another one gives in order."""
+    rows = connection.execute(jobs, which).all()
+    entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
+    for line in connection.execute(lines, which):
+        if line.job_id in entries:
+            entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
+    return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
 
 
 def lock_job(connection: Connection, job_id: str) -> bool:

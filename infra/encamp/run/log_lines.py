@@ -20,16 +20,27 @@ if TYPE_CHECKING:
 PIECE = 1024 * 1024
 #: A longer line becomes several.
 LONGEST = 64 * 1024
+#: Ends the lines that a replica's script took from the trainer's stderr: ``STDERR_MARK`` of ``templates/bootstrap.py``.
+#: Kubernetes' log has both streams in one (belief ``kubernetes-log-streams-are-one``).
+STDERR_MARK = b" \t "
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line: ``at`` in microseconds since the epoch, ``offset`` its place in its log in bytes."""
+    """A line of a log, without the mark of where it came from.
+
+    Attributes:
+        at: microseconds since the epoch.
+        offset: its place in its log in bytes.
+        stderr: whether the trainer wrote it to its stderr; False where nobody could tell, such as of an image that runs
+            without encamp's script.
+    """
 
     at: int
     replica: str
     offset: int
     text: bytes
+    stderr: bool = False
 
 
 class Texts(Protocol):
@@ -115,10 +126,18 @@ def _read(texts: Texts, part: _Part) -> Iterator[Line]:
             yield from _cut(part, at, rest)
             return
         while len(rest) > LONGEST:
+            # Where it came from stands at its end, which nobody has read.
             yield Line(part.at, part.replica, at, rest[:LONGEST])
             at, rest = at + LONGEST, rest[LONGEST:]
 
 
 def _cut(part: _Part, at: int, line: bytes) -> Iterator[Line]:
-    for begin in range(0, max(1, len(line)), LONGEST):
-        yield Line(part.at, part.replica, at + begin, line[begin : begin + LONGEST])
+    text = plain(line)
+    stderr = len(text) < len(line)
+    for begin in range(0, max(1, len(text)), LONGEST):
+        yield Line(part.at, part.replica, at + begin, text[begin : begin + LONGEST], stderr)
+
+
+def plain(line: bytes) -> bytes:
+    """A line as the trainer wrote it."""
+    return line.removesuffix(STDERR_MARK)

@@ -10,11 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, bindparam, insert, select, update
+from sqlalchemy import Connection, Engine, Select, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder, journal_rows
+from encamp.run.again import NameUsedError
 from encamp.run.journal import (
     CANCEL,
     LABELS,
@@ -22,9 +23,7 @@ from encamp.run.journal import (
     CancelRequest,
     Entry,
     RunRecord,
-    entry_of,
     first_request,
-    fold,
     last_state,
     time_of,
 )
@@ -33,7 +32,7 @@ from encamp.run.tables import JOBS, JOURNAL, LEASES, open_database
 from encamp.run.transactions import RecordError, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -273,19 +272,18 @@ class Records:
         """Every job's record, oldest first; two queries however many there are."""
         return self._records(None)
 
+    def folded(self, job_ids: Sequence[str], kinds: Collection[str]) -> list[RunRecord]:
+        """Records of some jobs as entries of some kinds alone tell them; ids that were never used are left out."""
+        jobs = select(JOBS).where(JOBS.c.job_id.in_(job_ids))
+        lines = select(JOURNAL).where(JOURNAL.c.job_id.in_(job_ids), JOURNAL.c.kind.in_(sorted(kinds)))
+        return self._read(jobs, lines.order_by(JOURNAL.c.sequence), {})
+
     def _records(self, job_id: str | None) -> list[RunRecord]:
         jobs, lines = _EVERY if job_id is None else _ONE
-        which = {} if job_id is None else {"job": job_id}
+        return self._read(jobs, lines, {} if job_id is None else {"job": job_id})
 
-        def found(connection: Connection) -> list[RunRecord]:
-            rows = connection.execute(jobs, which).all()
-            entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
-            for line in connection.execute(lines, which):
-                if line.job_id in entries:
-                    entries[line.job_id].append(entry_of(line.at, line.kind, line.data, line.digest))
-            return [fold(row.job_id, row.name, time_of(row.created), entries[row.job_id]) for row in rows]
-
-        return self.transactions.read(found)
+    def _read(self, jobs: Select[Any], lines: Select[Any], which: dict[str, str]) -> list[RunRecord]:
+        return self.transactions.read(lambda connection: journal_rows.folded(connection, jobs, lines, which))
 
     def holder_of(self, job_id: str) -> str | None:
         """Who drives a job now and since when, in words, or None."""
@@ -345,7 +343,7 @@ class Records:
     def _used(self, job_id: str, name: str) -> UsageError:
         record = self.record(job_id)
         if record is None:
-            return UsageError(f"the cloud name {name} was used by another job", where=job_id, hint="choose another id")
+            return NameUsedError(job_id, name)
         held = self.holder_of(job_id)
         if held is not None:
             return UsageError(

@@ -11,6 +11,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from encamp.run.log_lines import plain
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -91,7 +93,7 @@ class ShownLines:
                 self._bytes = max(0, self._bytes - len(lines))
                 self._busy = True
             for line in lines[:-1].split(b"\n"):
-                self._show(replica, line[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
+                self._show(replica, plain(line)[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
                 self._shown += 1
 
 

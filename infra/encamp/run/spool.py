@@ -18,6 +18,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from encamp.run.log_lines import plain
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -195,7 +197,7 @@ class ReplicaLog:
     def last_lines(self) -> tuple[str, ...]:
         """The end of the log, ten lines at most."""
         with self._lock:
-            return tuple(line.decode("utf-8", "backslashreplace") for line in self._last)
+            return tuple(plain(line).decode("utf-8", "backslashreplace") for line in self._last)
 
     def close(self) -> None:
         """Note how far it goes; what comes later is left out."""

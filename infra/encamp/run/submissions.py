@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from encamp.errors import UsageError
 from encamp.redaction import redacted, redacted_data
 from encamp.run import holder
-from encamp.run.again import Again, AlreadyUsedError, judged
+from encamp.run.again import Again, AlreadyUsedError, NameUsedError, judged
 from encamp.run.journal import CANCEL, SUBMITTED, Entry, fold, time_of
 from encamp.run.journal_rows import GONE, add, drop, entries, lock_job
 from encamp.run.states import Outcome, State
-from encamp.run.tables import JOBS, SUBMISSIONS
+from encamp.run.tables import JOBS, JOURNAL, SUBMISSIONS
 from encamp.run.waiting import Waiting, waiting_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from encamp.run.records import Records
     from encamp.run.vault import Vault
 
-__all__ = ["Again", "AlreadyUsedError", "Submission", "Submissions", "Waiting"]
+__all__ = ["Again", "AlreadyUsedError", "NameUsedError", "Submission", "Submissions", "Waiting"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class Submissions:
 
         Raises:
             AlreadyUsedError: the id was used before.
+            NameUsedError: the job's cloud name is another job's.
         """
         vault = self._sealing()
         sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
@@ -90,9 +91,11 @@ class Submissions:
         try:
             return self._transactions.write(written)
         except IntegrityError as error:
-            own = self._records.record(submission.job_id) if self._is_there(submission.job_id, sealed) else None
-            if own is not None:
-                return own
+            known = self._records.record(submission.job_id)
+            if known is None:
+                raise NameUsedError(submission.job_id, submission.name) from error
+            if self._is_there(submission.job_id, sealed):
+                return known
             again = self._again(submission, digest, arrived_ago)
             raise AlreadyUsedError(submission.job_id, again) from error
 
@@ -120,8 +123,8 @@ class Submissions:
 
     def open(self, environment: str) -> list[Waiting]:
         """Every submission of an environment that is not over, in the order in which they are begun."""
-        asked = (
-            select(SUBMISSIONS, JOBS.c.name)
+        asked: Any = (
+            select(*_OPEN, JOBS.c.name)
             .join(JOBS, JOBS.c.job_id == SUBMISSIONS.c.job_id)
             .where(SUBMISSIONS.c.ended.is_(None), SUBMISSIONS.c.environment == environment)
             .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
@@ -159,7 +162,7 @@ class Submissions:
         def claimed(connection: Connection) -> str | None:
             now = self._transactions.now(connection)
             asked = (
-                select(SUBMISSIONS)
+                select(*_OPEN)
                 .where(*_unclaimed(), SUBMISSIONS.c.environment == environment)
                 .order_by(SUBMISSIONS.c.priority.desc(), SUBMISSIONS.c.sequence)
                 .with_for_update(skip_locked=True)
@@ -220,7 +223,9 @@ class Submissions:
 
     def fail_lost(self, environment: str) -> list[str]:
         """End what waits by its journal and has lost its row, such as with the end of a file that was cut off; ids."""
-        waiting = [one for one in self._records.records() if one.waiting and one.environment == environment]
+        found = self._transactions.read(lambda connection: connection.execute(_LOST).scalars().all())
+        records = (self._records.record(job_id) for job_id in found)
+        waiting = [one for one in records if one is not None and one.waiting and one.environment == environment]
         outcome = Outcome(State.FAILED, "the job as it was sent is lost: the record was damaged")
 
         def ended(connection: Connection, job_id: str) -> bool:
@@ -331,6 +336,15 @@ def _unclaimed() -> tuple[Any, ...]:
     return SUBMISSIONS.c.claimed.is_(None), *_undecided()
 
 
+#: A submission without what was sent: that is opened by its driver alone, and may be long.
+_OPEN = tuple(column for column in SUBMISSIONS.c if column.name != "sealed")
+_GONE = JOURNAL.alias()
+#: Jobs that were handed in, whose submissions are not there, and that have not come to their end.
+_LOST = select(JOURNAL.c.job_id).where(
+    JOURNAL.c.kind == SUBMITTED,
+    ~exists().where(SUBMISSIONS.c.job_id == JOURNAL.c.job_id),
+    ~exists().where(_GONE.c.job_id == JOURNAL.c.job_id, _GONE.c.kind == GONE),
+)
 #: What each create does, made once: a statement that is made with its values costs five times as much.
 _JOB, _SUBMITTED = insert(JOBS), insert(SUBMISSIONS)
 _ANSWERED = (

@@ -18,10 +18,12 @@ from encamp.spec.job_file import parse_job
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from encamp.plan.model import JobPlan
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
     from encamp.run.vault import Vault
     from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job import TrainingJobSpec
 
 
 @contextlib.contextmanager
@@ -71,9 +73,7 @@ def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentS
     if record.environment != environment:
         raise UsageError(f"this job was handed in for environment {record.environment}", where=job_id)
     found = parse_job(data, source=job_id)
-    plan = plan_job(found.job, spec)
-    if plan.name != record.name:
-        raise UsageError(f"the environment is another by now: this job would be called {plan.name}", where=job_id)
+    plan = planned_again(found.job, spec, record)
     return JobRequest(
         plan,
         found.job.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -83,6 +83,15 @@ def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentS
         submitted=True,
         waited=waited(record),
     )
+
+
+def planned_again(job: TrainingJobSpec, spec: EnvironmentSpec, record: RunRecord) -> JobPlan:
+    """The plan of a job that waits, under the name that it has on record.
+
+    Raises:
+        PlanError: it cannot run any more, or belongs to another environment by now.
+    """
+    return plan_job(job, spec, name=record.name)
 
 
 def handed_in_by(record: RunRecord) -> Actor:

@@ -83,7 +83,6 @@ SUBMISSIONS = Table(
     Column("wait_until", Float),
     Column("creator", Text, nullable=False),
     Column("digest", String(64), nullable=False),
-    Column("sealed", Text, nullable=False),
     # The process that took it in, and when its client was told; 0 where that failed.
     Column("taken_by", Text, nullable=False),
     Column("answered", Float),
@@ -98,6 +97,8 @@ SUBMISSIONS = Table(
     Column("begun", Float),
     # When nothing was left to do: nothing of it exists, or it was never begun.
     Column("ended", Float, index=True),
+    # What was sent, unreadable. The last one: columns behind a long text are slow to read.
+    Column("sealed", Text, nullable=False),
 )
 
 

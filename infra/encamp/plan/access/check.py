@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
+from encamp.spec.members import canonical, members_of
 from encamp.spec.ml_roles import Reach, ml_roles
 from encamp.spec.paths import nearest
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from encamp.spec.ml_roles import Permission
 
 _PROJECT_WIDE = (Reach.PROJECT, Reach.ACCOUNTS)
-_ACCOUNTS = ("user:", "serviceAccount:")
-_KINDS = ("user:", "group:", "serviceAccount:", "principal:")
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def check_access(
         started_by: e-mail of who started the job that it is about, None where it is about no job or nobody knows.
 
     Raises:
-        UsageError: there is no such permission, or the environment says nothing of access.
+        UsageError: there is no such permission, the environment says nothing of access, or somebody is no member.
     """
     table = ml_roles()
     if permission not in table.permissions:
@@ -91,8 +90,7 @@ def check_access(
             hint="name teams and their roles in encamp:environment.access",
         )
     roles = table.holding(permission)
-    known = _names(user, *_ACCOUNTS) | {name for group in groups for name in _names(group, "group:")}
-    known = {_plain(name) for name in known}
+    known = _named("USER", user, members_of(user)).union(*(_named("--group", group, _group(group)) for group in groups))
     every = [
         Ground(role, team.name, member)
         for team in environment.access.teams or ()
@@ -100,12 +98,8 @@ def check_access(
         for role in team.roles or ()
         if role in roles
     ]
-    grounds = [ground for ground in every if _plain(ground.member) in known]
-    if (
-        started_by is not None
-        and table.creator in roles
-        and not known.isdisjoint(map(_plain, _names(started_by, *_ACCOUNTS)))
-    ):
+    grounds = [ground for ground in every if canonical(ground.member) in known]
+    if started_by is not None and table.creator in roles and not known.isdisjoint(members_of(started_by)):
         grounds.append(Ground(table.creator, None, user))
     others = () if grounds else tuple(ground for ground in every if ground.member.startswith("group:"))
     return Answer(table.permissions[permission], tuple(grounds), others, roles)
@@ -131,11 +125,14 @@ def given_elsewhere(permissions: Iterable[str]) -> frozenset[str]:
     )
 
 
-def _names(given: str, *kinds: str) -> set[str]:
-    """How IAM may write somebody: an e-mail alone is one of several kinds."""
-    return {given} if given.startswith(_KINDS) else {f"{kind}{given}" for kind in kinds}
+def _group(given: str) -> frozenset[str]:
+    """A group, by its e-mail or as a member."""
+    found = canonical(given if given.startswith("group:") else f"group:{given}")
+    return frozenset() if found is None else frozenset({found})
 
 
-def _plain(member: str) -> str:
-    """As Google compares them: e-mails whatever their case, federated names as they are."""
-    return member if member.startswith("principal:") else member.casefold()
+def _named(where: str, given: str, found: frozenset[str]) -> frozenset[str]:
+    if not found:
+        hint = "write an e-mail in ASCII, such as ana@example.com, or a member such as user:ana@example.com"
+        raise UsageError(f"{given!a} is nobody", where=where, hint=hint)
+    return found

@@ -27,7 +27,7 @@ from encamp.plan.environment.api import api_account
 from encamp.plan.environment.driver import ROLE as DRIVER_ROLE
 from encamp.plan.environment.driver import driver_account
 from encamp.plan.environment.gke import node_account
-from encamp.plan.names import custom_role_id, short_name
+from encamp.plan.names import custom_role_id, environment_name
 from encamp.spec.encamp import IdentityMode
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
@@ -197,7 +197,7 @@ def _audit(spec: EnvironmentSpec, audit: AuditSpec) -> AuditPlan:
     bucket = audit.sink.bucket
     days = (audit.sink.retention_days or _AUDIT_RETENTION_DAYS) if bucket is not None else None
     sink = AuditSinkPlan(
-        name=short_name(spec.project, spec.name, "encamp-audit"),
+        name=environment_name(spec.project, spec.name, "encamp-audit"),
         filter=" OR ".join(f'log_id("cloudaudit.googleapis.com/{log}")' for log in _AUDIT_LOGS),
         bucket=bucket,
         destination=audit.sink.destination or f"storage.googleapis.com/{bucket}",

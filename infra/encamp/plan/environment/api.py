@@ -6,12 +6,13 @@ the drivers' namespace; so its account has the drivers' rights at Google, and in
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.environment.in_cluster import OWN_CLUSTER
 from encamp.plan.manifests.pod_security import container_security, pod_security
-from encamp.plan.names import service_account_email, short_name
+from encamp.plan.names import environment_name, service_account_email
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,10 @@ _FAREWELL_SECONDS = 5
 _GRACE_SECONDS = 65
 #: The only folder that a pod writes to: logs on their way to who streams them. The record is a database.
 _FOLDER = "/tmp/encamp"  # noqa: S108 - a volume of the pod's own
+#: Where a pod finds who may what; another ``pulumi up`` changes it, and no pod begins anew for that.
+#: Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap, "Mounted ConfigMaps are updated
+#: automatically".
+_TEAMS, _TEAMS_FILE = "/etc/encamp", "teams.json"
 #: Source: kubernetes.io/docs/concepts/security/pod-security-standards
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _LABEL = {"app.kubernetes.io/name": "encamp-api"}
@@ -46,6 +51,7 @@ class ApiPlan:
         record_secret: a Secret whose keys become the pods' variables.
         record_port: of the record's database.
         networks: addresses outside of the cluster that may reach it.
+        teams: who may what, as JSON: see ``api.live_access``.
         jobs: the namespace of the jobs, whose pods may not.
         drivers: the namespace that jobs are handed over to.
         cluster: full name of the cluster that it runs in, and the jobs.
@@ -58,6 +64,7 @@ class ApiPlan:
     record_port: int
     replicas: int
     networks: tuple[str, ...]
+    teams: str
     jobs: str
     drivers: str
     labels: Mapping[str, str]
@@ -68,7 +75,7 @@ def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
     """Name and e-mail of the service's account, None where the environment has no jobs API."""
     if spec.api is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-api")
+    name = environment_name(spec.project, spec.name, "encamp-api")
     return name, service_account_email(name, spec.project)
 
 
@@ -87,11 +94,19 @@ def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> 
         spec.api.record_port,
         spec.api.replicas,
         tuple(spec.api.networks),
+        _teams(spec),
         spec.namespace,
         drivers,
         {**labels, **_LABEL},
         spec.cluster_path,
     )
+
+
+def _teams(spec: EnvironmentSpec) -> str:
+    """Who may what, as the service reads it when it changes."""
+    access = spec.access.model_dump(mode="json", by_alias=True, exclude_none=True) if spec.access is not None else None
+    act_as = list(spec.api.act_as) if spec.api is not None else []
+    return json.dumps({"access": access, "actAs": act_as}, indent=2, sort_keys=True)
 
 
 def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
@@ -101,6 +116,7 @@ def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
         _named(plan, "v1", "Namespace", labels={**plan.labels, **_RESTRICTED}),
         _named(plan, "v1", "ServiceAccount", annotations={"iam.gke.io/gcp-service-account": plan.email})
         | {"automountServiceAccountToken": False},
+        _named(plan, "v1", "ConfigMap") | {"data": {_TEAMS_FILE: plan.teams}},
         *_handing_over(plan),
         *_reading(plan),
         _network(plan),
@@ -229,7 +245,7 @@ def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
             {
                 "name": "api",
                 "image": plan.image,
-                "command": [*words, "--port", str(PORT), "--audit-log", "-"],
+                "command": [*words, "--port", str(PORT), "--audit-log", "-", "--teams-file", f"{_TEAMS}/{_TEAMS_FILE}"],
                 "env": [{"name": name, "value": value} for name, value in sorted(variables.items())],
                 "envFrom": [{"secretRef": {"name": plan.record_secret}}],
                 "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
@@ -242,10 +258,17 @@ def _pod(plan: ApiPlan, environment: str) -> dict[str, Any]:
                     "limits": {"memory": "1Gi"},
                 },
                 "securityContext": {**container_security(non_root=True), "readOnlyRootFilesystem": True},
-                "volumeMounts": [{"name": "own", "mountPath": _FOLDER}],
+                "volumeMounts": [
+                    {"name": "own", "mountPath": _FOLDER},
+                    {"name": "teams", "mountPath": _TEAMS, "readOnly": True},
+                ],
             }
         ],
-        "volumes": [{"name": "own", "emptyDir": {"sizeLimit": "8Gi"}}],
+        "volumes": [
+            {"name": "own", "emptyDir": {"sizeLimit": "8Gi"}},
+            # Mounted as a folder, so that the kubelet brings what changes.
+            {"name": "teams", "configMap": {"name": plan.name}},
+        ],
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError, UsageError
 from encamp.plan.environment.in_cluster import engine_resources, engine_variables, named_values
-from encamp.plan.names import LONGEST_NAME, service_account_email, short_name
+from encamp.plan.names import LONGEST_NAME, environment_name, service_account_email
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
     """Name and e-mail of the drivers' account, None where the environment has no drivers."""
     if spec.driver is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-driver")
+    name = environment_name(spec.project, spec.name, "encamp-driver")
     return name, service_account_email(name, spec.project)
 
 

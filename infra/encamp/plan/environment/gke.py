@@ -14,7 +14,7 @@ from encamp.plan.environment.model import (
     SystemPoolPlan,
 )
 from encamp.plan.machines.system_pods import NodeFeature
-from encamp.plan.names import SYSTEM_POOL, service_account_email, short_name
+from encamp.plan.names import SYSTEM_POOL, environment_name, service_account_email
 from encamp.spec.environment.gke import GkeSpec, SystemPoolSpec
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:
         return NodeAccountPlan(gke.node_service_account, None)
     if spec.is_sandbox:
         return None
-    account_id = short_name(spec.project, spec.name, "encamp-nodes")
+    account_id = environment_name(spec.project, spec.name, "encamp-nodes")
     email = service_account_email(account_id, spec.project)
     return NodeAccountPlan(email, account_id, NODE_ROLES, tuple(gke.image_repositories))
 

@@ -19,7 +19,7 @@ from encamp.plan.environment.queues import plan_queues
 from encamp.plan.environment.shared_pools import plan_shared_pools
 from encamp.plan.job import environment_labels
 from encamp.plan.model import EnvironmentPlan
-from encamp.plan.names import pod_policy, short_name
+from encamp.plan.names import environment_name, pod_policy
 from encamp.spec.environment.gke import GkeSpec
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _nobody(gke: GkeSpec) -> str:
 def _reaper(spec: EnvironmentSpec) -> ReaperPlan | None:
     if spec.reaper is None:
         return None
-    name = short_name(spec.project, spec.name, "encamp-reaper")
+    name = environment_name(spec.project, spec.name, "encamp-reaper")
     return ReaperPlan(
         name=name,
         # Ids of custom roles take no hyphens, and one that was deleted is kept from use for weeks.

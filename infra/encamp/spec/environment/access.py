@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from encamp.spec.environment.problems import Found
 from encamp.spec.fields import Flag, Int64, Text, Written, absent
+from encamp.spec.members import canonical, canonical_domain
 from encamp.spec.ml_roles import ml_roles
 from encamp.spec.paths import nearest
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 SERVICE_AGENT = "ml.serviceAgent"
 
 _TEAM = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
-_PERSON = re.compile(r"(user|group|serviceAccount):[^\s:@\[\]]+@[A-Za-z0-9.-]+\.[A-Za-z0-9-]+")
-_FEDERATED = re.compile(r"principal://iam\.googleapis\.com/locations/global/workforcePools/[^/\s]+/subject/\S+")
-_EXEMPTED = re.compile(rf"{_PERSON.pattern}|domain:[A-Za-z0-9.-]+\.[A-Za-z0-9-]+")
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers", "domain:")
 #: cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac: the one name that a cluster takes.
 _SECURITY_GROUP = re.compile(r"gke-security-groups@[A-Za-z0-9.-]+\.[A-Za-z0-9-]+")
@@ -121,15 +119,16 @@ def access_problems(access: AccessSpec, environment: EnvironmentSpec) -> Iterato
 
 def _members(team: TeamSpec, at: DataPath, access: AccessSpec) -> Iterator[Found]:
     members = team.members or []
+    compared = [canonical(member) for member in members]
     if not members:
         yield Found((*at, "members"), "a team has at least one member", _EXAMPLE)
     for index, member in enumerate(members):
         path = (*at, "members", index)
         if member.startswith(_EVERYBODY):
             yield Found(path, f"{member} would let in whoever has an account", "name people or a group")
-        elif not _PERSON.fullmatch(member) and not _FEDERATED.fullmatch(member):
-            yield Found(path, f"{member!r} is no member of a team", _EXAMPLE)
-        elif members.index(member) != index:
+        elif compared[index] is None:
+            yield Found(path, f"{member!a} is no member of a team", _EXAMPLE)
+        elif compared.index(compared[index]) != index:
             yield Found(path, f"{member} is named twice")
         elif member.startswith("group:") and access.security_group is None:
             message = "the cluster knows no groups: it has to be told which group holds those that it may ask for"
@@ -158,8 +157,8 @@ def _roles(team: TeamSpec, at: DataPath) -> Iterator[Found]:
 
 def _audit(audit: AuditSpec) -> Iterator[Found]:
     for index, member in enumerate(audit.exempted or ()):
-        if not _EXEMPTED.fullmatch(member):
-            yield Found(("audit", "exempted", index), f"{member!r} is no member", _EXAMPLE)
+        if not _is_exempted(member):
+            yield Found(("audit", "exempted", index), f"{member!a} is no member", _EXAMPLE)
     for name, given in (("exempted", audit.exempted), ("data_reads", audit.data_reads)):
         if given and not audit.data_access:
             message = "is about Data Access logs, and these are off"
@@ -182,3 +181,11 @@ def _sink(sink: AuditSinkSpec) -> Iterator[Found]:
         yield Found((*at, "retention_days"), "only a bucket that is made here has it", "leave it out")
     elif sink.retention_days is not None and sink.retention_days < 1:
         yield Found((*at, "retention_days"), f"{sink.retention_days} must be at least 1")
+
+
+def _is_exempted(member: str) -> bool:
+    """Whether somebody can be left out of Data Access logs: no federated person, but a whole domain."""
+    kind, _, rest = member.partition(":")
+    if kind == "domain":
+        return canonical_domain(rest) is not None
+    return kind != "principal" and canonical(member) is not None

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from encamp.spec.environment.in_cluster import IMAGE, SECRET
 from encamp.spec.environment.problems import Found
 from encamp.spec.fields import Int64, Text, Written
+from encamp.spec.members import canonical_domain, is_service_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,10 @@ _MOST_REPLICAS = 10
 #: Drivers at once; each is a pod of the system pool.
 _MOST_DRIVERS = 200
 _LARGEST_PORT = 65_535
+#: Each change of the queue reads it whole.
+_MOST_WAITING = 20_000
+#: Whose e-mails are accounts of Google's, whoever else has verified one.
+_GOOGLES = frozenset({"gmail.com", "googlemail.com"})
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,63}@[a-z0-9.:-]{1,200}\.gserviceaccount\.com")
 
 
@@ -36,6 +41,9 @@ class ApiIssuerSpec(Written):
     ``user:`` members, by an e-mail that the issuer has verified."""
     subject: Text = "sub"
     """The claim that the pool takes for ``google.subject``."""
+    domains: tuple[Text, ...] = ()
+    """Domains of the e-mails that it may speak for, each named itself: of ``example.com`` no ``mail.example.com``.
+    Needed where its people are ``user:`` members, and nothing where a pool names them."""
 
 
 class ApiSpec(Written):
@@ -52,6 +60,10 @@ class ApiSpec(Written):
     """How many pods serve; they share the record."""
     drivers: Int64 = 4
     """How many jobs are driven at once; the others wait in the order of priority and time."""
+    waiting_jobs: Int64 = 5000
+    """How many jobs may wait at most; a create beyond them is refused."""
+    waiting_jobs_of_caller: Int64 = 1000
+    """How many of them one caller may have created."""
     audiences: tuple[Text, ...] = ()
     """Whom ID tokens have to be for, such as the service's own URL; only access tokens are taken when empty."""
     issuers: tuple[ApiIssuerSpec, ...] = ()
@@ -64,6 +76,9 @@ class ApiSpec(Written):
     networks: tuple[Text, ...] = ()
     """Addresses outside of the cluster that may reach it, such as those of a load balancer's proxies. Pods of the
     cluster may, except those of jobs."""
+    trusted_proxies: tuple[Text, ...] = ()
+    """Ranges of addresses of gateways that are believed about who called them (``X-Forwarded-For``), such as a load
+    balancer's proxies and its own address. Callers are named by the addresses of their connections when empty."""
 
 
 def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
@@ -81,6 +96,8 @@ def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
         ("replicas", api.replicas, _MOST_REPLICAS),
         ("drivers", api.drivers, _MOST_DRIVERS),
         ("record_port", api.record_port, _LARGEST_PORT),
+        ("waiting_jobs", api.waiting_jobs, _MOST_WAITING),
+        ("waiting_jobs_of_caller", api.waiting_jobs_of_caller, _MOST_WAITING),
     )
     for name, value, most in limits:
         if not 1 <= value <= most:
@@ -93,11 +110,16 @@ def _names(api: ApiSpec) -> Iterator[Found]:
     for account in api.act_as:
         if not _ACCOUNT.fullmatch(account):
             yield Found(("act_as",), f"{account!r} is no service account", "NAME@PROJECT.iam.gserviceaccount.com")
-    for network in api.networks:
-        try:
-            ipaddress.ip_network(network)
-        except ValueError as error:
-            yield Found(("networks",), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
+    for name, networks in (("networks", api.networks), ("trusted_proxies", api.trusted_proxies)):
+        for network in networks:
+            try:
+                size = ipaddress.ip_network(network).prefixlen
+            except ValueError as error:
+                yield Found((name,), f"is no range of addresses: {error}", "such as 35.191.0.0/16")
+                continue
+            if not size and name == "trusted_proxies":
+                message = "trusts every address, so that any caller could write who they are"
+                yield Found((name,), message, "name the gateways alone")
 
 
 def _issuers(api: ApiSpec) -> Iterator[Found]:
@@ -109,3 +131,20 @@ def _issuers(api: ApiSpec) -> Iterator[Found]:
         for name, url in (("url", issuer.url), ("keys", issuer.keys)):
             if url is not None and (urlsplit(url).scheme != "https" or not urlsplit(url).hostname):
                 yield Found(("issuers",), f"{name} {url!r} must be an https URL")
+        yield from _domains(issuer)
+
+
+def _domains(issuer: ApiIssuerSpec) -> Iterator[Found]:
+    """Whom an issuer speaks for: whoever runs it could else be everybody."""
+    if issuer.pool is not None and issuer.domains:
+        yield Found(("issuers",), f"{issuer.url} names people of a pool, which have no e-mails", "leave domains out")
+    elif issuer.pool is None and not issuer.domains:
+        message = f"{issuer.url} could speak for everybody's e-mail"
+        yield Found(("issuers",), message, "name the domains of its people in domains, such as [example.com]")
+    for domain in issuer.domains:
+        known = canonical_domain(domain)
+        if known is None:
+            message = f"{domain!a} is no domain"
+            yield Found(("issuers",), message, "such as example.com; other scripts in punycode, xn--...")
+        elif known in _GOOGLES or is_service_account(f"x@{known}"):
+            yield Found(("issuers",), f"Google alone speaks for {known}", "leave it out")

@@ -1,4 +1,4 @@
-"""The rules between and inside fields: V01-V23 and H01-H11 of AI Platform's job model, E01-E22 of the encamp block.
+"""The rules between and inside fields: V01-V23 and H01-H11 of AI Platform's job model, E01-E30 of encamp.
 
 What each says, in words for people, is in :mod:`encamp.spec.rules.registry`.
 
@@ -41,6 +41,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     containers.check_python,
     containers.check_packages,
     containers.check_commands,
+    containers.check_arguments,
     containers.check_tpu_version,
     numbers.check_durations,
     numbers.check_priority,

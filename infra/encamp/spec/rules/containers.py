@@ -1,4 +1,4 @@
-"""Rules of images, packages, commands and versions: V08-V12 and V17."""
+"""Rules of images, packages, commands and versions: V08-V12, V17 and E30."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MOST_PACKAGES = 100
+#: Bytes of a replica's arguments. Each role's pods repeat them, and an object of Kubernetes holds 1.5 MiB.
+MOST_ARGUMENT_BYTES = 64 * 1024
 _RUNTIME = (INPUT, "runtime_version")
 _IMAGE = (INPUT, "master_config", "image_uri")
 
@@ -122,6 +124,22 @@ def check_commands(case: Case) -> None:
             if config.image_uri is None and case.master_image is None and not case.master_image_broken:
                 message = "needs a custom image: there is no imageUri, neither of this role nor of the master"
                 case.problem("V12", path, message, "set masterConfig.imageUri, or use pythonModule and args")
+
+
+def check_arguments(case: Case) -> None:
+    """E30: arguments have a bound."""
+    lists = [((INPUT, "args"), case.input.args)]
+    for role in ROLES:
+        config = case.config(role)
+        lists += [
+            ((INPUT, role.config_field, name), getattr(config, name))
+            for name in ("container_command", "container_args")
+        ]
+    for path, words in lists:
+        size = sum(len(word.encode(errors="surrogatepass")) + 1 for word in words or ())
+        if size > MOST_ARGUMENT_BYTES:
+            message = f"is {size} bytes long; at most {MOST_ARGUMENT_BYTES}"
+            case.problem("E30", path, message, "put long values into a file of the package or a bucket, and name that")
 
 
 def check_tpu_version(case: Case) -> None:
