@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from encamp.beliefs.model import Confidence
+from encamp.text import table_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -52,4 +53,4 @@ def _row(belief: Belief) -> str:
         belief.date.isoformat(),
         belief.probe or "",
     )
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return table_line(*cells)

@@ -26,6 +26,7 @@ _PATHS = {
     "jobs": "/apis/batch/v1",
     "secrets": "/api/v1",
     "pods": "/api/v1",
+    "nodes": "/api/v1",
     "events": "/api/v1",
     "services": "/api/v1",
     "configmaps": "/api/v1",
@@ -152,8 +153,8 @@ class Cluster:
 
 
 def collection(kind: str, namespace: str) -> str:
-    """The path of all objects of a kind."""
-    return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}"
+    """The path of all objects of a kind; with an empty namespace those of the whole cluster."""
+    return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}" if namespace else f"{_PATHS[kind]}/{kind}"
 
 
 def reason(answer: httpx.Response) -> str:

@@ -120,6 +120,24 @@ class Storage:
         # An entry is a text here, not an object as in other listings.
         return map(str, self._client.pages(Service.STORAGE, path, "prefixes", params))
 
+    def empty(self, bucket: str, prefix: str = "") -> int:
+        """Delete every object whose name begins with ``prefix``, replaced and deleted versions among it; how many."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        query = {"prefix": prefix, "versions": "true"}
+        found = [
+            (str(item["name"]), str(item["generation"]))
+            for item in self._client.pages(Service.STORAGE, path, "items", query)
+        ]
+        for name, generation in found:
+            self._client.request(
+                Service.STORAGE,
+                "DELETE",
+                _object(bucket, name),
+                params={"generation": generation},
+                accept=frozenset({_NOT_FOUND}),
+            )
+        return len(found)
+
     def delete(self, bucket: str, name: str) -> None:
         """Delete an object; none being there is success."""
         self._client.request(Service.STORAGE, "DELETE", _object(bucket, name), accept=frozenset({_NOT_FOUND}))

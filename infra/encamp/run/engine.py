@@ -185,6 +185,35 @@ class JobEngine:
             self._import(stack, {**exported, "deployment": state.without_pending()})
         return state.unanswered()
 
+    def settle_pending(self, stack: str, provider_id: Callable[[Unanswered], str | None]) -> list[Unanswered]:
+        """Ask the cloud for creates whose answer never came: what exists enters the state, the rest leaves it.
+
+        ``provider_id`` gives the id by which the provider reads one, None where none can be made; those creates are
+        returned, dropped from the state.
+        """
+        unanswered = StackState.read(self._export(stack)).unanswered()
+        known = [(one.urn, found) for one in unanswered if (found := provider_id(one)) is not None]
+        words = [word for pair in known for word in pair]
+        flags = [f"--import-pending-creates={word}" for word in words] or ["--clear-pending-creates"]
+        if unanswered:
+            self._run(["refresh", "--yes", "--skip-preview", "--stack", stack, *flags], f"stack {stack}")
+            self.forget_pending(stack)
+        urns = {urn for urn, _ in known}
+        return [one for one in unanswered if one.urn not in urns]
+
+    def tag(self, stack: str, key: str) -> str | None:
+        """A tag of a stack, None where it has none or is not there."""
+        try:
+            found: dict[str, str] = json.loads(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack))
+        except NoStackError:
+            return None
+        return found.get(key)
+
+    def set_tag(self, stack: str, key: str, value: str | None) -> None:
+        """Set a tag of a stack, or take it away by None."""
+        words = ["set", key, value] if value is not None else ["rm", key]
+        self._run(["stack", "tag", *words, "--stack", stack], f"stack {stack}")
+
     def forget_cluster(self, stack: str) -> None:
         """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""
         exported = self._export(stack)

@@ -7,7 +7,7 @@ stands in the state before anything is made, and until when by the labels of wha
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,15 @@ class Unanswered:
         type: the engine's type token.
         name: the logical name.
         cloud: what the cloud would call it, empty where the cloud was to choose.
+        urn: the engine's name of it.
+        inputs: what it was to be made of.
     """
 
     type: str
     name: str
     cloud: str
+    urn: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.type} {self.name}"
@@ -172,7 +176,7 @@ def _unanswered(resource: Mapping[str, Any]) -> Unanswered:
     metadata = inputs.get("metadata") or {}
     cloud = inputs.get("name") or inputs.get("accountId") or metadata.get("name") or ""
     kind = resource.get("type") or str(resource["urn"]).split("::")[2].rpartition("$")[2]
-    return Unanswered(kind, _name(resource), str(cloud))
+    return Unanswered(kind, _name(resource), str(cloud), str(resource["urn"]), inputs)
 
 
 def _name(resource: Mapping[str, Any]) -> str:

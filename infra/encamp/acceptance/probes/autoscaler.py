@@ -1,0 +1,65 @@
+"""Probes of the autoscaler: what it says of waiting pods, and the machines that it adds for them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from encamp.acceptance.answers import NotAskedError, expect
+from encamp.acceptance.cases import condition
+from encamp.acceptance.probe import of_job
+from encamp.acceptance.watcher import EVENTS, NODES, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from encamp.acceptance.cases import JobCase
+
+_TRIGGERED: Final = "TriggeredScaleUp"
+_MESSAGE: Final = re.compile(r"pod triggered scale-up: \[\{.+ \d+->\d+ \(max: \d+\)\}.*\]")
+
+
+def _waited(case: JobCase) -> list[str]:
+    """Names of the job's pods that were seen without a machine."""
+    return [
+        versions[0].item["metadata"]["name"]
+        for _, versions in case.sightings.versions(PODS)
+        if any(condition(one.item, "PodScheduled").get("reason") == "Unschedulable" for one in versions)
+    ]
+
+
+def _triggered(case: JobCase) -> list[Mapping[str, Any]]:
+    return [event for event in case.sightings.latest(EVENTS) if event.get("reason") == _TRIGGERED]
+
+
+@of_job("autoscaler-grows-from-zero", "cpu")
+def grows_from_zero(case: JobCase) -> str:
+    """Compare pods that waited with the machines that came."""
+    waited = _waited(case)
+    if not waited:
+        raise NotAskedError("no pod was seen waiting for a machine")
+    machines = [node["metadata"]["name"] for node in case.sightings.latest(NODES)]
+    expect(machines, f"{', '.join(waited)} waited, and no machine came")
+    return f"{', '.join(waited)} waited; {', '.join(machines)} came"
+
+
+@of_job("autoscaler-says-triggered", "cpu")
+def says_triggered(case: JobCase) -> str:
+    """Look for the event on pods that waited, and at its words."""
+    if not _waited(case):
+        raise NotAskedError("no pod was seen waiting for a machine")
+    events = _triggered(case)
+    expect(events, f"no pod that waited has the event {_TRIGGERED}")
+    for event in events:
+        expect(_MESSAGE.fullmatch(event["message"]), f"{_TRIGGERED} says {event['message']!r}")
+    return f"{_TRIGGERED}: {events[0]['message']}"
+
+
+@of_job("autoscaler-adds-one-node-per-pod", "cpu")
+def adds_one_node_per_pod(case: JobCase) -> str:
+    """Compare the number of machines with the number of replicas: each replica has one of its own."""
+    replicas = sum(group.count for group in case.plan.groups)
+    machines = [node["metadata"]["name"] for node in case.seen(NODES)]
+    expect(len(machines) == replicas, f"{len(machines)} machines came for {replicas} replicas")
+    return f"{len(machines)} machines for {replicas} replicas"

@@ -1,0 +1,107 @@
+"""Probes of how slow Google is: what the ladder and the limits of waits count on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from encamp.acceptance.answers import NotAskedError, expect
+from encamp.acceptance.cases import condition
+from encamp.acceptance.probe import of_job
+from encamp.acceptance.watcher import NODES, PODS
+from encamp.plan.machines.allocatable import GPU_RESOURCE
+from encamp.run.replicas import CONTAINER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from encamp.acceptance.cases import JobCase
+
+_MINUTE: Final = 60.0
+POOL_CREATION, POOL_DELETION = 5 * _MINUTE, 10 * _MINUTE
+MACHINE, IMAGE, GPU_DRIVER = 5 * _MINUTE, _MINUTE, 15 * _MINUTE
+
+
+def _within(what: str, took: list[float], most: float) -> str:
+    """Say how long the slowest took.
+
+    Raises:
+        NotAskedError: none was seen.
+        BrokenBeliefError: it took longer than believed.
+    """
+    if not took:
+        raise NotAskedError(f"no {what} was seen")
+    saw = f"{what}: {len(took)} seen, the slowest took {max(took):.1f} s"
+    expect(max(took) <= most, f"{saw}, believed at most {most:.0f} s")
+    return saw
+
+
+def _operations(case: JobCase, kind: str) -> list[float]:
+    if not case.operations:
+        raise NotAskedError(case.refused.get("operations") or "GKE lists no operation on the job's pools")
+    return [
+        (_time(one["endTime"]) - _time(one["startTime"])).total_seconds()
+        for one in case.operations
+        if one.get("operationType") == kind and one.get("endTime")
+    ]
+
+
+@of_job("time-pool-creation")
+def pool_creation(case: JobCase) -> str:
+    """Look at the operations that made the job's pools."""
+    return _within("creation of a pool", _operations(case, "CREATE_NODE_POOL"), POOL_CREATION)
+
+
+@of_job("time-pool-deletion")
+def pool_deletion(case: JobCase) -> str:
+    """Look at the operations that deleted the job's pools."""
+    return _within("deletion of a pool", _operations(case, "DELETE_NODE_POOL"), POOL_DELETION)
+
+
+@of_job("time-machine-from-zero")
+def machine_from_zero(case: JobCase) -> str:
+    """Compare when pods were made with when they had a machine; of those that had to wait for one."""
+    took = []
+    for _, versions in case.sightings.versions(PODS):
+        if any(condition(one.item, "PodScheduled").get("reason") == "Unschedulable" for one in versions):
+            last = versions[-1].item
+            scheduled = condition(last, "PodScheduled")
+            if scheduled.get("status") == "True":
+                made = _time(last["metadata"]["creationTimestamp"])
+                took.append((_time(scheduled["lastTransitionTime"]) - made).total_seconds())
+    return _within("wait for a machine", took, MACHINE)
+
+
+@of_job("time-image-pull")
+def image_pull(case: JobCase) -> str:
+    """Compare when pods had a machine with when their container ran."""
+    took = []
+    for pod in case.replica_pods():
+        scheduled, started = condition(pod, "PodScheduled").get("lastTransitionTime"), _started(pod)
+        if scheduled and started:
+            took.append((_time(started) - _time(scheduled)).total_seconds())
+    return _within("start of a container", took, IMAGE)
+
+
+@of_job("time-gpu-driver", "l4")
+def gpu_driver(case: JobCase) -> str:
+    """Compare when machines were first seen with when they offered a GPU."""
+    took = []
+    for _, versions in case.sightings.versions(NODES):
+        offered = [one.at for one in versions if int(one.item["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))]
+        if offered:
+            took.append(offered[0] - versions[0].at)
+    return _within("machine with a GPU", took, GPU_DRIVER)
+
+
+def _started(pod: Mapping[str, Any]) -> str | None:
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if status["name"] == CONTAINER:
+            state = status.get("state") or {}
+            return (state.get("running") or state.get("terminated") or {}).get("startedAt")
+    return None
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
