@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from encamp.acceptance.environment import HostEnvironment
 from encamp.acceptance.progress import Progress, find, unfinished
 from encamp.acceptance.run import AcceptanceResult, finish
-from encamp.errors import EncampError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from encamp.errors import EncampError
     from encamp.run.context import Context
     from encamp.spec.environment import EnvironmentSpec
 

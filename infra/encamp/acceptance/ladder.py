@@ -23,9 +23,8 @@ ENVIRONMENT: Final = "environment"
 #: Has Python and nothing else that the trainer needs; the bootstrap runs in it.
 IMAGE: Final = "python:3.11-slim"
 CPU_MACHINE: Final = "e2-standard-4"
-GPU_MACHINE: Final = "g2-standard-4"
-#: How long a rung waits for its machines: belief time-machine-from-zero, doubled twice for a busy day.
-WAIT_SECONDS: Final = 1200
+#: How long a rung waits for its machines: the shortest that a job file may say.
+WAIT_SECONDS: Final = 1800
 #: How long the trainer of a rung runs when all is well.
 _TRAIN_SECONDS: Final = 45
 #: After this a rung's job is ended, however it is.
@@ -76,7 +75,7 @@ class Rung:
             "trainingInput": {
                 "scaleTier": "CUSTOM",
                 "region": spec.region,
-                "masterType": CPU_MACHINE,
+                **({} if "machines" in self.block else {"masterType": CPU_MACHINE}),
                 "masterConfig": {"imageUri": IMAGE},
                 "pythonModule": "trainer.task",
                 "args": list(self.args),
@@ -167,7 +166,7 @@ LADDER: Final = (
         name="l4",
         shows="a machine with one L4 comes with its driver, label and taint",
         ends=_SUCCEEDS,
-        training_input={"masterType": GPU_MACHINE},
+        block={"machines": {"master": {"gpu": {"type": "NVIDIA_L4"}}}},
         args=_TRAINS,
     ),
 )
