@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.acceptance.answers import NotAskedError
 from encamp.acceptance.watcher import NODES, PODS, SYSTEM_PODS
 from encamp.cloud.resources import Container
-from encamp.cloud.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +34,8 @@ class EnvironmentCase:
     """An environment that is up.
 
     Attributes:
-        prefix: folder of the artifacts bucket that probes may write to; it is emptied afterwards.
+        bucket: a bucket of the run's own that probes may do anything to; None where none could be made.
+        operations: GKE's operations on the cluster.
         previews: ``again`` of an environment that nothing has changed, and ``refreshed`` against the cloud.
         made_here: this run brought the environment up.
     """
@@ -45,19 +45,21 @@ class EnvironmentCase:
     outputs: EnvironmentOutputs
     client: GoogleClient
     cluster: Cluster
-    prefix: str
+    bucket: str | None = None
+    operations: tuple[Mapping[str, Any], ...] = ()
     previews: Mapping[str, Previewed] = field(default_factory=dict)
     made_here: bool = False
 
     @property
-    def storage(self) -> Storage:
-        """Cloud Storage."""
-        return Storage(self.client)
+    def scratch(self) -> str:
+        """The bucket that probes may do anything to.
 
-    @property
-    def bucket(self) -> str:
-        """The artifacts bucket."""
-        return self.outputs.artifacts_bucket
+        Raises:
+            NotAskedError: there is none.
+        """
+        if self.bucket is None:
+            raise NotAskedError("no bucket could be made to ask with")
+        return self.bucket
 
     @cached_property
     def gke(self) -> Mapping[str, Any]:
@@ -170,11 +172,13 @@ class EndCase:
         left: what is still listed of the run, by kind.
         unknown: kinds that could not be listed, and why.
         environment_gone: the environment was taken down by this run.
+        operations: GKE's operations on the cluster that was taken down.
     """
 
     left: Mapping[str, tuple[str, ...]]
     unknown: Mapping[str, str]
     environment_gone: bool
+    operations: tuple[Mapping[str, Any], ...] = ()
 
 
 def condition(item: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -35,7 +36,7 @@ from encamp.run.states import State
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from encamp.acceptance.ladder import Rung
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 #: A driver that is to be killed while it brings its job up is looked at so often.
 _QUICK_SECONDS: Final = 0.1
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
+_SINGLE: Final = ("creating ", "created ", "deleting ", "deleted ")
 _LONGEST_LOG: Final = 1_000_000
 _MOST_LINES: Final = 200
 
@@ -166,12 +169,18 @@ class RungRun:
             self._place.records,
             log=log,
             show=self._show,
-            sources=(GrowingLog(log, lambda line: self._show(line.partition(" ")[2])), watcher),
+            sources=(GrowingLog(log, self._said), watcher),
             sleep=lambda seconds: time.sleep(_QUICK_SECONDS if hurried and self._driver else seconds),
         )
 
     def _show(self, line: str) -> None:
         self._place.context.show(f"{self._rung.name}: {line}")
+
+    def _said(self, line: str) -> None:
+        """Show a line of the driver's log: neither single resources, nor the receipt, which has no times before it."""
+        at, _, text = line.partition(" ")
+        if _TIME.match(at) and not text.startswith(_SINGLE):
+            self._show(text)
 
     def _act(self) -> None:
         """Do to the job what the rung, or who interrupts the run, wants of it."""
@@ -229,12 +238,10 @@ class RungRun:
             if entry.kind == "resource" and entry.data["done"] == "deleted" and not entry.data.get("urn"):
                 yield f"{entry.data['type']} {entry.data['name']}"
 
-    def _operations(self) -> list[Mapping[str, Any]]:
+    def _operations(self) -> Sequence[Mapping[str, Any]]:
         """GKE's operations on the job's node pools."""
-        parent = self._place.outputs.cluster_path.partition("/clusters/")[0]
-        answer = self._place.context.client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations")
         pools = tuple(f"/nodePools/{pool.name}" for pool in self._plan.node_pools)
-        return [one for one in answer.get("operations") or () if str(one.get("targetLink")).endswith(pools)]
+        return Container(self._place.context.client).operations(self._place.outputs.cluster_path, pools)
 
     def _lines(self) -> list[Mapping[str, Any]]:
         """The first lines of the job's containers in Cloud Logging, as it keeps them."""
@@ -259,7 +266,9 @@ def _logs(storage: Storage, job: KnownJob) -> Iterator[tuple[str, str]]:
             yield item.name.removeprefix(folder).removesuffix(".log"), content.decode(errors="replace")
 
 
-def _tried(ask: Callable[[], list[Mapping[str, Any]]], what: str, missing: dict[str, str]) -> list[Mapping[str, Any]]:
+def _tried(
+    ask: Callable[[], Sequence[Mapping[str, Any]]], what: str, missing: dict[str, str]
+) -> Sequence[Mapping[str, Any]]:
     try:
         return ask()
     except EncampError as error:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError, TeardownError, UsageError
 from encamp.plan.environment.planning import plan_environment
-from encamp.plan.storage import job_prefix
 from encamp.run.catalogue import Catalogue
 from encamp.run.engine import JobEngine, LockedError
 from encamp.run.provider_ids import provider_id
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Key of the stack's tag.
 TAG: Final = "encamp:acceptance"
-#: Folder of the artifacts bucket that probes write to.
-FOLDER: Final = "acceptance/"
 
 
 @dataclass(frozen=True)
@@ -162,10 +159,9 @@ class HostEnvironment:
         finally:
             records.close()
         others = [f"job {one.job_id}" for one in known if one.job_id not in jobs and not one.torn_down]
-        ours = (FOLDER, *map(job_prefix, jobs))
         if not others and "artifactsBucket" not in self._spec.adopt:
             found = (item.name for item in storage.objects(bucket))
-            others = [f"gs://{bucket}/{name}" for name in found if not name.startswith(ours)][:_NAMED]
+            others = [f"gs://{bucket}/{name}" for name in found if not any(job in name for job in jobs)]
         if others:
             raise TeardownError(
                 f"the environment is left, since others use it: {', '.join(others[:_NAMED])}",

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.answers import BeliefAnswer, BeliefState
 from encamp.acceptance.cases import EndCase, EnvironmentCase
 from encamp.acceptance.driving import Place, RungRun, job_id
-from encamp.acceptance.environment import FOLDER, Claim, HostEnvironment
-from encamp.acceptance.inventory import inventory
+from encamp.acceptance.environment import Claim, HostEnvironment
+from encamp.acceptance.inventory import cluster_path, inventory, probe_bucket
 from encamp.acceptance.ladder import ENVIRONMENT
 from encamp.acceptance.probe import ask_all
 from encamp.acceptance.progress import Progress, RungResult
 from encamp.ci.preview import Previews
+from encamp.cloud.resources import Container
+from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, ExitCode, TeardownError
 from encamp.plan.environment.planning import plan_environment
+from encamp.plan.job import environment_labels
 from encamp.run.actor import Actor
 from encamp.run.interrupts import Interrupts
 from encamp.run.reap import Wishes, reap, worst
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from encamp.acceptance.cost import PlannedLadder
@@ -118,9 +122,11 @@ def finish(
     progress: Progress, host: HostEnvironment, spec: EnvironmentSpec, context: Context, result: AcceptanceResult
 ) -> None:
     """Bring the run's jobs to their ends, take its environment down, and look at what is left."""
+    made = progress.claimed
     try:
         _end_jobs(progress, progress.stack, context)
-        if progress.claimed:
+        Storage(context.client).delete_bucket(probe_bucket(spec, progress.run))
+        if made:
             context.show(f"taking the environment {progress.stack} down, which this run has brought up")
             host.tear_down(progress.jobs)
             progress.claimed = False
@@ -128,9 +134,11 @@ def finish(
     except EncampError as error:
         result.teardown_error = error
         context.show(f"not everything is taken down: {error}")
-    left, unknown = inventory(context, spec, progress.jobs)
-    gone = not progress.claimed and result.teardown_error is None and not host.is_up()
-    progress.add(ask_all(EndCase(left, unknown, environment_gone=gone), END))
+    gone = made and result.teardown_error is None
+    path = cluster_path(spec)
+    left, unknown = inventory(context, spec, progress, environment_gone=gone)
+    case = EndCase(left, unknown, environment_gone=gone, operations=operations(context, path) if gone else ())
+    progress.add(ask_all(case, END))
     result.left = tuple(f"{kind} {name}" for kind, names in left.items() for name in names)
     if result.left and result.teardown_error is None:
         what = f"Google still lists {', '.join(result.left)}"
@@ -138,6 +146,15 @@ def finish(
     progress.finished = result.teardown_error is None
     progress.save()
     result.ended = time.time()
+
+
+def operations(context: Context, cluster: str) -> tuple[Mapping[str, Any], ...]:
+    """GKE's operations on a cluster, none where they cannot be listed."""
+    try:
+        return tuple(Container(context.client).operations(cluster, (f"/clusters/{cluster.rpartition('/')[2]}",)))
+    except EncampError as error:
+        context.show(f"the cluster's operations cannot be listed: {error.what}")
+        return ()
 
 
 def _end_jobs(progress: Progress, stack: str, context: Context) -> None:
@@ -224,14 +241,23 @@ class _Run:
             outputs=outputs,
             client=self._context.client,
             cluster=cluster,
-            prefix=f"{FOLDER}{self._progress.run}/",
+            bucket=self._bucket(),
+            operations=operations(self._context, outputs.cluster_path),
             previews={"again": previews.existing(stack), "refreshed": previews.existing(stack, refresh=True)},
             made_here=self._made_here,
         )
+        self._progress.add(ask_all(case, place))
+
+    def _bucket(self) -> str | None:
+        """Make the bucket that questions are put to; None where the caller may not."""
+        spec = self._request.spec
+        name = probe_bucket(spec, self._progress.run)
         try:
-            self._progress.add(ask_all(case, place))
-        finally:
-            case.storage.empty(case.bucket, case.prefix)
+            Storage(self._context.client).create_bucket(spec.project, name, spec.region, environment_labels(spec))
+        except EncampError as error:
+            self._context.show(f"no bucket can be made to ask with: {error.what}")
+            return None
+        return name
 
     def _rung(self, name: str, outputs: EnvironmentOutputs, cluster: Cluster, records: Records) -> None:
         """Run one rung, unless an earlier process of this run has done so."""

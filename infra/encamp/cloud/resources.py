@@ -45,6 +45,12 @@ class Container:
                 return None
             raise
 
+    def operations(self, cluster: str, targets: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Operations of the last days whose target's link ends with one of ``targets``, as GKE lists them."""
+        parent = cluster.partition("/clusters/")[0]
+        answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations")
+        return [one for one in answer.get("operations") or () if str(one.get("targetLink")).endswith(targets)]
+
     def node_pools(self, cluster: str) -> list[dict[str, Any]]:
         """Node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
         try:

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from encamp.acceptance.answers import NotAskedError, expect
 from encamp.acceptance.cases import condition
-from encamp.acceptance.probe import of_job
+from encamp.acceptance.probe import of_end, of_environment, of_job
 from encamp.acceptance.watcher import NODES, PODS
 from encamp.plan.machines.allocatable import GPU_RESOURCE
 from encamp.run.replicas import CONTAINER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from encamp.acceptance.cases import JobCase
+    from encamp.acceptance.cases import EndCase, EnvironmentCase, JobCase
 
 _MINUTE: Final = 60.0
 POOL_CREATION, POOL_DELETION = 5 * _MINUTE, 10 * _MINUTE
+CLUSTER: Final = 15 * _MINUTE
 MACHINE, IMAGE, GPU_DRIVER = 5 * _MINUTE, _MINUTE, 15 * _MINUTE
 
 
@@ -37,26 +38,41 @@ def _within(what: str, took: list[float], most: float) -> str:
     return saw
 
 
-def _operations(case: JobCase, kind: str) -> list[float]:
-    if not case.operations:
-        raise NotAskedError(case.refused.get("operations") or "GKE lists no operation on the job's pools")
+def _operations(operations: Iterable[Mapping[str, Any]], kind: str) -> list[float]:
+    """Seconds that each operation of a kind took."""
     return [
         (_time(one["endTime"]) - _time(one["startTime"])).total_seconds()
-        for one in case.operations
+        for one in operations
         if one.get("operationType") == kind and one.get("endTime")
     ]
+
+
+@of_environment("time-cluster-creation")
+def cluster_creation(case: EnvironmentCase) -> str:
+    """Look at the operation that made the cluster."""
+    if not case.made_here:
+        raise NotAskedError("the environment was there before")
+    return _within("creation of the cluster", _operations(case.operations, "CREATE_CLUSTER"), CLUSTER)
+
+
+@of_end("time-cluster-deletion")
+def cluster_deletion(case: EndCase) -> str:
+    """Look at the operation that deleted the cluster."""
+    if not case.environment_gone:
+        raise NotAskedError("the environment was not taken down by this run")
+    return _within("deletion of the cluster", _operations(case.operations, "DELETE_CLUSTER"), CLUSTER)
 
 
 @of_job("time-pool-creation")
 def pool_creation(case: JobCase) -> str:
     """Look at the operations that made the job's pools."""
-    return _within("creation of a pool", _operations(case, "CREATE_NODE_POOL"), POOL_CREATION)
+    return _within("creation of a pool", _operations(case.operations, "CREATE_NODE_POOL"), POOL_CREATION)
 
 
 @of_job("time-pool-deletion")
 def pool_deletion(case: JobCase) -> str:
     """Look at the operations that deleted the job's pools."""
-    return _within("deletion of a pool", _operations(case, "DELETE_NODE_POOL"), POOL_DELETION)
+    return _within("deletion of a pool", _operations(case.operations, "DELETE_NODE_POOL"), POOL_DELETION)
 
 
 @of_job("time-machine-from-zero")
