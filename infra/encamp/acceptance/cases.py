@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.answers import NotAskedError
-from encamp.acceptance.watcher import NODES, PODS, SYSTEM_PODS
+from encamp.acceptance.watcher import NODES, PODS, POOL_LABEL, SYSTEM_PODS
 from encamp.cloud.resources import Container
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class JobCase:
         if not found:
             raise NotAskedError(self.refused.get(NODES) or "no machine was seen ready")
         for node in found:
-            yield node, pools[node["metadata"]["labels"]["cloud.google.com/gke-nodepool"]]
+            yield node, pools.get(node["metadata"]["labels"].get(POOL_LABEL, ""), self.plan.node_pools[0])
 
     def pods_on(self, node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Pods of GKE's own and of the cluster's that were seen on a machine."""

@@ -20,10 +20,10 @@ _TRIGGERED: Final = "TriggeredScaleUp"
 _MESSAGE: Final = re.compile(r"pod triggered scale-up: \[\{.+ \d+->\d+ \(max: \d+\)\}.*\]")
 
 
-def _waited(case: JobCase) -> list[str]:
-    """Names of the job's pods that were seen without a machine."""
+def _waited(case: JobCase) -> list[Mapping[str, Any]]:
+    """The job's pods that were seen without a machine."""
     return [
-        versions[0].item["metadata"]["name"]
+        versions[0].item
         for _, versions in case.sightings.versions(PODS)
         if any(condition(one.item, "PodScheduled").get("reason") == "Unschedulable" for one in versions)
     ]
@@ -39,9 +39,14 @@ def grows_from_zero(case: JobCase) -> str:
     waited = _waited(case)
     if not waited:
         raise NotAskedError("no pod was seen waiting for a machine")
-    machines = [node["metadata"]["name"] for node in case.sightings.latest(NODES)]
-    expect(machines, f"{', '.join(waited)} waited, and no machine came")
-    return f"{', '.join(waited)} waited; {', '.join(machines)} came"
+    names = ", ".join(pod["metadata"]["name"] for pod in waited)
+    machines = case.sightings.latest(NODES)
+    expect(machines, f"{names} waited, and no machine came")
+    first = min(pod["metadata"]["creationTimestamp"] for pod in waited)
+    for node in machines:
+        name, made = node["metadata"]["name"], node["metadata"]["creationTimestamp"]
+        expect(made >= first, f"{name} was there since {made}, and the pods that waited since {first}")
+    return f"{names} waited; {', '.join(node['metadata']['name'] for node in machines)} came"
 
 
 @of_job("autoscaler-says-triggered", "cpu")

@@ -102,12 +102,13 @@ def image_pull(case: JobCase) -> str:
 
 @of_job("time-gpu-driver", "l4")
 def gpu_driver(case: JobCase) -> str:
-    """Compare when machines were first seen with when they offered a GPU."""
+    """Compare when machines came with when they were seen to offer a GPU."""
     took = []
     for _, versions in case.sightings.versions(NODES):
         offered = [one.at for one in versions if int(one.item["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))]
         if offered:
-            took.append(offered[0] - versions[0].at)
+            made = _time(versions[0].item["metadata"]["creationTimestamp"]).timestamp()
+            took.append(max(0.0, offered[0] - made))
     return _within("machine with a GPU", took, GPU_DRIVER)
 
 
