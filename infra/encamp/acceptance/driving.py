@@ -36,7 +36,7 @@ from encamp.run.states import State
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from encamp.acceptance.ladder import Rung
@@ -79,9 +79,16 @@ class Place:
     look_seconds: float
 
 
-def job_id(rung: Rung, stamp: str) -> str:
-    """The id of a rung's job; ``stamp`` makes it new."""
-    return f"acceptance_{rung.name.replace('-', '_')}_{stamp}"
+def job_id(rung: Rung, run: str, before: Collection[str] = ()) -> str:
+    """The id of a rung's job, by which everybody knows its run; another one than those ``before``."""
+    first = f"acceptance_{rung.name.replace('-', '_')}_{run}"
+    candidates = (first, *(f"{first}_{count}" for count in range(2, len(before) + 3)))
+    return next(one for one in candidates if one not in before)
+
+
+def is_of_run(job: str, run: str) -> bool:
+    """Whether a job's id is that of a rung of a run."""
+    return job.startswith("acceptance_") and f"_{run}" in job
 
 
 def plan_rung(rung: Rung, spec: EnvironmentSpec, chosen: str) -> JobPlan:

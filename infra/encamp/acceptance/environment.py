@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.acceptance.driving import is_of_run
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError, TeardownError, UsageError
 from encamp.plan.environment.planning import plan_environment
@@ -19,7 +20,7 @@ from encamp.run.engine import JobEngine, LockedError
 from encamp.run.provider_ids import provider_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from encamp.run.context import Context
@@ -107,15 +108,15 @@ class HostEnvironment:
                 hint="bring it up yourself to use it as it is, or name a stack with `protect: false`",
             )
 
-    def tear_down(self, jobs: Collection[str]) -> None:
-        """Take everything of the environment down; ``jobs`` are ids of the run's own jobs.
+    def tear_down(self, run: str) -> None:
+        """Take everything of the environment down, which nobody but a run may use.
 
         Raises:
             TeardownError: somebody else uses it, or something of it is left; names it.
             EngineError: the engine or the cloud gives no answer.
         """
         storage = Storage(self._context.client)
-        self._refuse_others(storage, jobs)
+        self._refuse_others(storage, run)
         # A fresh one: an engine that was interrupted does nothing any more.
         engine = JobEngine(self._checkout, self._context.show)
         self._settle(engine)
@@ -144,7 +145,7 @@ class HostEnvironment:
         for create in engine.settle_pending(self.stack, lambda one: provider_id(one, self._spec.project)):
             self._context.show(f"{create} had no answer when it was created; look for {create.cloud or 'it'} yourself")
 
-    def _refuse_others(self, storage: Storage, jobs: Collection[str]) -> None:
+    def _refuse_others(self, storage: Storage, run: str) -> None:
         """Leave an environment that others have begun to use.
 
         Raises:
@@ -158,10 +159,11 @@ class HostEnvironment:
             known = Catalogue(records, storage, environment=self.stack, bucket=bucket).jobs()
         finally:
             records.close()
-        others = [f"job {one.job_id}" for one in known if one.job_id not in jobs and not one.torn_down]
+        strangers = [one for one in known if not is_of_run(one.job_id, run)]
+        others = [f"job {one.job_id}" for one in strangers if not one.torn_down]
         if not others and "artifactsBucket" not in self._spec.adopt:
             found = (item.name for item in storage.objects(bucket))
-            others = [f"gs://{bucket}/{name}" for name in found if not any(job in name for job in jobs)]
+            others = [f"gs://{bucket}/{name}" for name in found if f"_{run}" not in name]
         if others:
             raise TeardownError(
                 f"the environment is left, since others use it: {', '.join(others[:_NAMED])}",

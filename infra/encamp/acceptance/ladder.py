@@ -25,11 +25,13 @@ IMAGE: Final = "python:3.11-slim"
 CPU_MACHINE: Final = "e2-standard-4"
 #: How long a rung waits for its machines: the shortest that a job file may say.
 WAIT_SECONDS: Final = 1800
-#: How long the trainer of a rung runs when all is well.
-_TRAIN_SECONDS: Final = 45
+#: How long the trainer of a rung runs when all is well, and how long one that hangs may: where machines take minutes,
+#: and in the sandbox.
+_TRAIN_SECONDS, _TRAIN_SANDBOX_SECONDS = 45, 10
+_HANG_SECONDS, _HANG_SANDBOX_SECONDS = 60, 15
 #: After this a rung's job is ended, however it is.
 _LONGEST_SECONDS: Final = 600
-_HANG_SECONDS: Final = 60
+_FOR_EVER: Final = 86_400
 #: What a rung may be expected to run beside its training: images, installation of the package.
 _AROUND_SECONDS: Final = 120
 
@@ -51,7 +53,7 @@ class Rung:
         ends: states in which its job may end when all is as believed.
         training_input: its TrainingInput beside what every rung has.
         block: its ``encamp`` block beside what every rung has.
-        args: arguments of its trainer.
+        hangs: its trainer never ends.
         kill: when its driver is killed; None if it is not.
         needs_queue: only an environment with queues can run it.
         previews: the job's stack is previewed while it runs.
@@ -62,7 +64,7 @@ class Rung:
     ends: frozenset[State]
     training_input: Mapping[str, Any] = field(default_factory=dict)
     block: Mapping[str, Any] = field(default_factory=dict)
-    args: tuple[str, ...] = ()
+    hangs: bool = False
     kill: Kill | None = None
     needs_queue: bool = False
     previews: bool = False
@@ -70,6 +72,10 @@ class Rung:
     def job(self, spec: EnvironmentSpec) -> dict[str, Any]:
         """The rung's job file as data; in an environment with queues it waits in the first one."""
         queues = spec.queues
+        trains = _TRAIN_SANDBOX_SECONDS if spec.is_sandbox else _TRAIN_SECONDS
+        longest = _LONGEST_SECONDS
+        if self.hangs:
+            trains, longest = _FOR_EVER, _HANG_SANDBOX_SECONDS if spec.is_sandbox else _HANG_SECONDS
         queue = queues.default or min(queues.teams or {}, default=None) if queues is not None else None
         return {
             "trainingInput": {
@@ -78,14 +84,14 @@ class Rung:
                 **({} if "machines" in self.block else {"masterType": CPU_MACHINE}),
                 "masterConfig": {"imageUri": IMAGE},
                 "pythonModule": "trainer.task",
-                "args": list(self.args),
-                "scheduling": {"maxWaitTime": f"{WAIT_SECONDS}s", "maxRunningTime": f"{_LONGEST_SECONDS}s"},
+                "args": [f"--seconds={trains}"],
+                "scheduling": {"maxWaitTime": f"{WAIT_SECONDS}s", "maxRunningTime": f"{longest}s"},
                 **self.training_input,
             },
             "encamp": {
                 "packagePath": "trainer",
                 "storage": {"kind": "ENVIRONMENT"},
-                "expectedTime": f"{_TRAIN_SECONDS + _AROUND_SECONDS}s",
+                "expectedTime": f"{min(trains + _AROUND_SECONDS, longest)}s",
                 "retention": {"resultsDays": 30},
                 **({"queue": queue} if queue is not None else {}),
                 **self.block,
@@ -94,7 +100,6 @@ class Rung:
 
 
 _SUCCEEDS: Final = frozenset({State.SUCCEEDED})
-_TRAINS: Final = (f"--seconds={_TRAIN_SECONDS}",)
 _STUDY: Final = {
     "goal": "MAXIMIZE",
     "hyperparameterMetricTag": "x",
@@ -114,7 +119,6 @@ LADDER: Final = (
             "workerCount": 1,
             "workerConfig": {"imageUri": IMAGE},
         },
-        args=_TRAINS,
         previews=True,
     ),
     Rung(
@@ -122,37 +126,29 @@ LADDER: Final = (
         shows="a Spot machine comes with its label, and its job ends like any other",
         ends=_SUCCEEDS,
         block={"provisioning": "SPOT"},
-        args=_TRAINS,
     ),
     Rung(
         name="hang",
         shows="a replica that never ends is ended by its maximum running time",
         ends=frozenset({State.CANCELLED}),
-        training_input={
-            "scheduling": {"maxWaitTime": f"{WAIT_SECONDS}s", "maxRunningTime": f"{_HANG_SECONDS}s"},
-        },
-        block={"expectedTime": f"{_HANG_SECONDS}s"},
-        args=("--seconds=86400",),
+        hangs=True,
     ),
     Rung(
         name="killed",
         shows="a job whose driver is killed trains on, and the reaper brings it to its end",
         ends=_SUCCEEDS,
-        args=_TRAINS,
         kill=Kill.RUNNING,
     ),
     Rung(
         name="cut-short",
         shows="what a driver had begun to make when it was killed is found and deleted",
         ends=frozenset({State.FAILED, State.CANCELLED}),
-        args=_TRAINS,
         kill=Kill.BRINGING_UP,
     ),
     Rung(
         name="queue",
         shows="Kueue holds a job until its quota admits it",
         ends=_SUCCEEDS,
-        args=_TRAINS,
         needs_queue=True,
     ),
     Rung(
@@ -160,14 +156,12 @@ LADDER: Final = (
         shows="two trials of a study run beside each other on the pools of one job",
         ends=_SUCCEEDS,
         training_input={"hyperparameters": _STUDY},
-        args=_TRAINS,
     ),
     Rung(
         name="l4",
         shows="a machine with one L4 comes with its driver, label and taint",
         ends=_SUCCEEDS,
         block={"machines": {"master": {"gpu": {"type": "NVIDIA_L4"}}}},
-        args=_TRAINS,
     ),
 )
 

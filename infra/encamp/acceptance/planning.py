@@ -38,13 +38,12 @@ def plan_ladder(
         host.refuse_protected()
     planned: list[PlannedRung] = []
     left_out: list[tuple[str, str]] = []
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     for rung in rungs:
         if rung.needs_queue and spec.queues is None:
             left_out.append((rung.name, "the environment has no queues"))
             continue
         try:
-            planned.append(PlannedRung(rung, plan_rung(rung, spec, job_id(rung, stamp))))
+            planned.append(PlannedRung(rung, plan_rung(rung, spec, job_id(rung, "plan"))))
         except PlanError as error:
             left_out.append((rung.name, error.what))
     return within(planned, 0.0 if paid else environment_hourly(spec), budget, left_out)

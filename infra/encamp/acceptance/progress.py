@@ -51,7 +51,8 @@ class Progress:
         rungs: every rung that was begun.
         jobs: ids of every job that was begun, also of those that a killed process had begun.
         answers: what Google did so far.
-        finished: everything was taken down, and the report is written.
+        ended: no rung is to come any more: all have run, or the run was ended by an error or a person.
+        finished: everything was taken down.
     """
 
     folder: Path
@@ -63,6 +64,7 @@ class Progress:
     rungs: dict[str, RungResult] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
     answers: list[BeliefAnswer] = field(default_factory=list)
+    ended: bool = False
     finished: bool = False
 
     @classmethod
@@ -127,6 +129,7 @@ class Progress:
             "rungs": {name: asdict(result) for name, result in self.rungs.items()},
             "jobs": self.jobs,
             "answers": [answer.to_json() for answer in self.answers],
+            "ended": self.ended,
             "finished": self.finished,
         }
         new = self.folder / f"{_FILE}.new"
@@ -164,6 +167,7 @@ def _read(path: Path) -> Progress:
             rungs={name: RungResult(**result) for name, result in data["rungs"].items()},
             jobs=list(data["jobs"]),
             answers=[BeliefAnswer.from_json(answer) for answer in data["answers"]],
+            ended=bool(data.get("ended")),
             finished=bool(data["finished"]),
         )
     except (ValueError, KeyError, TypeError) as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.answers import BeliefAnswer, BeliefState
 from encamp.acceptance.cases import EndCase, EnvironmentCase
-from encamp.acceptance.driving import Place, RungRun, job_id
+from encamp.acceptance.driving import Place, RungRun, is_of_run, job_id
 from encamp.acceptance.environment import Claim, HostEnvironment
 from encamp.acceptance.inventory import cluster_path, inventory, probe_bucket
 from encamp.acceptance.ladder import ENVIRONMENT
@@ -123,12 +123,14 @@ def finish(
 ) -> None:
     """Bring the run's jobs to their ends, take its environment down, and look at what is left."""
     made = progress.claimed
+    progress.ended = True
+    progress.save()
     try:
         _end_jobs(progress, progress.stack, context)
         Storage(context.client).delete_bucket(probe_bucket(spec, progress.run))
         if made:
             context.show(f"taking the environment {progress.stack} down, which this run has brought up")
-            host.tear_down(progress.jobs)
+            host.tear_down(progress.run)
             progress.claimed = False
             progress.save()
     except EncampError as error:
@@ -165,9 +167,10 @@ def _end_jobs(progress: Progress, stack: str, context: Context) -> None:
     """
     records = context.records()
     try:
-        open_jobs = [
-            job for job in progress.jobs if (record := records.record(job)) is not None and not record.torn_down
-        ]
+        # Also those of a run of another machine, of which no file is here.
+        ours = [record for record in records.records() if is_of_run(record.job_id, progress.run)]
+        progress.jobs = list(dict.fromkeys((*progress.jobs, *(record.job_id for record in ours))))
+        open_jobs = [record.job_id for record in ours if not record.torn_down]
         for job in open_jobs:
             records.request_cancel(job, Actor.myself().words())
     finally:
@@ -266,7 +269,7 @@ class _Run:
         if before is not None and before.state is not None:
             self._context.show(f"{name}: ran before ({before.state})")
             return
-        chosen = job_id(rung, time.strftime("%Y%m%d_%H%M%S", time.gmtime()))
+        chosen = job_id(rung, self._progress.run, self._progress.jobs)
         self._context.show(f"{name}: {rung.shows}")
         self._progress.note(name, RungResult(chosen))
         place = Place(

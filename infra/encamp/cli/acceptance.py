@@ -99,7 +99,7 @@ def _request(
     ladder = plan_ladder(spec, host, wanted, budget, [progress.run for progress in before])
     seconds = _LOOK_SANDBOX if spec.is_sandbox else _LOOK
     request = AcceptanceRequest(spec, stack, checkout(), root, ladder, seconds)
-    return request, before[-1] if before and not new else None
+    return request, next((one for one in reversed(before) if not one.ended and not new), None)
 
 
 def _progress(request: AcceptanceRequest, before: Progress | None, context: Context) -> Progress:
@@ -121,7 +121,7 @@ def _progress(request: AcceptanceRequest, before: Progress | None, context: Cont
             raise error
     if before is not None:
         return before
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     return Progress.begin(request.root, request.stack, stamp, time.time())
 
 

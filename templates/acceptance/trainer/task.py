@@ -51,16 +51,14 @@ def token() -> dict[str, Any]:
 
 def peers() -> dict[str, str]:
     """Look up every replica of TF_CONFIG by its name, for a minute at most: they start one after the other."""
-    found = {}
-    for hosts in json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {}).values():
-        for name in (host.rpartition(":")[0] for host in hosts):
-            found[name] = looked_up(name)
-    return found
-
-
-def looked_up(name: str) -> str:
-    """The address of a name; the error after a minute without one."""
+    cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
     end = time.monotonic() + 60
+    names = [host.rpartition(":")[0] for hosts in cluster.values() for host in hosts]
+    return {name: looked_up(name, end) for name in names}
+
+
+def looked_up(name: str, end: float) -> str:
+    """The address of a name; the error where there is none until ``end``."""
     while True:
         try:
             return socket.gethostbyname(name)

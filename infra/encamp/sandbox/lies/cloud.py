@@ -95,7 +95,7 @@ def lies(token: str) -> tuple[Lie, ...]:
         Lie(
             "teardown-nothing-is-left",
             "The run's bucket is shown after it was deleted.",
-            path=r"/storage/v1/b/acceptance-[^/]+",
+            path=r"/storage/v1/b/acceptance-[^/]+-scratch-[0-9a-f]+",
             tells=instead(404, 200, {"name": "left"}),
         ),
         *(

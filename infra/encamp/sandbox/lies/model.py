@@ -113,11 +113,9 @@ def instead(status: int, by: int, body: Mapping[str, Any] | None = None) -> Call
 
     def tell(asked: Asked, told: Told) -> Told:
         del asked
-        return (
-            Told(by, {"content-type": "application/json"}, json.dumps(body or {}).encode())
-            if (told.status == status)
-            else told
-        )
+        if told.status != status:
+            return told
+        return Told(by, {"content-type": "application/json"}, b"" if body is None else json.dumps(body).encode())
 
     return tell
 
