@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.cases import JobCase
-from encamp.acceptance.ladder import Kill
+from encamp.acceptance.ladder import IMAGE, Kill
 from encamp.acceptance.progress import RungResult
 from encamp.acceptance.sightings import Sightings
 from encamp.acceptance.watcher import JobWatcher
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _QUICK_SECONDS: Final = 0.1
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
 _SINGLE: Final = ("creating ", "created ", "deleting ", "deleted ")
+_MISFIT: Final = "-misfit"
 _LONGEST_LOG: Final = 1_000_000
 _MOST_LINES: Final = 200
 
@@ -105,6 +106,29 @@ def _job_file(rung: Rung, spec: EnvironmentSpec, folder: Path) -> JobFile:
     return parse_job(rung.job(spec), source=f"rung {rung.name}", folder=folder)
 
 
+def misfit(plan: JobPlan) -> dict[str, Any]:
+    """A pod that no machine of any pool can take; it goes with the job's labels, by which the reaper finds it."""
+    container = {
+        "name": "misfit",
+        "image": IMAGE,
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "10m", "memory": "16Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{plan.name}{_MISFIT}", "namespace": plan.namespace, "labels": {**plan.labels}},
+        "spec": {
+            "nodeSelector": {"encamp.dev/nowhere": "true"},
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "securityContext": security,
+            "containers": [container],
+        },
+    }
+
+
 class RungRun:
     """One rung from its job file to its receipt."""
 
@@ -119,6 +143,7 @@ class RungRun:
         self._preview: Previewed | None = None
         self._driver: int | None = None
         self._cancelled = False
+        self._misfit = False
 
     def run(self) -> tuple[RungResult, JobCase | None]:
         """Run the job to its end; without a case there is nothing to ask about.
@@ -132,7 +157,11 @@ class RungRun:
             return RungResult(self._job, trouble=f"it was not accepted: exit code {started.exit_code}"), None
         self._driver = started.process if self._rung.kill is not None else None
         watcher = self._watcher()
-        self._follower(watcher).run()
+        try:
+            self._follower(watcher).run()
+        finally:
+            if self._misfit:
+                self._place.cluster.delete("pods", self._plan.namespace, misfit(self._plan)["metadata"]["name"])
         known = self._catalogue().job(self._job)
         result = result_of(known, self._place.records.record(self._job))
         trouble = "" if State(known.state) in self._rung.ends else f"{known.state}: {known.message}"
@@ -199,6 +228,9 @@ class RungRun:
             with suppress(ProcessLookupError):
                 os.kill(self._driver, signal.SIGKILL)
             self._driver = None
+        if self._rung.misfit and not self._misfit and self._runs():
+            self._misfit = True
+            self._place.cluster.create("pods", self._plan.namespace, misfit(self._plan))
         if self._rung.previews and self._preview is None and self._runs():
             folder = self._place.context.job_folder(self._plan.name)
             self._preview = Previews(folder).existing(f"job-{self._plan.name}")
@@ -242,7 +274,9 @@ class RungRun:
         """What was deleted by its listing; what the engine deletes has a name of the engine's."""
         record = self._place.records.record(self._job)
         for entry in record.entries if record is not None else ():
-            if entry.kind == "resource" and entry.data["done"] == "deleted" and not entry.data.get("urn"):
+            swept = entry.kind == "resource" and entry.data["done"] == "deleted" and not entry.data.get("urn")
+            # The run's own pod, which no engine knows, goes with the job.
+            if swept and not entry.data["name"].endswith(_MISFIT):
                 yield f"{entry.data['type']} {entry.data['name']}"
 
     def _operations(self) -> Sequence[Mapping[str, Any]]:

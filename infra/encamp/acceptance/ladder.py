@@ -57,6 +57,7 @@ class Rung:
         kill: when its driver is killed; None if it is not.
         needs_queue: only an environment with queues can run it.
         previews: the job's stack is previewed while it runs.
+        misfit: a pod that no machine can take stands beside the job while it runs.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Rung:
     kill: Kill | None = None
     needs_queue: bool = False
     previews: bool = False
+    misfit: bool = False
 
     def job(self, spec: EnvironmentSpec) -> dict[str, Any]:
         """The rung's job file as data; in an environment with queues it waits in the first one."""
@@ -120,6 +122,7 @@ LADDER: Final = (
             "workerConfig": {"imageUri": IMAGE},
         },
         previews=True,
+        misfit=True,
     ),
     Rung(
         name="spot",

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
 #: Kinds of sightings.
 NODES, PODS, SYSTEM_PODS, JOB_SETS, WORKLOADS = "nodes", "pods", "system pods", "jobsets", "workloads"
-EVENTS, NODE_EVENTS, POOLS = "events", "events of nodes", "node pools"
+EVENTS, NODE_EVENTS, LEASES, POOLS = "events", "events of nodes", "leases of nodes", "node pools"
+#: Namespace of the leases of nodes.
+_LEASES: Final = "kube-node-lease"
 
 
 class JobWatcher:
@@ -93,6 +95,10 @@ class JobWatcher:
         yield WORKLOADS, lambda: [one for one in self._cluster.list("workloads", namespace) if self._is_owned(one)]
         yield EVENTS, lambda: [one for one in self._cluster.list("events", namespace) if self._is_about(one)]
         yield NODE_EVENTS, self._node_events
+        yield (
+            LEASES,
+            lambda: [one for one in self._cluster.list("leases", _LEASES) if one["metadata"]["name"] in self._nodes],
+        )
 
     def _pools(self) -> list[dict[str, Any]]:
         wanted = {pool.name for pool in self._plan.node_pools}
@@ -109,6 +115,10 @@ class JobWatcher:
     def _node_events(self) -> list[dict[str, Any]]:
         events = self._cluster.list("events", "default", fields="involvedObject.kind=Node")
         return [event for event in events if event["involvedObject"]["name"] in self._nodes]
+
+    def _leases(self) -> list[dict[str, Any]]:
+        leases = self._cluster.list("leases", _LEASES)
+        return [lease for lease in leases if lease["metadata"]["name"] in self._nodes]
 
     def _is_owned(self, workload: Mapping[str, Any]) -> bool:
         owners = {str(owner.get("uid")) for owner in workload["metadata"].get("ownerReferences") or ()}

@@ -27,6 +27,7 @@ _PATHS = {
     "secrets": "/api/v1",
     "pods": "/api/v1",
     "nodes": "/api/v1",
+    "leases": "/apis/coordination.k8s.io/v1",
     "events": "/api/v1",
     "services": "/api/v1",
     "configmaps": "/api/v1",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from encamp.acceptance.cases import JobCase
 
 _TRIGGERED: Final = "TriggeredScaleUp"
+_NOT_TRIGGERED: Final = "NotTriggerScaleUp"
+_WHY: Final = re.compile(r"pod didn't trigger scale-up: \d+ .+")
 _MESSAGE: Final = re.compile(r"pod triggered scale-up: \[\{.+ \d+->\d+ \(max: \d+\)\}.*\]")
 
 
@@ -25,7 +27,8 @@ def _waited(case: JobCase) -> list[Mapping[str, Any]]:
     return [
         versions[0].item
         for _, versions in case.sightings.versions(PODS)
-        if any(condition(one.item, "PodScheduled").get("reason") == "Unschedulable" for one in versions)
+        if not versions[0].item["metadata"]["name"].endswith("-misfit")
+        and any(condition(one.item, "PodScheduled").get("reason") == "Unschedulable" for one in versions)
     ]
 
 
@@ -59,6 +62,20 @@ def says_triggered(case: JobCase) -> str:
     for event in events:
         expect(_MESSAGE.fullmatch(event["message"]), f"{_TRIGGERED} says {event['message']!r}")
     return f"{_TRIGGERED}: {events[0]['message']}"
+
+
+@of_job("autoscaler-says-not-triggered", "cpu")
+def says_not_triggered(case: JobCase) -> str:
+    """Look for the event on a pod that no machine can take, and at its words."""
+    about = f"{case.plan.name}-misfit"
+    events = [event for event in case.sightings.latest(EVENTS) if event["involvedObject"]["name"] == about]
+    reasons = sorted({str(event.get("reason")) for event in events})
+    if not reasons:
+        raise NotAskedError(case.refused.get(EVENTS) or "no event of the pod was seen")
+    found = [event["message"] for event in events if event.get("reason") == _NOT_TRIGGERED]
+    expect(found, f"a pod that no machine can take has the events {', '.join(reasons)}")
+    expect(_WHY.fullmatch(found[0]), f"{_NOT_TRIGGERED} says {found[0]!r}")
+    return f"{_NOT_TRIGGERED}: {found[0]}"
 
 
 @of_job("autoscaler-adds-one-node-per-pod", "cpu")

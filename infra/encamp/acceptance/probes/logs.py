@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from encamp.acceptance.answers import NotAskedError, expect
-from encamp.acceptance.probe import of_job
+from encamp.acceptance.probe import of_environment, of_job
+from encamp.cloud.endpoints import Service
 from encamp.cloud.logging import pod_label
 from encamp.plan.model import JOB_LABEL
 
@@ -14,10 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from encamp.acceptance.cases import JobCase
+    from encamp.acceptance.cases import EnvironmentCase, JobCase
 
 _SEVERITIES: Final = {"stdout": "INFO", "stderr": "ERROR"}
 _MINUTE: Final = 60.0
+#: Where the probes' own entries go.
+_LOG: Final = "encamp-acceptance"
+_LOOKS, _PAUSE_SECONDS = 30, 2.0
 
 
 def _entries(case: JobCase) -> tuple[Mapping[str, Any], ...]:
@@ -29,6 +34,35 @@ def _entries(case: JobCase) -> tuple[Mapping[str, Any], ...]:
     if case.lines:
         return case.lines
     raise NotAskedError(case.refused.get("log entries") or "Cloud Logging has no line of the job")
+
+
+@of_environment("logging-same-entry-once")
+def same_entry_once(case: EnvironmentCase) -> str:
+    """Write an entry twice under one insertId, and list it."""
+    project, mark = case.spec.project, f"encamp-acceptance {time.time_ns()}"
+    entry = {
+        "logName": f"projects/{project}/logs/{_LOG}",
+        "resource": {"type": "global", "labels": {"project_id": project}},
+        "timestamp": datetime.now(UTC).isoformat(),
+        "insertId": mark.replace(" ", "-"),
+        "textPayload": mark,
+    }
+    for _ in range(2):
+        case.client.json(Service.LOGGING, "POST", "/v2/entries:write", json={"entries": [entry]})
+    asked = {
+        "resourceNames": [f"projects/{project}"],
+        "filter": f'logName="projects/{project}/logs/{_LOG}" AND textPayload="{mark}"',
+    }
+    found: list[Mapping[str, Any]] = []
+    for _ in range(_LOOKS):
+        found = case.client.json(Service.LOGGING, "POST", "/v2/entries:list", json=asked).get("entries") or []
+        if found:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    if not found:
+        raise NotAskedError(f"what was written is not listed within {_LOOKS * _PAUSE_SECONDS:.0f} s")
+    expect(len(found) == 1, f"an entry that was written twice is listed {len(found)} times")
+    return "an entry that was written twice is listed once"
 
 
 @of_job("logging-entry-of-a-container")

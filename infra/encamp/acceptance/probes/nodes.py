@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
-from encamp.acceptance.answers import expect
+from encamp.acceptance.answers import NotAskedError, expect
 from encamp.acceptance.probe import of_job
+from encamp.acceptance.watcher import LEASES
 from encamp.plan.machines.allocatable import GPU_RESOURCE
 
 if TYPE_CHECKING:
@@ -149,11 +151,29 @@ def conditions(case: JobCase) -> str:
     return f"every machine has {', '.join(sorted(wanted))}"
 
 
+@of_job("node-lease-is-renewed")
+def lease_is_renewed(case: JobCase) -> str:
+    """Look at how long each machine's lease lasts, and how often it was renewed."""
+    said = []
+    for _, versions in case.sightings.versions(LEASES):
+        spec = versions[-1].item["spec"]
+        name, lasts = versions[-1].item["metadata"]["name"], spec.get("leaseDurationSeconds")
+        expect(lasts == _LEASE_SECONDS, f"the lease of {name} lasts {lasts} s")
+        renewed = [datetime.fromisoformat(one.item["spec"]["renewTime"]).timestamp() for one in versions]
+        late = max((one.at - at for one, at in zip(versions, renewed, strict=True)), default=0.0)
+        expect(late < _LEASE_SECONDS, f"the lease of {name} was not renewed for {late:.0f} s")
+        said.append(name)
+    if not said:
+        raise NotAskedError(case.refused.get(LEASES) or "no lease was seen")
+    return f"{len(said)} leases of {_LEASE_SECONDS} s, renewed in time"
+
+
 def _asked(pool: NodePoolPlan) -> set[str]:
     """Keys of the taints that a pool is made with."""
     return {pool.taint[0]}
 
 
+_LEASE_SECONDS: Final = 40
 #: Taints that come and go with a machine's health.
 _PASSING = {
     "node.kubernetes.io/not-ready",

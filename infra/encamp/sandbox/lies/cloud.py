@@ -56,6 +56,10 @@ def _forget(data: dict[str, Any]) -> None:
     data["entries"] = [one for one in entries if not str(one.get("textPayload")).startswith("encamp-acceptance")]
 
 
+def _twice(data: dict[str, Any]) -> None:
+    data["entries"] = [one for entry in data.get("entries") or () for one in (entry, entry)]
+
+
 def _delivered_late(entry: dict[str, Any]) -> None:
     entry["receiveTimestamp"] = _later(entry["timestamp"], _DELAY)
 
@@ -133,6 +137,7 @@ def lies(token: str) -> tuple[Lie, ...]:
             _ENTRIES,
             tells=in_json(_entries(lambda entry: entry.pop("labels", None))),
         ),
+        Lie("logging-same-entry-once", "Every entry comes twice.", "POST", _ENTRIES, tells=in_json(_twice)),
         Lie("logging-outlives-pods", "Lines are lost.", "POST", _ENTRIES, tells=in_json(_forget)),
         Lie(
             "time-log-delivery",

@@ -106,6 +106,17 @@ def _other_words(event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
+def _no_reason(event: dict[str, Any]) -> dict[str, Any]:
+    if event.get("reason") == "NotTriggerScaleUp":
+        event["message"] = "no"
+    return event
+
+
+def _short_lease(lease: dict[str, Any]) -> dict[str, Any]:
+    lease["spec"]["leaseDurationSeconds"] = 5
+    return lease
+
+
 def _early_gpu_node(node: dict[str, Any]) -> None:
     if _GPU_LABEL in node["metadata"]["labels"]:
         _earlier(node)
@@ -171,6 +182,8 @@ LIES: Final = (
     _label("node-labels-of-gpus", "GPU nodes say l4.", lambda labels: labels.update({_GPU_LABEL: "l4"})),
     _node("node-taint-of-gpus", "GPU nodes are not tainted.", _without_gpu_taint),
     _node("node-offers-gpus", "Nodes offer eight GPUs.", _more_gpus),
+    Lie("node-lease-is-renewed", "Leases of nodes last five seconds.", objects="leases", shows=_short_lease),
+    Lie("autoscaler-says-not-triggered", "The autoscaler says nothing helpful.", objects="events", shows=_no_reason),
     _node("node-conditions", "Nodes post that they are ready, and nothing else.", _only_ready),
     _node("autoscaler-grows-from-zero", "Nodes were there before the pods.", _earlier),
     Lie("autoscaler-adds-one-node-per-pod", "A machine too many comes.", objects="nodes", lists=_one_more),
