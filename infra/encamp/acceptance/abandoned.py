@@ -28,11 +28,13 @@ def end_abandoned(
     """
     host = HostEnvironment(context, spec, stack, checkout)
     for progress in [one for one in unfinished(root, stack) if not one.is_alive]:
+        if not dry_run:
+            progress.take_over()
         yield _end(progress, host, context, spec, dry_run=dry_run)
     claim = host.claim()
     if claim is not None and find(root, stack, claim.run) is None and time.time() > claim.until:
-        # Its jobs have deadlines of their own, by which the reaper goes.
-        progress = Progress.begin(root, stack, claim.run, time.time())
+        # A run of another machine: what is left of it is now this one's.
+        progress = Progress.made(root, stack, claim.run, time.time())
         progress.claimed = True
         yield _end(progress, host, context, spec, dry_run=dry_run)
 
@@ -44,7 +46,6 @@ def _end(
     has = f"{'its environment and ' if progress.claimed else ''}{len(progress.jobs)} jobs"
     if dry_run:
         return f"{what}: would be taken down: {has}", None
-    progress.take_over()
     result = AcceptanceResult(progress)
     finish(progress, host, spec, context, result)
     done = "taken down" if result.teardown_error is None else "not taken down"

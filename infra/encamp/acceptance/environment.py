@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from encamp.acceptance.driving import is_of_run
+from encamp.acceptance.rung_jobs import is_of_run
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError, TeardownError, UsageError
 from encamp.plan.environment.planning import plan_environment

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENVIRONMENT: Final = "environment"
 #: Has Python and nothing else that the trainer needs; the bootstrap runs in it.
 IMAGE: Final = "python:3.11-slim"
-CPU_MACHINE: Final = "e2-standard-4"
+_CPU: Final = {"machineType": "e2-standard-4"}
 #: How long a rung waits for its machines: the shortest that a job file may say.
 WAIT_SECONDS: Final = 1800
 #: How long the trainer of a rung runs when all is well, and how long one that hangs may: where machines take minutes,
@@ -83,7 +83,6 @@ class Rung:
             "trainingInput": {
                 "scaleTier": "CUSTOM",
                 "region": spec.region,
-                **({} if "machines" in self.block else {"masterType": CPU_MACHINE}),
                 "masterConfig": {"imageUri": IMAGE},
                 "pythonModule": "trainer.task",
                 "args": [f"--seconds={trains}"],
@@ -92,6 +91,7 @@ class Rung:
             },
             "encamp": {
                 "packagePath": "trainer",
+                "machines": {"master": _CPU},
                 "storage": {"kind": "ENVIRONMENT"},
                 "expectedTime": f"{min(trains + _AROUND_SECONDS, longest)}s",
                 "retention": {"resultsDays": 30},
@@ -108,7 +108,9 @@ _STUDY: Final = {
     "maxTrials": 2,
     "maxParallelTrials": 2,
     "algorithm": "RANDOM_SEARCH",
-    "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}],
+    "params": [
+        {"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1, "scaleType": "UNIT_LINEAR_SCALE"}
+    ],
 }
 
 LADDER: Final = (
@@ -117,10 +119,10 @@ LADDER: Final = (
         shows="two replicas find each other on machines that come from zero, and all of it goes",
         ends=_SUCCEEDS,
         training_input={
-            "workerType": CPU_MACHINE,
             "workerCount": 1,
             "workerConfig": {"imageUri": IMAGE},
         },
+        block={"machines": {"master": _CPU, "worker": _CPU}},
         previews=True,
         misfit=True,
     ),

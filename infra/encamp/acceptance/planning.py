@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from encamp.acceptance.cost import PlannedRung, environment_hourly, within
-from encamp.acceptance.driving import job_id, plan_rung
+from encamp.acceptance.rung_jobs import job_id, plan_rung
 from encamp.errors import PlanError, UsageError
 
 if TYPE_CHECKING:

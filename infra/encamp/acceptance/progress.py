@@ -68,9 +68,14 @@ class Progress:
     finished: bool = False
 
     @classmethod
+    def made(cls, root: Path, stack: str, run: str, started: float) -> Progress:
+        """A run of this process."""
+        return cls(root / stack / run, run, stack, started, holder.myself())
+
+    @classmethod
     def begin(cls, root: Path, stack: str, run: str, started: float) -> Progress:
         """A new run of this process, on file at once."""
-        progress = cls(root / stack / run, run, stack, started, holder.myself())
+        progress = cls.made(root, stack, run, started)
         progress.save()
         return progress
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.answers import BeliefAnswer, BeliefState
 from encamp.acceptance.cases import EndCase, EnvironmentCase
-from encamp.acceptance.driving import Place, RungRun, is_of_run, job_id
+from encamp.acceptance.driving import Place, RungRun
 from encamp.acceptance.environment import Claim, HostEnvironment
 from encamp.acceptance.inventory import cluster_path, inventory, probe_bucket
 from encamp.acceptance.ladder import ENVIRONMENT
 from encamp.acceptance.probe import ask_all
 from encamp.acceptance.progress import Progress, RungResult
+from encamp.acceptance.rung_jobs import is_of_run, job_id
 from encamp.ci.preview import Previews
 from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage

@@ -89,12 +89,14 @@ class LyingFront:
 
     async def _lie(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on as the lies ask it, and answer as they tell it."""
-        asked = await _asked(scope, receive)
+        asked = self._switches.counted(await _asked(scope, receive))
         lies = [lie for lie in self._switches.on if lie.is_about(asked)]
+        told: Told | None = None
         for lie in lies:
-            if lie.asks is not None:
-                asked = lie.asks(asked)
-        told = await self._answer(scope, asked, receive)
+            given = lie.asks(asked) if lie.asks is not None and told is None else asked
+            asked, told = (asked, given) if isinstance(given, Told) else (given, told)
+        if told is None:
+            told = await self._answer(scope, asked, receive)
         for lie in lies:
             if lie.tells is not None:
                 told = lie.tells(asked, told)

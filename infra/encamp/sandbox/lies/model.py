@@ -19,6 +19,7 @@ class Asked:
         path: unquoted, with the service as its first part (``/container/v1/…``); storage's own begin with
             ``/storage``, ``/upload`` or ``/download``.
         headers: names in lower case.
+        before: how often the same method and path were asked for since the lies were set.
     """
 
     method: str
@@ -26,6 +27,7 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
+    before: int = 0
 
     @property
     def json(self) -> Any:
@@ -68,7 +70,7 @@ class Lie:
         does: what the sandbox does then, in one sentence.
         method: HTTP methods that it is about, as a pattern.
         path: pattern of the whole path.
-        asks: changes the request.
+        asks: changes the request, or answers it without asking anybody.
         tells: changes the answer.
         objects: of which kind of Kubernetes objects it changes each as it is answered, such as ``nodes``.
         shows: changes such an object.
@@ -79,7 +81,7 @@ class Lie:
     does: str
     method: str = "GET"
     path: str = ""
-    asks: Callable[[Asked], Asked] | None = None
+    asks: Callable[[Asked], Asked | Told] | None = None
     tells: Callable[[Asked, Told], Told] | None = None
     objects: str = ""
     shows: Callable[[dict[str, Any]], dict[str, Any]] | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.sandbox.cloud.errors import GoogleError
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from encamp.sandbox.lies.model import Lie
+    from encamp.sandbox.lies.model import Asked, Lie
 
 
 def all_lies(token: str) -> dict[str, Lie]:
@@ -34,6 +36,7 @@ class Switches:
         self._known = all_lies(token)
         names = json.loads(path.read_text()) if path.exists() else []
         self._on = tuple(self._known[name] for name in names if name in self._known)
+        self._counts: Counter[tuple[str, str]] = Counter()
 
     @property
     def on(self) -> tuple[Lie, ...]:
@@ -56,3 +59,11 @@ class Switches:
             raise GoogleError(400, f"There is no lie about {', '.join(unknown)}.")
         self._path.write_text(json.dumps(sorted(beliefs)))
         self._on = tuple(self._known[belief] for belief in sorted(beliefs))
+        self._counts.clear()
+
+    def counted(self, asked: Asked) -> Asked:
+        """A request that says how often it has been made before."""
+        key = (asked.method, asked.path)
+        counted = replace(asked, before=self._counts[key])
+        self._counts[key] += 1
+        return counted
