@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
 
-#: To bring an environment up and down: beliefs time-cluster-creation and time-cluster-deletion.
+#: To bring an environment up and down. Beliefs: time-cluster-creation, time-cluster-deletion.
 AROUND_SECONDS: Final = 1800
-#: Beside a rung's one run: its machines come and go, belief time-machine-from-zero.
+#: Beside a rung's one run: its pools and machines come and go. Beliefs: time-pool-creation, time-machine-from-zero.
 _BESIDE_SECONDS: Final = 600
 
 

@@ -32,7 +32,7 @@ _HANG_SECONDS, _HANG_SANDBOX_SECONDS = 60, 15
 #: After this a rung's job is ended, however it is.
 _LONGEST_SECONDS: Final = 600
 _FOR_EVER: Final = 86_400
-#: What a rung may be expected to run beside its training: images, installation of the package.
+#: What a rung may be expected to run beside its training: its image and its package come. Belief: time-image-pull.
 _AROUND_SECONDS: Final = 120
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _NOT_FOUND = 404
 #: Another operation runs on the cluster (FAILED_PRECONDITION comes as 400, conflicts as 409), or the policy changed.
 _BUSY = frozenset({400, 409, 412})
-_BUSY_SECONDS = 300.0
+#: Longer than a pool takes to go (belief time-pool-deletion).
+_BUSY_SECONDS = 660.0
 _POLL_SECONDS = 2.0
 
 
@@ -46,7 +47,10 @@ class Container:
             raise
 
     def operations(self, cluster: str, targets: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Operations of the last days whose target's link ends with one of ``targets``, as GKE lists them."""
+        """Operations of the last days whose target's link ends with one of ``targets``, as GKE lists them.
+
+        Belief: teardown-operations-end.
+        """
         parent = cluster.partition("/clusters/")[0]
         answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations")
         return [one for one in answer.get("operations") or () if str(one.get("targetLink")).endswith(targets)]
@@ -66,7 +70,7 @@ class Container:
         """Delete a pool and wait until it is gone, other operations of the cluster allowed to end before.
 
         Raises:
-            EngineError: it still exists after five minutes, or the service refuses for another reason.
+            EngineError: it still exists after eleven minutes, or the service refuses for another reason.
         """
         _delete(
             lambda: self._client.request(Service.CONTAINER, "DELETE", f"/v1/{cluster}/nodePools/{quote(name)}"),
@@ -95,7 +99,7 @@ class ResourcePolicies:
         """Delete a policy and wait until it is gone; a pool that still uses it is given time to go before.
 
         Raises:
-            EngineError: it still exists after five minutes, or the service refuses for another reason.
+            EngineError: it still exists after eleven minutes, or the service refuses for another reason.
         """
         _delete(
             lambda: self._client.request(Service.COMPUTE, "DELETE", f"{_policies(project, region)}/{quote(name)}"),

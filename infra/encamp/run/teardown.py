@@ -1,4 +1,7 @@
-"""Takes a job down and proves it: by the engine, by its state, and by what the cloud itself lists."""
+"""Takes a job down and proves it: by the engine, by its state, and by what the cloud itself lists.
+
+Beliefs: teardown-deleted-is-404, teardown-destroy-leaves-nothing.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -117,6 +118,32 @@ def missing_is_404(case: EnvironmentCase) -> str:
     saw = f"an object {item.status_code} {_reason(item)}, a bucket {bucket.status_code}"
     # A bucket of somebody else's would be 403; one of this name is nobody's.
     expect((item.status_code, _reason(item), bucket.status_code) == (_NOT_FOUND, "notFound", _NOT_FOUND), saw)
+    return saw
+
+
+@of_environment("storage-multipart-upload")
+def multipart_upload(case: EnvironmentCase) -> str:
+    """Upload an object and its metadata in one request."""
+    path = f"/upload/storage/v1/b/{quote(case.scratch, safe='')}/o"
+    described = json.dumps({"name": "parts", "metadata": {"a": "1"}})
+    body = f"--B\r\nContent-Type: application/json\r\n\r\n{described}\r\n--B\r\n\r\nbytes\r\n--B--\r\n".encode()
+    headers = {"Content-Type": "multipart/related; boundary=B"}
+    made = _ask(case, "POST", path, params={"uploadType": "multipart"}, data=body, headers=headers)
+    found = made.json() if made.ok else {}
+    saw = f"{made.status_code}, {found.get('size')} bytes with metadata {found.get('metadata')}"
+    expect(found.get("size") == "5" and found.get("metadata") == {"a": "1"}, saw)
+    return saw
+
+
+@of_environment("storage-names-are-quoted")
+def names_are_quoted(case: EnvironmentCase) -> str:
+    """Write and read an object whose name needs quoting, and look for folders beside it."""
+    name = "quoted/a b%2Fc"
+    _put(case, name, b"found")
+    read = _ask(case, "GET", _object(case, name), params={"alt": "media"})
+    listed = [item["name"] for item in _listed(case, "quoted/").get("items") or ()]
+    saw = f"{name!r} is answered with {read.status_code}, and listed are {listed}"
+    expect(read.content == b"found" and listed == [name], saw)
     return saw
 
 

@@ -2,6 +2,8 @@
 
 Node selector, required node affinity, taints, and resources. What pods want of other pods is left to the scheduler.
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,noderesources}.
+
+Belief: autoscaler-looks-in-scheduler-order.
 """
 
 from __future__ import annotations

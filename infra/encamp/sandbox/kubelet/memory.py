@@ -2,6 +2,8 @@
 
 A container that holds more than its limit when we look is killed and reported as OOMKilled. Between two looks it may
 hold more. Pages that processes share are not counted.
+
+Belief: node-out-of-memory-kills.
 """
 
 from __future__ import annotations

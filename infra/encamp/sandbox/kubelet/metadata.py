@@ -4,6 +4,9 @@ It knows the pod by its address, the pod's Kubernetes ServiceAccount by the pod,
 the annotation ``iam.gke.io/gcp-service-account``; without one the pod is the Kubernetes account itself, a federated
 principal that goes by the name of the workload pool. Source: cloud.google.com/compute/docs/metadata/querying-metadata
 and cloud.google.com/kubernetes-engine/docs/concepts/workload-identity.
+
+Beliefs: metadata-wants-its-header, metadata-says-who-the-pod-is, metadata-gives-tokens, metadata-names-the-cluster,
+metadata-names-the-zone, metadata-names-the-project.
 """
 
 from __future__ import annotations

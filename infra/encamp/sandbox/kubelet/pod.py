@@ -36,6 +36,7 @@ NOTES_PREFIX = "sandbox.encamp.dev/"
 _UNSTARTED_MESSAGE = "The container was never started"
 #: What the kubelet says of a pod whose machine goes away: k8s.io/kubernetes/pkg/kubelet/nodeshutdown.
 _SHUTDOWN = ("Terminated", "Pod was terminated in response to imminent node shutdown.")
+#: Belief: node-shutdown-is-a-disruption.
 _SHUTDOWN_CONDITION = "TerminationByKubelet"
 
 

@@ -2,6 +2,8 @@
 
 What GKE's autoscaler does of the class ``queued-provisioning.gke.io``: a request is accepted, and provisioned when one
 queued pool takes all of its pods. Conditions and their words: k8s.io/autoscaler/cluster-autoscaler/provisioningrequest.
+
+Beliefs: autoscaler-provisioning-request-conditions, autoscaler-queued-pools-wait-for-requests.
 """
 
 from __future__ import annotations

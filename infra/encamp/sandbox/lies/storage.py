@@ -86,6 +86,14 @@ LIES: Final = (
     Lie("storage-delimiter-rolls-up", "Listings know no delimiter.", path=_LIST, asks=_rolled_up),
     Lie("storage-missing-is-404", "A missing object is forbidden.", path=_object("nothing"), tells=instead(404, 403)),
     Lie(
+        "storage-multipart-upload",
+        "Metadata of uploads in parts are lost.",
+        "POST",
+        _UPLOAD,
+        tells=in_json(lambda data: data.pop("metadata", None)),
+    ),
+    Lie("storage-names-are-quoted", "A quoted name is not found.", path=_object("quoted/.*"), tells=instead(200, 404)),
+    Lie(
         "storage-digest-is-checked",
         "Bytes that are not those that were promised are taken.",
         "PUT",

@@ -1,6 +1,8 @@
 """Resumable upload sessions: their state is a row and a file, so they go on after a kill.
 
 Source: cloud.google.com/storage/docs/performing-resumable-uploads and .../resumable-uploads.
+
+Beliefs: storage-resumable-goes-on, storage-resumable-is-cancelled.
 """
 
 from __future__ import annotations

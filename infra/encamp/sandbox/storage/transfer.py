@@ -1,6 +1,8 @@
 """Bytes in and out of the storage server: uploads of the three kinds, downloads with Range.
 
 Sources: cloud.google.com/storage/docs/json_api/v1/objects/insert and .../get; RFC 9110 section 14 for ranges.
+
+Belief: storage-range-of-an-object.
 """
 
 from __future__ import annotations
