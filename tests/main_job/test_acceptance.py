@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,7 +20,6 @@ from encamp.sandbox.lies.switches import all_lies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from tests.camp import Camp
 
@@ -43,8 +43,7 @@ def admin(camp: Camp, method: str, path: str, data: Any = None) -> Any:
 
 def report(said: str) -> dict[str, Any]:
     (path,) = re.findall(r"(/\S+report\.json)", said)
-    with open(path, encoding="utf-8") as file:
-        found: dict[str, Any] = json.load(file)
+    found: dict[str, Any] = json.loads(Path(path).read_text())
     return found
 
 
