@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from encamp.sandbox.lies.model import Asked, Lie, in_json, instead
+from encamp.sandbox.lies.model import Asked, Lie, Told, in_json, instead
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,7 @@ _CONTAINER: Final = r"/container/v1/projects/[^/]+/locations/[^/]+"
 _POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[^/]+"
 _OPERATIONS: Final = rf"{_CONTAINER}/operations"
 _ENTRIES: Final = r"/logging/v2/entries:list"
+_REPOSITORY: Final = r"/artifactregistry/v1/projects/[^/]+/locations/[^/]+/repositories/[^/]+"
 _HOUR: Final = timedelta(hours=1)
 _DELAY: Final = timedelta(minutes=3)
 
@@ -64,6 +65,31 @@ def _delivered_late(entry: dict[str, Any]) -> None:
     entry["receiveTimestamp"] = _later(entry["timestamp"], _DELAY)
 
 
+def _changed(*, first: bool) -> Callable[[Asked, Told], Told]:
+    """Show a repository otherwise: only when it is first read, or only later."""
+
+    def tell(asked: Asked, told: Told) -> Told:
+        if (asked.before == 0) is not first:
+            return told
+        return in_json(lambda data: data.update(description="changed"))(asked, told)
+
+    return tell
+
+
+def _larger(asked: Asked, told: Told) -> Told:
+    """Show a new pool with larger disks."""
+    if asked.before:
+        return told
+    return in_json(lambda data: data["config"].update(diskSizeGb=1 + int(data["config"].get("diskSizeGb", 100))))(
+        asked, told
+    )
+
+
+def _not_at_first(asked: Asked) -> Asked | Told:
+    """Say that a thing is deleted, and leave it."""
+    return asked if asked.before else Told(204, {})
+
+
 def _anybody(token: str) -> Callable[[Asked], Asked]:
     """Let whoever shows no token be somebody."""
 
@@ -97,9 +123,29 @@ def lies(token: str) -> tuple[Lie, ...]:
             tells=in_json(_operation("", lambda one: one.update(error={"message": "it was not done"}), "/nodePools/")),
         ),
         Lie(
+            "teardown-destroy-leaves-nothing",
+            "The scratch bucket of a job is not deleted at first.",
+            "DELETE",
+            r"/storage/v1/b/acceptance-[a-z][^/]*-scratch-[0-9a-f]+",
+            asks=_not_at_first,
+        ),
+        Lie(
+            "preview-of-environment-is-quiet",
+            "A new repository is shown with a description that nobody gave it.",
+            path=_REPOSITORY,
+            tells=_changed(first=True),
+        ),
+        Lie(
+            "refresh-finds-no-drift",
+            "A repository has a description that nobody gave it, after a while.",
+            path=_REPOSITORY,
+            tells=_changed(first=False),
+        ),
+        Lie("preview-of-job-is-quiet", "A new pool is shown with larger disks.", path=_POOL, tells=_larger),
+        Lie(
             "teardown-nothing-is-left",
             "The run's bucket is shown after it was deleted.",
-            path=r"/storage/v1/b/acceptance-[^/]+-scratch-[0-9a-f]+",
+            path=r"/storage/v1/b/acceptance-[0-9][^/]*-scratch-[0-9a-f]+",
             tells=instead(404, 200, {"name": "left"}),
         ),
         *(
