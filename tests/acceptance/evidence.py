@@ -110,7 +110,7 @@ class Evidence:
         return next(pool for pool in self.plan.node_pools if pool.name == name)
 
     def node_name(self, number: int) -> str:
-        return f"gke-{SPEC.cluster}-{self.pool(number).name[:8]}-00c0ffee-{number:04}"
+        return f"gke-{SPEC.cluster}-{self.pool(number).name[:24]}-00c0ffee-{number:04}"
 
     def node(self, number: int) -> dict[str, Any]:
         pool = self.pool(number)
@@ -189,7 +189,9 @@ class Evidence:
         }
 
     def job_set(self, *, suspended: bool) -> dict[str, Any]:
-        return {"metadata": {"uid": "set", "name": self.plan.name}, "spec": {"suspend": suspended}}
+        conditions = [condition("Suspended", str(suspended), 0 if suspended else 2)]
+        metadata = {"uid": "set", "name": self.plan.name}
+        return {"metadata": metadata, "spec": {"suspend": suspended}, "status": {"conditions": conditions}}
 
     def workload(self, *, admitted: bool) -> dict[str, Any]:
         sets = [{"name": group.role.value, "count": group.count} for group in self.plan.groups]

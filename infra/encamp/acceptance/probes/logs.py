@@ -39,12 +39,12 @@ def _entries(case: JobCase) -> tuple[Mapping[str, Any], ...]:
 @of_environment("logging-same-entry-once")
 def same_entry_once(case: EnvironmentCase) -> str:
     """Write an entry twice under one insertId, and list it."""
-    project, mark = case.spec.project, f"encamp-acceptance {time.time_ns()}"
+    project, mark = case.spec.project, f"written twice by encamp {time.time_ns()}"
     entry = {
         "logName": f"projects/{project}/logs/{_LOG}",
         "resource": {"type": "global", "labels": {"project_id": project}},
         "timestamp": datetime.now(UTC).isoformat(),
-        "insertId": mark.replace(" ", "-"),
+        "insertId": mark.rpartition(" ")[2],
         "textPayload": mark,
     }
     for _ in range(2):

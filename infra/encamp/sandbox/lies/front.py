@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.lies.model import Asked, Told
+from encamp.sandbox.lies.model import ERRORS, Asked, Told
 from encamp.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ class LyingFront:
             asked, told = (asked, given) if isinstance(given, Told) else (given, told)
         if told is None:
             told = await self._answer(scope, asked, receive)
+        if told.status < ERRORS:
+            self._switches.count(asked)
         for lie in lies:
             if lie.tells is not None:
                 told = lie.tells(asked, told)
@@ -156,7 +158,8 @@ class LyingFront:
 
 def shown_by(lies: Sequence[Lie], path: str, body: bytes) -> bytes:
     """An answer of the API server with the objects that lies are about as those show them."""
-    lies = [lie for lie in lies if f"/{lie.objects}" in path]
+    parts = path.split("/")
+    lies = [lie for lie in lies if not set(lie.objects.split()).isdisjoint(parts)]
     try:
         data: Any = json.loads(body) if lies else None
     except ValueError:

@@ -36,16 +36,19 @@ def _of_pools(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str,
     return shown
 
 
-def _renamed(node: dict[str, Any]) -> None:
-    name = node["metadata"]["name"]
-    node["metadata"]["name"] = f"node-{name}"
-    provider = node["spec"].get("providerID")
+def _renamed(item: dict[str, Any]) -> dict[str, Any]:
+    """A node, or its lease, under another name."""
+    name = item["metadata"]["name"]
+    item["metadata"]["name"] = f"node-{name}"
+    provider = item["spec"].get("providerID")
     if provider:
-        node["spec"]["providerID"] = f"{provider.rpartition('/')[0]}/node-{name}"
+        item["spec"]["providerID"] = f"{provider.rpartition('/')[0]}/node-{name}"
+    return item
 
 
 def _tainted_spot(node: dict[str, Any]) -> None:
-    if node["metadata"]["labels"].get(_SPOT):
+    # By its name, since another lie may have taken the label.
+    if "-spot-" in node["metadata"]["name"]:
         node["spec"].setdefault("taints", []).append({"key": _SPOT, "value": "true", "effect": "NoSchedule"})
 
 
@@ -124,7 +127,9 @@ def _early_gpu_node(node: dict[str, Any]) -> None:
 
 def _never_suspended(job_set: dict[str, Any]) -> dict[str, Any]:
     job_set["spec"]["suspend"] = False
-    return job_set
+    status = job_set.get("status") or {}
+    status["conditions"] = [one for one in status.get("conditions") or [] if one["type"] != "Suspended"]
+    return {**job_set, "status": status}
 
 
 def _node(belief: str, does: str, change: Callable[[dict[str, Any]], object]) -> Lie:
@@ -156,7 +161,7 @@ LIES: Final = (
         "The label of a node names another pool.",
         lambda labels: labels.update({"cloud.google.com/gke-nodepool": "another"}),
     ),
-    _node("node-name-begins-with-gke", "Names of nodes begin with node-.", _renamed),
+    Lie("node-name-begins-with-gke", "Names of nodes begin with node-.", objects="nodes leases", shows=_renamed),
     _node(
         "node-provider-id",
         "Nodes have the ids of another provider.",

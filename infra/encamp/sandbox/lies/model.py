@@ -19,7 +19,7 @@ class Asked:
         path: unquoted, with the service as its first part (``/container/v1/…``); storage's own begin with
             ``/storage``, ``/upload`` or ``/download``.
         headers: names in lower case.
-        before: how often the same method and path were asked for since the lies were set.
+        before: how often the same method and path had a good answer since the lies were set.
     """
 
     method: str
@@ -72,7 +72,7 @@ class Lie:
         path: pattern of the whole path.
         asks: changes the request, or answers it without asking anybody.
         tells: changes the answer.
-        objects: of which kind of Kubernetes objects it changes each as it is answered, such as ``nodes``.
+        objects: of which kinds of Kubernetes objects it changes each as it is answered, such as ``nodes leases``.
         shows: changes such an object.
         lists: changes what a listing of them holds.
     """
@@ -102,7 +102,7 @@ def in_json(change: Callable[[dict[str, Any]], object]) -> Callable[[Asked, Told
     def tell(asked: Asked, told: Told) -> Told:
         del asked
         data = told.json
-        if not isinstance(data, dict) or told.status >= _ERRORS:
+        if not isinstance(data, dict) or told.status >= ERRORS:
             return told
         change(data)
         return told.with_json(data)
@@ -122,7 +122,8 @@ def instead(status: int, by: int, body: Mapping[str, Any] | None = None) -> Call
     return tell
 
 
-_ERRORS = 400
+#: The first status that is no good answer.
+ERRORS = 400
 
 
 def _json(body: bytes) -> Any:

@@ -62,8 +62,9 @@ class Switches:
         self._counts.clear()
 
     def counted(self, asked: Asked) -> Asked:
-        """A request that says how often it has been made before."""
-        key = (asked.method, asked.path)
-        counted = replace(asked, before=self._counts[key])
-        self._counts[key] += 1
-        return counted
+        """A request that says how often it has had a good answer before."""
+        return replace(asked, before=self._counts[asked.method, asked.path])
+
+    def count(self, asked: Asked) -> None:
+        """A request has a good answer."""
+        self._counts[asked.method, asked.path] += 1
