@@ -19,7 +19,7 @@ from encamp.cloud.rest import GoogleClient
 from encamp.sandbox.lies.switches import all_lies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tests.camp import Camp
 
@@ -31,6 +31,17 @@ CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp-accepta
 WORDS = ("acceptance", "-s", STACK, "--budget", "20", "--yes")
 #: What cannot be asked in the sandbox: nothing, unless a reason stands here.
 UNASKED: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_environment(shared_camp: Camp) -> Iterator[None]:
+    """The shared sandbox without its environment: there is one control plane, and so one cluster."""
+    with pytest.MonkeyPatch.context() as patch:
+        shared_camp.enter(patch)
+        shared_camp.storage().empty("sandbox-encamp-artifacts")
+    shared_camp.encamp("environment", "down", "--yes")
+    yield
+    shared_camp.encamp("environment", "up")
 
 
 def admin(camp: Camp, method: str, path: str, data: Any = None) -> Any:
@@ -108,12 +119,14 @@ def test_every_lie_is_found_and_nothing_else(camp: Camp, group: int) -> None:
 
 
 def test_an_environment_that_is_there_is_used_and_left(camp: Camp) -> None:
+    camp.encamp("environment", "up")
     said = camp.encamp("acceptance", "-s", "sandbox", "--budget", "5", "--yes", "--only", "environment")
     document = report(said)
     assert "it is used and left as it is" in said
     assert document["cost"]["environment_hourly"] == 0
     assert states(document, "broken") == set()
     assert Container(GoogleClient()).cluster(CLUSTER.replace("encamp-acceptance", "encamp")) is not None
+    camp.encamp("environment", "down", "--yes")
 
 
 def test_a_run_that_is_killed_while_its_cluster_is_made_is_taken_down_by_reap(camp: Camp) -> None:
