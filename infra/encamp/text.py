@@ -15,6 +15,16 @@ def visible(text: str, *, kept: str = "") -> str:
     return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text)
 
 
+def table_cell(text: str) -> str:
+    """A text as a cell of a Markdown table: in one line, and without a bar that would end the cell."""
+    return visible(" ".join(text.split())).replace("|", "\\|")
+
+
+def table_line(*cells: str) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(table_cell, cells))} |"
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of as many cells each as lines with columns, two blanks apart."""
     widths = column_widths(rows)

@@ -18,7 +18,7 @@ from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
 from encamp.errors import ExitCode
 from encamp.resources import repository
-from encamp.run.engine import NoStackError
+from encamp.run.engine_errors import NoStackError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

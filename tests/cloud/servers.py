@@ -327,7 +327,7 @@ class GoogleServer(Loopback):
         page = names[start : start + self.page_size]
         answer: dict[str, Any] = {
             "items": [
-                {"name": name, "size": str(len(self.objects[bucket, name]))}
+                {"name": name, "size": str(len(self.objects[bucket, name])), "generation": "1"}
                 for name in page
                 if not (delimiter and name.endswith(delimiter))
             ],

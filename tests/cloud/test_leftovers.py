@@ -92,7 +92,7 @@ def test_a_node_pool_is_deleted_once_other_operations_let_it(google: Any, client
 
 def test_it_is_told_what_gke_is_at_in_one_cluster(google: Any, client: GoogleClient) -> None:
     container, cluster = Container(client), "projects/p/locations/us-central1/clusters/encamp"
-    assert container.operations(cluster) == []
+    assert container.open_operations(cluster) == []
     link = "https://container.googleapis.com/v1/projects/42/locations/us-central1/clusters"
     begun = {"status": "RUNNING", "startTime": "2026-11-22T10:00:00Z"}
     google.operations = [
@@ -101,7 +101,7 @@ def test_it_is_told_what_gke_is_at_in_one_cluster(google: Any, client: GoogleCli
         {**begun, "operationType": "UPGRADE_NODES", "targetLink": f"{link}/encamp-2/nodePools/other"},
         {**begun, "operationType": "DELETE_NODE_POOL", "status": "DONE", "targetLink": f"{link}/encamp/nodePools/old"},
     ]
-    assert container.operations(cluster) == [
+    assert container.open_operations(cluster) == [
         "CREATE_NODE_POOL of big since 2026-11-22T10:00:00Z",
         "UPGRADE_MASTER of encamp since 2026-11-22T10:00:00Z",
     ]

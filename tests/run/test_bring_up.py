@@ -10,7 +10,7 @@ import pytest
 from encamp.errors import EncampError, EngineError
 from encamp.retries import RetryPolicy
 from encamp.run.bring_up import BringUp
-from encamp.run.engine import LockedError, RunError
+from encamp.run.engine_errors import LockedError, RunError
 from encamp.run.events import EventLog, Failure
 from encamp.run.unanswered import Unanswered
 

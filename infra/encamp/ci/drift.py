@@ -1,4 +1,7 @@
-"""Where the cloud and the committed stacks have gone apart: what an ``up`` that looks at the cloud first would do."""
+"""Where the cloud and the committed stacks have gone apart: what an ``up`` that looks at the cloud first would do.
+
+Belief: refresh-finds-no-drift.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A stack that the backend has is previewed there, which writes nothing. One that it does not have yet is previewed in a
 backend of this machine that is thrown away, beside a stand-in of its environment that has the real one's outputs: so
 nothing is made for a change that may never be merged.
+
+Beliefs: preview-of-environment-is-quiet, preview-of-job-is-quiet.
 """
 
 from __future__ import annotations

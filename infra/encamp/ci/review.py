@@ -13,7 +13,8 @@ from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
 from encamp.ci.touched import StackKind, Was, holds_secret, touched_stacks
 from encamp.plan.declared import declared_resources, runs_the_job
-from encamp.run.engine import JobEngine, NoStackError
+from encamp.run.engine import JobEngine
+from encamp.run.engine_errors import NoStackError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

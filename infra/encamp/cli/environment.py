@@ -21,7 +21,7 @@ def command() -> None:
 def up(stack: str) -> None:
     """Create or update an environment. The same as `pulumi up -s STACK`."""
     engine = open_engine(stack)
-    _start_queues(stack)
+    start_queues(stack)
     engine.create(stack)
     engine.up(stack)
     outputs = engine.environment(stack)
@@ -76,7 +76,7 @@ def _refuse_full(engine: JobEngine, stack: str) -> None:
         raise UsageError(f"buckets of environment {stack} hold something: {', '.join(full)}", where=stack, hint=hint)
 
 
-def _start_queues(stack: str) -> None:
+def start_queues(stack: str) -> None:
     """A sandbox comes up without Kueue; the first environment that has queues starts it."""
     from encamp.cli.target import checkout  # noqa: PLC0415 - `--help` starts without it
     from encamp.spec.environment import load_environment  # noqa: PLC0415

@@ -35,6 +35,7 @@ VERBS = {
     "reap": "Bring jobs without a living driver to their end.",
     "ci": "What a change does to stacks, and where the cloud drifted.",
     "doctor": "Look at what a stack needs before anything of it is made.",
+    "acceptance": "Prove on a real project what encamp believes of Google Cloud.",
     "access": "Who may do what in an environment.",
     "sandbox": "A Google Cloud of this machine's own.",
     "environment": "Bring up or take down what lives long around jobs.",

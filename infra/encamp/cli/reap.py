@@ -10,7 +10,12 @@ import click
 from encamp.cli.job_input import ENVIRONMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encamp.errors import EncampError
+    from encamp.run.context import Context
     from encamp.run.finding import Finding
+    from encamp.spec.environment import EnvironmentSpec
 
 _SHORTEST_SECONDS = 1.0
 
@@ -64,13 +69,34 @@ def command(
             click.echo("\n".join(_lines(finding)))
 
     wishes = Wishes(dry_run=dry_run, wait=wait, watch=interval if watch else None, job=job, tell=remote and not dry_run)
-    findings = reap(Lines().context(), environment, wishes, found=say)
-    if not findings and not quiet:
+    lines = Lines()
+    findings = reap(lines.context(), environment, wishes, found=say)
+    runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []
+    if not findings and not runs and not quiet:
         click.echo("no job needs an end")
-    error = worst(findings)
+    error = worst(findings) or next((error for error in runs if error is not None), None)
     if error is not None:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+
+
+def _runs(environment: str, spec: EnvironmentSpec, context: Context, *, dry_run: bool) -> Iterator[EncampError | None]:
+    """Take down what killed runs of ``encamp acceptance`` have left; gives the error of each, None where all went well.
+
+    A pod does not take down the environment that it runs in.
+    """
+    from encamp.acceptance.abandoned import end_abandoned  # noqa: PLC0415
+    from encamp.cloud.pod_kubeconfig import is_in_pod  # noqa: PLC0415
+    from encamp.resources import repository  # noqa: PLC0415
+    from encamp.run.workspace import state_folder  # noqa: PLC0415
+
+    checkout = repository()
+    if checkout is None or is_in_pod():
+        return
+    root = state_folder() / "acceptance"
+    for said, error in end_abandoned(context, spec, environment, checkout=checkout, root=root, dry_run=dry_run):
+        click.echo(said)
+        yield error
 
 
 def _lines(finding: Finding) -> list[str]:

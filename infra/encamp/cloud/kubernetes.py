@@ -29,6 +29,8 @@ _PATHS = {
     "jobs": "/apis/batch/v1",
     "secrets": "/api/v1",
     "pods": "/api/v1",
+    "nodes": "/api/v1",
+    "leases": "/apis/coordination.k8s.io/v1",
     "events": "/api/v1",
     "services": "/api/v1",
     "configmaps": "/api/v1",
@@ -201,8 +203,8 @@ def _holds(there: Any, wanted: Any) -> bool:
 
 
 def collection(kind: str, namespace: str) -> str:
-    """The path of all objects of a kind."""
-    return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}"
+    """The path of all objects of a kind; with an empty namespace those of the whole cluster."""
+    return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}" if namespace else f"{_PATHS[kind]}/{kind}"
 
 
 def reason(answer: httpx.Response) -> str:

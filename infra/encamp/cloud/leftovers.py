@@ -5,6 +5,8 @@ compared where the thing has it. What cannot carry labels is found by what it na
 policy by the description (a policy also by a name that the job's record has), a binding by that account or by the job's
 Kubernetes account, which has the job's cloud name. Names alone prove nothing else: look-alikes of other owners are left
 alone.
+
+Belief: teardown-nothing-is-left.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 GKE's agent sends every container's lines there within seconds, with the pod's labels (cloud.google.com, "GKE logs":
 resource ``k8s_container``; dots in label keys become underscores).
+
+Beliefs: logging-outlives-pods, time-log-delivery.
 """
 
 from __future__ import annotations

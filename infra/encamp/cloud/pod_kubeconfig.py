@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+def is_in_pod(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process runs in a pod of some cluster."""
+    return bool(environ.get("KUBERNETES_SERVICE_HOST"))
+
+
 def pod_kubeconfig(environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER) -> str:
     """A kubeconfig as JSON. It holds no secret: the token is read from its file whenever one is sent.
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 _NOT_FOUND = 404
 #: Another operation runs on the cluster (FAILED_PRECONDITION comes as 400, conflicts as 409), or the policy changed.
 _BUSY = frozenset({400, 409, 412})
-_BUSY_SECONDS = 300.0
 _CLUSTER = re.compile(r"/clusters/([^/]+)")
+#: Longer than a pool takes to go (belief time-pool-deletion).
+_BUSY_SECONDS = 660.0
 _POLL_SECONDS = 2.0
 
 
@@ -47,6 +48,14 @@ class Container:
                 return None
             raise
 
+    def operations(self, cluster: str, targets: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Operations of the last days whose target's link ends with one of ``targets``, as GKE lists them.
+
+        Belief: teardown-operations-end.
+        """
+        parent = cluster.partition("/clusters/")[0]
+        return [one for one in self._operations(parent) if str(one.get("targetLink")).endswith(targets)]
+
     def node_pools(self, cluster: str) -> list[dict[str, Any]]:
         """Node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
         try:
@@ -58,23 +67,27 @@ class Container:
         found: list[dict[str, Any]] = answer.get("nodePools", [])
         return found
 
-    def operations(self, cluster: str) -> list[str]:
+    def open_operations(self, cluster: str) -> list[str]:
         """Say what GKE is at in ``projects/P/locations/L/clusters/C``, such as ``CREATE_NODE_POOL of pool-1``."""
         parent, _, name = cluster.partition("/clusters/")
-        found = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations").get("operations", [])
         said = []
-        for operation in found:
+        for operation in self._operations(parent):
             target = str(operation.get("targetLink") or "")
             if operation.get("status") != "DONE" and name in _CLUSTER.findall(target):
                 kind, what = operation.get("operationType", "an operation"), target.rpartition("/")[2]
                 said.append(f"{kind} of {what} since {operation.get('startTime', 'some time')}")
         return said
 
+    def _operations(self, parent: str) -> list[dict[str, Any]]:
+        """Operations of the last days in ``projects/P/locations/L``."""
+        answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations")
+        return list(answer.get("operations") or ())
+
     def delete_node_pool(self, cluster: str, name: str) -> None:
         """Delete a pool and wait until it is gone, other operations of the cluster allowed to end before.
 
         Raises:
-            EngineError: it still exists after five minutes, or the service refuses for another reason.
+            EngineError: it still exists after eleven minutes, or the service refuses for another reason.
         """
         _delete(
             lambda: self._client.request(Service.CONTAINER, "DELETE", f"/v1/{cluster}/nodePools/{quote(name)}"),
@@ -103,7 +116,7 @@ class ResourcePolicies:
         """Delete a policy and wait until it is gone; a pool that still uses it is given time to go before.
 
         Raises:
-            EngineError: it still exists after five minutes, or the service refuses for another reason.
+            EngineError: it still exists after eleven minutes, or the service refuses for another reason.
         """
         _delete(
             lambda: self._client.request(Service.COMPUTE, "DELETE", f"{_policies(project, region)}/{quote(name)}"),

@@ -17,7 +17,7 @@ from encamp.cloud.rest import GoogleClient, RestError
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import requests
 
@@ -154,6 +154,24 @@ class Storage:
         # An entry is a text here, not an object as in other listings.
         return map(str, self._client.pages(Service.STORAGE, path, "prefixes", params))
 
+    def empty(self, bucket: str, prefix: str = "") -> int:
+        """Delete every object whose name begins with ``prefix``, replaced and deleted versions among it; how many."""
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        query = {"prefix": prefix, "versions": "true"}
+        found = [
+            (str(item["name"]), str(item["generation"]))
+            for item in self._client.pages(Service.STORAGE, path, "items", query)
+        ]
+        for name, generation in found:
+            self._client.request(
+                Service.STORAGE,
+                "DELETE",
+                _object(bucket, name),
+                params={"generation": generation},
+                accept=frozenset({_NOT_FOUND}),
+            )
+        return len(found)
+
     def delete(self, bucket: str, name: str) -> None:
         """Delete an object; none being there is success."""
         self._client.request(Service.STORAGE, "DELETE", _object(bucket, name), accept=frozenset({_NOT_FOUND}))
@@ -178,12 +196,24 @@ class Storage:
         path = f"/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{query}"
         return frozenset(self._client.json(Service.STORAGE, "GET", path).get("permissions", []))
 
+    def create_bucket(self, project: str, bucket: str, location: str, labels: Mapping[str, str]) -> dict[str, Any]:
+        """Make a bucket that IAM alone gives access to."""
+        body = {
+            "name": bucket,
+            "location": location,
+            "labels": dict(labels),
+            "iamConfiguration": {
+                "uniformBucketLevelAccess": {"enabled": True},
+                "publicAccessPrevention": "enforced",
+            },
+        }
+        return self._client.json(Service.STORAGE, "POST", "/storage/v1/b", params={"project": project}, json=body)
+
     def delete_bucket(self, bucket: str) -> None:
-        """Delete a bucket and everything in it; none being there is success."""
+        """Delete a bucket and everything in it, all versions among it; none being there is success."""
         if self.bucket(bucket) is None:
             return
-        for item in list(self.objects(bucket)):
-            self.delete(bucket, item.name)
+        self.empty(bucket)
         path = f"/storage/v1/b/{quote(bucket, safe='')}"
         self._client.request(Service.STORAGE, "DELETE", path, accept=frozenset({_NOT_FOUND}))
 

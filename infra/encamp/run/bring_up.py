@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from encamp.errors import EncampError, EngineError
 from encamp.retries import RetryPolicy
-from encamp.run.engine import LockedError, RunError
+from encamp.run.engine_errors import LockedError, RunError
 from encamp.run.events import Failure
 from encamp.run.transient import is_existing, is_not_seen_yet, is_transient
 

@@ -77,7 +77,7 @@ class Context:
     def operations(self, cluster: str) -> Callable[[], Sequence[str]]:
         """Tells what GKE is at in ``projects/P/locations/L/clusters/C``, in words."""
         container = Container(self.client)
-        return lambda: container.operations(cluster)
+        return lambda: container.open_operations(cluster)
 
     def pools(self, cluster: str) -> Callable[[], Sequence[dict[str, Any]]]:
         """Lists the node pools of ``projects/P/locations/L/clusters/C``."""

@@ -34,10 +34,14 @@ _STDOUT, _STDERR = 1, 2
 
 @dataclass(frozen=True)
 class Started:
-    """What became of a detached driver's start: the accepted job's id, or the exit code that it ended with before."""
+    """What became of a detached driver's start: the accepted job's id, or the exit code that it ended with before.
+
+    ``process`` is the driver's process number.
+    """
 
     job_id: str | None
     exit_code: int
+    process: int
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,12 @@ def start_driver(words: Sequence[str]) -> Started:
         told = pipe.read()
         if told:
             let_go(process)
-            return Started(json.loads(told)["job"], ExitCode.OK)
+            return Started(json.loads(told)["job"], ExitCode.OK, process.pid)
         code = process.wait()
     if code < 0:
         name = signal.Signals(-code).name
         raise EngineError(f"the driver was ended by {name} before the job was accepted", hint="submit it again")
-    return Started(None, code)
+    return Started(None, code, process.pid)
 
 
 def start_adopter(job_id: str, environment: str, log: Path) -> subprocess.Popen[bytes]:

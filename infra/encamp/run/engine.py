@@ -16,7 +16,8 @@ import psutil
 
 from encamp.errors import EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.events import EventLog, Failure, ResourceStep
+from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, excerpt
+from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.slow_steps import SlowSteps
@@ -38,38 +39,6 @@ _LISTINGS = 10
 _POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
 #: What the listing of a backend of files says of a state that another engine replaces at that moment.
 _REPLACED = "code=NotFound"
-
-
-class NoStackError(EngineError):
-    """The engine's backend has no stack of this name."""
-
-
-class _StackExistsError(EngineError):
-    pass
-
-
-class LockedError(EngineError):
-    """Another engine run has the stack's lock, or died with it; ``lock`` is what the engine says of it."""
-
-    def __init__(self, stack: str, lock: str) -> None:
-        super().__init__(
-            "another engine run holds the stack's lock", where=f"stack {stack}", hint="run `encamp reap` later"
-        )
-        self.lock = lock
-
-
-class RunError(EngineError):
-    """An engine run failed.
-
-    Attributes:
-        failures: what the engine says of it, each with the resource that it is about.
-        unanswered: creates that failed, and may have been done all the same.
-    """
-
-    def __init__(self, what: str, stack: str, events: EventLog) -> None:
-        super().__init__(what, where=f"stack {stack}")
-        self.failures = tuple(events.failures) or (Failure("", what),)
-        self.unanswered = tuple(events.unanswered)
 
 
 class JobEngine:
@@ -136,7 +105,7 @@ class JobEngine:
 
     def create(self, stack: str) -> None:
         """Make a stack if it is not there; it is not made the current one."""
-        with suppress(_StackExistsError):
+        with suppress(StackExistsError):
             self._run(["stack", "init", stack, "--no-select"], f"stack {stack}")
 
     def set_secret(self, stack: str, key: str, value: str) -> None:
@@ -242,6 +211,35 @@ class JobEngine:
         if deployment != state.deployment:
             self._import(stack, {**exported, "deployment": deployment})
 
+    def settle_pending(self, stack: str, provider_id: Callable[[Unanswered], str | None]) -> list[Unanswered]:
+        """Ask the cloud for creates whose answer never came: what exists enters the state, the rest leaves it.
+
+        ``provider_id`` gives the id by which the provider reads one, None where none can be made; those creates are
+        returned, dropped from the state.
+        """
+        unanswered = StackState.read(self._export(stack)).unanswered()
+        known = [(one.urn, found) for one in unanswered if (found := provider_id(one)) is not None]
+        words = [word for pair in known for word in pair]
+        flags = [f"--import-pending-creates={word}" for word in words] or ["--clear-pending-creates"]
+        if unanswered:
+            self._run(["refresh", "--yes", "--skip-preview", "--stack", stack, *flags], f"stack {stack}")
+            self.forget_pending(stack)
+        urns = {urn for urn, _ in known}
+        return [one for one in unanswered if one.urn not in urns]
+
+    def tag(self, stack: str, key: str) -> str | None:
+        """A tag of a stack, None where it has none or is not there."""
+        try:
+            found: dict[str, str] = json.loads(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack))
+        except NoStackError:
+            return None
+        return found.get(key)
+
+    def set_tag(self, stack: str, key: str, value: str | None) -> None:
+        """Set a tag of a stack, or take it away by None."""
+        words = ["set", key, value] if value is not None else ["rm", key]
+        self._run(["stack", "tag", *words, "--stack", stack], f"stack {stack}")
+
     def forget_cluster(self, stack: str) -> None:
         """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""
         exported = self._export(stack)
@@ -326,7 +324,7 @@ class JobEngine:
             except (StackNotFoundError, StackAlreadyExistsError, ConcurrentUpdateError):
                 raise
             except (CommandError, EngineError) as error:
-                if is_transient(_excerpt(str(error))):
+                if is_transient(excerpt(str(error))):
                     raise TransientError(error) from error
                 raise
 
@@ -335,11 +333,11 @@ class JobEngine:
         except StackNotFoundError as error:
             raise NoStackError("the engine has no such stack", where=where) from error
         except StackAlreadyExistsError as error:
-            raise _StackExistsError("the engine has this stack already", where=where) from error
+            raise StackExistsError("the engine has this stack already", where=where) from error
         except ConcurrentUpdateError as error:
             raise LockedError(where.removeprefix("stack "), str(error)) from error
         except CommandError as error:
-            raise EngineError(_excerpt(str(error)), where=where) from error
+            raise EngineError(excerpt(str(error)), where=where) from error
 
     def _opened(self) -> StackWorkspace:
         from encamp.run.command import StackWorkspace  # noqa: PLC0415
@@ -362,7 +360,7 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:
-            what = "; ".join(map(str, events.failures)) or _excerpt(str(error))
+            what = "; ".join(map(str, events.failures)) or excerpt(str(error))
             raise RunError(what, stack, events) from error
 
 
@@ -387,10 +385,3 @@ def _is_engine(pid: int) -> bool:
         return False
     except psutil.Error:
         return True
-
-
-def _excerpt(message: str) -> str:
-    """The CLI's own error lines of a CommandError."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("error:") or "stderr: error:" in line]
-    return "; ".join(line.rpartition("error:")[2].strip() for line in errors) or " ".join(lines[-3:])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
+
+from encamp.cloud.quantity import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,8 +13,6 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 #: Labels that Google puts on every node itself, of which a pool's own description says nothing.
 _OF_EVERY_NODE = ("topology.", "kubernetes.io/", "cloud.google.com/gke-tpu")
 _MACHINE_LABEL = "node.kubernetes.io/instance-type"
-_UNITS = {"": 1.0, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3}
-_QUANTITY = re.compile(r"^([0-9.]+)([A-Za-z]*)$")
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 _GIB = 2.0**30
 
@@ -180,8 +179,10 @@ def _short(spec: dict[str, Any], room: Mapping[str, float], machine: str) -> lis
 
 def quantity(text: str) -> float:
     """A Kubernetes quantity (``500m``, ``3Gi``) as a number; 0 where it is none."""
-    found = _QUANTITY.match(text)
-    return float(found[1]) * _UNITS.get(found[2], 1.0) if found else 0.0
+    try:
+        return float(parse(text))
+    except ValueError:
+        return 0.0
 
 
 def _amount(key: str, value: float) -> str:

@@ -1,4 +1,7 @@
-"""Why a job still waits in a queue, in Kueue's own words: quota that is taken, or machines that are asked for."""
+"""Why a job still waits in a queue, in Kueue's own words: quota that is taken, or machines that are asked for.
+
+Beliefs: kueue-suspends-until-admitted, kueue-workload-of-a-job-set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Takes a job down and proves it: by the engine, by its state, and by what the cloud itself lists."""
+"""Takes a job down and proves it: by the engine, by its state, and by what the cloud itself lists.
+
+Beliefs: teardown-deleted-is-404, teardown-destroy-leaves-nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING
 from encamp.cloud.leftovers import JobPlace, Leftover, label_selector, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.engine import JobEngine, LockedError, NoStackError
+from encamp.run.engine_errors import LockedError, NoStackError
 from encamp.run.records import LeaseLostError
 from encamp.run.transient import is_transient
 from encamp.run.unanswered import settle
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
+    from encamp.run.engine import JobEngine
     from encamp.run.unanswered import Unanswered
 
 #: Of what is not known to pass.

@@ -7,7 +7,7 @@ without anybody knowing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ class Unanswered:
         type: the engine's type token.
         name: the logical name.
         cloud: what the cloud would call it, empty where the cloud was to choose.
+        urn: the engine's name of it.
+        inputs: what it was to be made of.
     """
 
     type: str
     name: str
     cloud: str
+    urn: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.type} {self.name}"
@@ -38,7 +42,7 @@ class Unanswered:
         """By what was given to it; ``kind`` is the engine's type token."""
         metadata = inputs.get("metadata") or {}
         cloud = inputs.get("name") or inputs.get("accountId") or metadata.get("name") or ""
-        return cls(kind, urn.rpartition("::")[2], str(cloud))
+        return cls(kind, urn.rpartition("::")[2], str(cloud), urn, inputs)
 
     def made(self, found: Iterable[Leftover]) -> list[Leftover]:
         """What it made, of all that the cloud lists: things of the name that it gave."""

@@ -2,6 +2,8 @@
 
 Types and webhooks are those of its chart, as an environment of Google Cloud installs them, with addresses on this
 machine. Kueue looks after its certificates itself, in a Secret: it finds there what is issued here, and leaves it.
+
+Belief: kueue-certificates-in-a-secret.
 """
 
 from __future__ import annotations

@@ -101,6 +101,8 @@ class Layout:
         self.kubelet_data = self.data / "kubelet"
         #: There when somebody has asked for queues: Kueue runs then, until the sandbox is reset.
         self.queues_mark = self.data / "queues-wanted"
+        #: There when the sandbox is to do otherwise than a belief says, see ``sandbox.lies``.
+        self.lies = self.data / "lies.json"
         self.state_file = self.run / "state.json"
         self.ca_certificate = self.pki / "ca.crt"
         self.bundle = self.pki / "bundle.crt"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from encamp.cloud import quantity
 from encamp.errors import PlanError
-from encamp.sandbox.kubelet import accelerators, autoscaler, fit, pools, quantity
+from encamp.sandbox.kubelet import accelerators, autoscaler, fit, pools
 from encamp.sandbox.kubelet.addresses import AddressBook
 from encamp.sandbox.kubelet.environment import ConfigError, container_environment, field
 from encamp.sandbox.kubelet.expansion import expand, expand_all

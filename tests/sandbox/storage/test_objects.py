@@ -214,6 +214,19 @@ def test_a_resumable_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(finish(asyncio.run(begin())))
 
 
+def test_a_resumable_upload_of_other_bytes_than_promised_is_refused(run: Any) -> None:
+    async def test(client: httpx.AsyncClient) -> None:
+        promised = base64.b64encode(hashlib.md5(b"", usedforsecurity=False).digest()).decode()
+        opened = await client.post(UPLOAD, params={"uploadType": "resumable", "name": "x"}, json={"md5Hash": promised})
+        location = opened.headers["location"]
+        sent = await client.put(location, content=b"bytes")
+        assert (sent.status_code, "md5Hash" in sent.json()["error"]["message"]) == (400, True)
+        assert (await names(client))[0] == []
+        assert (await client.put(location, content=b"")).status_code == 404
+
+    run(test)
+
+
 def test_a_client_that_takes_308_for_a_redirection_gets_another_answer(run: Any) -> None:
     async def test(client: httpx.AsyncClient) -> None:
         location = (await client.post(UPLOAD, params={"uploadType": "resumable", "name": "x"})).headers["location"]

@@ -2,6 +2,8 @@
 
 A resource is named as IAM does: ``projects/P``, ``projects/_/buckets/B``, ``projects/P/serviceAccounts/EMAIL``.
 Source: cloud.google.com/iam/docs/reference/rest/v1/Policy.
+
+Belief: storage-policy-has-an-etag.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from encamp.sandbox.cloud.connect_proxy import ConnectProxy
 from encamp.sandbox.cloud.provider import GcpProvider
 from encamp.sandbox.cloud.storage_client import StorageClient
 from encamp.sandbox.cloud.tolerant_http import TolerantProtocol
+from encamp.sandbox.lies.front import LyingFront
+from encamp.sandbox.lies.switches import Switches
 from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     client = StorageClient.of(layout)
     provider = ProviderServer(GcpProvider(cloud, client, layout), layout.ports.gcp_provider)
     proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
-    fronts = [_uvicorn(front, layout.ports.front), _tls(front, layout)]
+    lying = LyingFront(front, Switches(layout.lies, layout.token), layout)
+    fronts = [_uvicorn(lying, layout.ports.front), _tls(lying, layout)]
     tasks = [asyncio.create_task(server.serve()) for server in fronts]
     try:
         await provider.start()
@@ -61,6 +64,7 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
         await asyncio.gather(*tasks, return_exceptions=True)
         await proxy.stop()
         await provider.stop()
+        await lying.close()
         await storage.close()
         await client.close()
         cloud.close()

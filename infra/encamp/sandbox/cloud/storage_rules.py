@@ -1,6 +1,8 @@
 """Which permissions a storage call needs, and on what.
 
 Source: cloud.google.com/storage/docs/access-control/iam-json.
+
+Belief: storage-permissions-of-calls.
 """
 
 from __future__ import annotations

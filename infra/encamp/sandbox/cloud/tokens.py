@@ -3,6 +3,8 @@
 Sources: RFC 7523 and developers.google.com/identity/protocols/oauth2/service-account#httprest (the assertion);
 cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken; answers of
 oauth2.googleapis.com/tokeninfo.
+
+Beliefs: token-lasts-an-hour, token-is-needed, token-by-signed-assertion, token-info-names-its-owner.
 """
 
 from __future__ import annotations

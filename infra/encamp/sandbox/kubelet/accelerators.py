@@ -1,4 +1,7 @@
-"""GPUs and TPU chips that are not there: containers that ask for them run without, and are told so."""
+"""GPUs and TPU chips that are not there: containers that ask for them run without, and are told so.
+
+Beliefs: pod-sees-its-gpus, time-gpu-driver.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """What the cluster autoscaler decides: how many nodes of which pools pending pods need. Pure.
 
 Source of the words: k8s.io/autoscaler/cluster-autoscaler (events TriggeredScaleUp and NotTriggerScaleUp).
+
+Beliefs: autoscaler-grows-from-zero, autoscaler-says-triggered, autoscaler-says-not-triggered,
+autoscaler-adds-one-node-per-pod, autoscaler-tpu-slice-is-atomic.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 gcsfuse runs as a container of the pod that nobody sees: with the pod's address (by which the metadata server knows
 whose token it asks for), hosts and certificates, unmodified. The kernel's side of each file system is mounted before
 by the launcher, as GKE's node does it for its sidecar, and gcsfuse is given the open /dev/fuse.
+
+Belief: fuse-runs-as-the-pod.
 """
 
 from __future__ import annotations

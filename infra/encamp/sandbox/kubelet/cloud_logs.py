@@ -2,6 +2,8 @@
 
 Entries have the form that GKE gives them (resource ``k8s_container``, logs ``stdout`` and ``stderr``). Reading
 begins anew after a restart of the kubelet; insert ids tell Cloud Logging which entries it has already.
+
+Beliefs: logging-entry-of-a-container, logging-severity-by-stream, logging-labels-of-the-pod, logging-outlives-pods.
 """
 
 from __future__ import annotations

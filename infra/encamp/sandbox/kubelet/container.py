@@ -1,6 +1,8 @@
 """One container of a pod: its starts, its ends and the waits in between.
 
 Reasons and messages are those of the kubelet with containerd (k8s.io/kubernetes/pkg/kubelet/kuberuntime).
+
+Belief: node-container-restarts-back-off.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ What GKE does when Compute Engine stops a machine (cloud.google.com/kubernetes-e
 kubelet is told, takes no more pods, gives those it has a few seconds and says of each that it was a disruption; then
 the machine and its Node are gone. A Node that somebody deletes stands here for a machine that the cloud takes back:
 ``kubectl delete node NAME`` is a preemption.
+
+Beliefs: node-shutdown-grace, node-ends-with-its-run-duration.
 """
 
 from __future__ import annotations

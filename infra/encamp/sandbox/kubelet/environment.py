@@ -9,7 +9,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet import quantity
+from encamp.cloud import quantity
 from encamp.sandbox.kubelet.expansion import expand
 
 if TYPE_CHECKING:

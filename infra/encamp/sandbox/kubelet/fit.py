@@ -2,6 +2,8 @@
 
 Node selector, required node affinity, taints, resources, devices. What pods want of others is left to the scheduler.
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,noderesources,dynamicresources}.
+
+Belief: autoscaler-looks-in-scheduler-order.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet import quantity
+from encamp.cloud import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,6 +4,8 @@ What a pod may ask for, and the arguments that gcsfuse gets for it. As in GKE's 
 of gcsfuse's configuration file and any other a flag, and options that would move gcsfuse's own places are dropped.
 Sources: cloud.google.com/kubernetes-engine/docs/reference/cloud-storage-fuse-csi-driver,
 github.com/GoogleCloudPlatform/gcs-fuse-csi-driver (pkg/csi_driver/utils.go, pkg/sidecar_mounter).
+
+Beliefs: fuse-options-of-the-driver, fuse-bucket-of-all, fuse-pod-annotation.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from encamp.cloud.quantity import in_units
 from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.quantity import in_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

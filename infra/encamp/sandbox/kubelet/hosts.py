@@ -1,4 +1,7 @@
-"""Which pods know each other by name: those of one headless service, as its DNS records would say."""
+"""Which pods know each other by name: those of one headless service, as its DNS records would say.
+
+Belief: pod-finds-its-peers.
+"""
 
 from __future__ import annotations
 

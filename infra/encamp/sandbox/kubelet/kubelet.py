@@ -29,6 +29,7 @@ from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.server import serve
 from encamp.sandbox.kubelet.services import Services
 from encamp.sandbox.kubelet.system_pods import is_stand_in
+from encamp.sandbox.lies.inside import InsideLies
 from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Kubelet:
         self._layout = layout
         self._settings = settings
         self._pods = _Pods()
+        self._lies = InsideLies(layout.lies)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -137,7 +139,7 @@ class Kubelet:
                 port=ports.kubelet,
                 idle_seconds=self._settings.idle_seconds,
             )
-            metadata = MetadataServer(api, front, self._pods.at, nodes.get)
+            metadata = MetadataServer(api, front, self._pods.at, nodes.get, self._lies)
             services = self._services(api, kubelet_events, runtime, nodes, metadata)
             for server in await self._serve_pods(runtime, metadata):
                 stack.push_async_callback(_close_server, server)
@@ -206,6 +208,7 @@ class Kubelet:
             nodes.wake()
 
     def _see(self, pod: dict[str, Any], services: Services, nodes: Nodes) -> None:
+        pod = self._lies.pod(pod)
         uid = pod["metadata"]["uid"]
         self._pods.objects[uid] = pod
         if (life := self._pods.lives.get(uid)) is None:

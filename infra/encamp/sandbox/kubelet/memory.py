@@ -2,6 +2,8 @@
 
 A container that holds more than its limit when we look is killed and reported as OOMKilled. Between two looks it may
 hold more. Pages that processes share are not counted, but what they have in volumes in memory is.
+
+Belief: node-out-of-memory-kills.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from encamp.sandbox.kubelet import quantity
+from encamp.cloud import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

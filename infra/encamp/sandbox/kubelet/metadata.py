@@ -4,6 +4,9 @@ It knows the pod by its address, the pod's Kubernetes ServiceAccount by the pod,
 the annotation ``iam.gke.io/gcp-service-account``; without one the pod is the Kubernetes account itself, a federated
 principal that goes by the name of the workload pool. Source: cloud.google.com/compute/docs/metadata/querying-metadata
 and cloud.google.com/kubernetes-engine/docs/concepts/workload-identity.
+
+Beliefs: metadata-wants-its-header, metadata-says-who-the-pod-is, metadata-gives-tokens, metadata-names-the-cluster,
+metadata-names-the-zone, metadata-names-the-project.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.kubelet.api import Api
     from encamp.sandbox.kubelet.front import Front
+    from encamp.sandbox.lies.inside import InsideLies
 
 _LOG = logging.getLogger(__name__)
 _FLAVOR = {"Metadata-Flavor": "Google", "Server": "GKE Metadata Server"}
@@ -40,7 +45,7 @@ class MetadataServer:
     Args:
         pod_at: gives the pod that has an address, None where none has it.
         node: gives the labels of a node by its name.
-        cluster: gives name and location of the pod's cluster by the name of its node.
+        lies: what is to be answered otherwise, see ``sandbox.lies``.
     """
 
     def __init__(
@@ -49,11 +54,13 @@ class MetadataServer:
         front: Front,
         pod_at: Callable[[str], Mapping[str, Any] | None],
         node: Callable[[str], Mapping[str, Any]],
+        lies: InsideLies,
     ) -> None:
         self._api = api
         self._front = front
         self._pod_at = pod_at
         self._node = node
+        self._lies = lies
 
     async def serve_one(self, listener: socket.socket, pod: Callable[[], Mapping[str, Any]]) -> asyncio.Server:
         """Serve one pod on a socket of its own, where pods have no addresses of their own."""
@@ -68,13 +75,15 @@ class MetadataServer:
         path = request.path.rstrip("/")
         if path in ("", "/computeMetadata"):
             return _text("computeMetadata/\n")
-        if request.headers.get("metadata-flavor") != "Google":
+        if request.headers.get("metadata-flavor") != "Google" and self._lies.needs_header():
             return Answer(403, b"Missing Metadata-Flavor:Google header.\n", headers=_FLAVOR)
         pod = pod or self._pod_at(request.peer)
         if pod is None or not path.startswith(_ROOT):
             return _missing(path if pod else f"a pod with the address {request.peer}")
         try:
-            return await self._value(path.removeprefix(_ROOT).strip("/").split("/"), request, pod)
+            answer = await self._value(path.removeprefix(_ROOT).strip("/").split("/"), request, pod)
+            text = answer.body if isinstance(answer.body, bytes) else b""
+            return replace(answer, body=self._lies.text(path, answer.status, text))
         except httpx.HTTPStatusError as error:
             _LOG.warning("token for %s: %s", pod["metadata"]["name"], error.response.text[:300])
             return Answer(error.response.status_code, error.response.content, headers=_FLAVOR)

@@ -2,6 +2,8 @@
 
 A node that has run for its pool's maximum run duration is shut down, and one that somebody deleted as well (see
 ``departures``).
+
+Beliefs: node-lease-is-renewed, autoscaler-removes-idle-nodes, node-deletion-of-pool-drains.
 """
 
 from __future__ import annotations

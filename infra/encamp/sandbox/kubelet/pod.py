@@ -30,11 +30,11 @@ _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS, _DEFAULT_GRACE_SECONDS = 1.0, 30
 _LOST = 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
-#: Annotations of ours begin with it.
-NOTES_PREFIX = "sandbox.encamp.dev/"
+NOTES_PREFIX = "sandbox.encamp.dev/"  # Annotations of ours begin with it.
 _UNSTARTED_MESSAGE = "The container was never started"
 #: What the kubelet says of a pod whose machine goes away: k8s.io/kubernetes/pkg/kubelet/nodeshutdown.
 _SHUTDOWN = ("Terminated", "Pod was terminated in response to imminent node shutdown.")
+#: Belief: node-shutdown-is-a-disruption.
 _SHUTDOWN_CONDITION = "TerminationByKubelet"
 
 

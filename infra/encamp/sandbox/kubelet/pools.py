@@ -1,6 +1,10 @@
 """Node pools as the container API lists them, and the nodes that GKE would make of them.
 
 Labels and taints: cloud.google.com/kubernetes-engine/docs/concepts/node-taints and .../how-to/gpus, .../tpus.
+
+Beliefs: node-has-its-pools-label, node-name-begins-with-gke, node-provider-id, node-labels-of-its-machine,
+node-label-of-metadata-server, node-label-of-spot, node-spot-has-no-taint, node-label-of-provisioning,
+node-labels-of-gpus, node-taint-of-gpus, node-offers-gpus, node-conditions, gke-node-allocatable.
 """
 
 from __future__ import annotations

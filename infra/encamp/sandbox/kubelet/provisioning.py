@@ -2,8 +2,11 @@
 
 What GKE's autoscaler does of the class ``queued-provisioning.gke.io``: a request is accepted, and provisioned when one
 queued pool takes all of its pods. Nodes carry the name of the request that they came for, which its pods select: so
-several requests can share a pool. They end after the time that it says (belief: ``gke-nodes-of-a-resize-request``).
+several requests can share a pool. They end after the time that it says.
 Conditions and their words: k8s.io/autoscaler/cluster-autoscaler/provisioningrequest.
+
+Beliefs: autoscaler-provisioning-request-conditions, autoscaler-queued-pools-wait-for-requests,
+gke-nodes-of-a-resize-request.
 """
 
 from __future__ import annotations

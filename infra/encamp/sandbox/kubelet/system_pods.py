@@ -2,7 +2,7 @@
 
 They are static pods of their node (mirror pods, as GKE's kube-proxy is one), so no controller has to make them, nothing
 waits for them, and a drain passes them by. They are there before their node is, so that no pod takes their room. A node
-that stays for a while reports them as running.
+that stays for a while reports them as running. Belief: gke-system-pods.
 """
 
 from __future__ import annotations

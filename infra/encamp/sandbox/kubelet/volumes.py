@@ -11,7 +11,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet import environment, quantity
+from encamp.cloud import quantity
+from encamp.sandbox.kubelet import environment
 from encamp.sandbox.kubelet.environment import ConfigError, object_data
 from encamp.sandbox.kubelet.expansion import expand
 from encamp.sandbox.kubelet.gcsfuse import check_volume

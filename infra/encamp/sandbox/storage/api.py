@@ -2,6 +2,8 @@
 
 Paths are taken apart before they are unquoted, because an object's name may hold an encoded ``/``.
 Source: cloud.google.com/storage/docs/json_api/v1.
+
+Belief: storage-names-are-quoted.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Kept and shown, but without effect: lifecycle rules, retention policies, storage classes.
 Source: cloud.google.com/storage/docs/json_api/v1/buckets.
+
+Belief: storage-bucket-that-holds-something.
 """
 
 from __future__ import annotations

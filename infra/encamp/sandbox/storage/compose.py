@@ -1,6 +1,8 @@
 """Objects made of other objects, inside the server: copies, renamings and concatenations.
 
 Sources: cloud.google.com/storage/docs/json_api/v1/objects/rewrite and .../compose.
+
+Beliefs: storage-compose-has-no-md5, storage-compose-takes-32.
 """
 
 from __future__ import annotations

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import google_crc32c
 
+from encamp.sandbox.storage.errors import invalid
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
 _CHUNK = 1 << 20
 
@@ -46,3 +50,10 @@ def digests_of(path: Path) -> Digests:
         while chunk := file.read(_CHUNK):
             digests.update(chunk)
     return digests
+
+
+def check_digests(body: Mapping[str, Any], digests: Digests) -> None:
+    """Refuse bytes that are not those whose checksums the caller promised (belief storage-digest-is-checked)."""
+    for key, actual in (("md5Hash", digests.md5), ("crc32c", digests.crc32c)):
+        if body.get(key) not in (None, actual):
+            raise invalid(f"Provided {key} '{body[key]}' doesn't match calculated {key} '{actual}'.")

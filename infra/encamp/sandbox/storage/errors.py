@@ -1,6 +1,8 @@
 """Refusals of the storage API, in the shape that Google's JSON API gives them.
 
 Source: cloud.google.com/storage/docs/json_api/v1/status-codes.
+
+Belief: storage-missing-is-404.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Names sort by their UTF-8 bytes, which is how SQLite compares text. A rolled-up prefix is skipped by one
 seek, so a listing costs what it returns, not what lies below.
 Source: cloud.google.com/storage/docs/json_api/v1/objects/list.
+
+Beliefs: storage-listing-is-consistent, storage-names-sort-by-bytes, storage-delimiter-rolls-up.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What the storage server keeps of buckets and objects, and the JSON resources that it shows of them.
 
 Source: cloud.google.com/storage/docs/json_api/v1/buckets and .../objects (resource representations).
+
+Belief: storage-object-names.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Some clients quote the boundary in single quotes and end lines with a bare LF; both are taken, as Google does.
 Source: cloud.google.com/storage/docs/uploading-objects#uploading-an-object (multipart/related, RFC 2387).
+
+Belief: storage-multipart-upload.
 """
 
 from __future__ import annotations

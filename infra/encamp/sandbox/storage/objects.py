@@ -2,6 +2,9 @@
 
 Names of objects never become names of files, so ``a`` and ``a/b`` live side by side and ``../x`` is only a name.
 Source: cloud.google.com/storage/docs/json_api/v1/objects.
+
+Beliefs: storage-create-only-if-absent, storage-generation-grows, storage-versions-stay, storage-move-is-atomic,
+storage-overwriting-needs-delete, storage-patch-merges.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Resumable upload sessions: their state is a row and a file, so they go on after a kill.
 
 Source: cloud.google.com/storage/docs/performing-resumable-uploads and .../resumable-uploads.
+
+Beliefs: storage-resumable-goes-on, storage-resumable-is-cancelled.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from encamp.sandbox.storage.buckets import bucket_row
-from encamp.sandbox.storage.digests import Digests, digests_of
+from encamp.sandbox.storage.digests import Digests, check_digests, digests_of
 from encamp.sandbox.storage.errors import StorageError, invalid
 from encamp.sandbox.storage.model import Conditions, check_object_name
 from encamp.sandbox.storage.objects import Content
@@ -140,12 +142,17 @@ class Sessions:
 
     def _finish(self, session: str, digests: Digests) -> dict[str, Any]:
         row = self._row(session)
-        query = json.loads(row["query"])
+        query, body = json.loads(row["query"]), json.loads(row["body"])
+        try:
+            check_digests(body, digests)
+        except StorageError:
+            self.cancel(session)
+            raise
         self._digests.pop(session)
         return self._objects.put(
             row["bucket"],
             row["name"],
-            json.loads(row["body"]),
+            body,
             Content(self._objects.session_file(session), digests),
             Conditions.of(query),
             overwrite=query.get("overwrite", True),

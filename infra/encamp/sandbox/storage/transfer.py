@@ -1,6 +1,8 @@
 """Bytes in and out of the storage server: uploads of the three kinds, downloads with Range.
 
 Sources: cloud.google.com/storage/docs/json_api/v1/objects/insert and .../get; RFC 9110 section 14 for ranges.
+
+Belief: storage-range-of-an-object.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from encamp.sandbox.storage import multipart
-from encamp.sandbox.storage.digests import Digests
+from encamp.sandbox.storage.digests import Digests, check_digests
 from encamp.sandbox.storage.errors import StorageError, invalid
 from encamp.sandbox.storage.model import Conditions
 from encamp.sandbox.storage.objects import Content
@@ -68,7 +70,7 @@ class Transfer:
 
     def _store(self, request: Request, bucket: str, body: dict[str, Any], content: Content) -> dict[str, Any]:
         try:
-            _check_digests(body, content.digests)
+            check_digests(body, content.digests)
             if encoding := request.query_params.get("contentEncoding"):
                 body["contentEncoding"] = encoding
             name = request.query_params.get("name") or str(body.get("name") or "")
@@ -133,12 +135,6 @@ class Transfer:
             return Response(status_code=status, headers=headers)
         # Opened before the answer starts: a delete that comes in between takes the name away, not the bytes.
         return StreamingResponse(_read(self.objects.path(row), start, end), status_code=status, headers=headers)
-
-
-def _check_digests(body: dict[str, Any], digests: Digests) -> None:
-    for key, actual in (("md5Hash", digests.md5), ("crc32c", digests.crc32c)):
-        if body.get(key) not in (None, actual):
-            raise invalid(f"Provided {key} '{body[key]}' doesn't match calculated {key} '{actual}'.")
 
 
 def _may_overwrite(request: Request) -> bool:

@@ -1,0 +1,1 @@
+"""Probes of beliefs, a module an area; see ``acceptance.probe``."""

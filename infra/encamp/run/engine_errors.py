@@ -1,0 +1,50 @@
+"""What fails of an engine's run, and what its CLI says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from encamp.errors import EngineError
+from encamp.run.events import Failure
+
+if TYPE_CHECKING:
+    from encamp.run.events import EventLog
+
+
+class NoStackError(EngineError):
+    """The engine's backend has no stack of this name."""
+
+
+class StackExistsError(EngineError):
+    """The engine's backend has a stack of this name already."""
+
+
+class LockedError(EngineError):
+    """Another engine run has the stack's lock, or died with it; ``lock`` is what the engine says of it."""
+
+    def __init__(self, stack: str, lock: str) -> None:
+        super().__init__(
+            "another engine run holds the stack's lock", where=f"stack {stack}", hint="run `encamp reap` later"
+        )
+        self.lock = lock
+
+
+class RunError(EngineError):
+    """An engine run failed.
+
+    Attributes:
+        failures: what the engine says of it, each with the resource that it is about.
+        unanswered: creates that failed, and may have been done all the same.
+    """
+
+    def __init__(self, what: str, stack: str, events: EventLog) -> None:
+        super().__init__(what, where=f"stack {stack}")
+        self.failures = tuple(events.failures) or (Failure("", what),)
+        self.unanswered = tuple(events.unanswered)
+
+
+def excerpt(message: str) -> str:
+    """The CLI's own error lines of a CommandError."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error:") or "stderr: error:" in line]
+    return "; ".join(line.rpartition("error:")[2].strip() for line in errors) or " ".join(lines[-3:])
