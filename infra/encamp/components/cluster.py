@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
+from encamp.components.server_filled import SERVER_FILLED
 from encamp.plan.environment.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Cluster(pulumi.ComponentResource):
             return cluster.control_plane_endpoints_config.apply(
                 lambda found: gke_kubeconfig(plan.cluster, _dns_name(found, plan), None)
             )
-        return pulumi.Output.all(cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
+        # Public, but secret with all of master_auth: belief gke-client-key-makes-master-auth-secret.
+        certificate = pulumi.Output.unsecret(cluster.master_auth).cluster_ca_certificate
+        return pulumi.Output.all(cluster.endpoint, certificate).apply(
             lambda given: gke_kubeconfig(plan.cluster, given[0], given[1])
         )
 
@@ -85,7 +88,8 @@ class Cluster(pulumi.ComponentResource):
             name,
             name=plan.cluster,
             location=plan.region,
-            node_locations=list(plan.zones),
+            # An empty list would differ at every preview (belief gke-empty-node-locations-differ).
+            node_locations=list(plan.zones) or None,
             network=network.network,
             subnetwork=network.subnetwork,
             networking_mode="VPC_NATIVE",
@@ -166,7 +170,7 @@ class Cluster(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             management={"auto_repair": True, "auto_upgrade": True},
             node_config=config,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=list(SERVER_FILLED)),
         )
 
 

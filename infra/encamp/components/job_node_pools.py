@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import kept_deadline, marks
+from encamp.components.server_filled import SERVER_FILLED
 from encamp.plan.declared import pool_child_name
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class JobNodePools(pulumi.ComponentResource):
             network_config=profile,
             queued_provisioning=queued,
             placement_policy=self._placement(child, plan, pool, labels),
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=kept_deadline("nodeConfig.resourceLabels")),
+            opts=pulumi.ResourceOptions(
+                parent=self, ignore_changes=[*kept_deadline("nodeConfig.resourceLabels"), *SERVER_FILLED]
+            ),
         )
 
     def _placement(
