@@ -15,9 +15,6 @@ import pytest
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.gcp.model import Context
-from encamp.sandbox.cloud.gcp.session import GcpSession
-from encamp.sandbox.cloud.storage_client import StorageClient
 from encamp.sandbox.cloud.storage_server import storage_argv
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
@@ -39,19 +36,10 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp")
+def cloud(tmp_path: Path, layout: Layout) -> Iterator[Cloud]:
+    made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp", layout)
     yield made
     made.close()
-
-
-@pytest.fixture
-def session(cloud: Cloud, layout: Layout, tmp_path: Path) -> Iterator[GcpSession]:
-    """A session of the provider over a storage server in this process."""
-    server = StorageServer(tmp_path / "storage", "secret")
-    client = StorageClient("http://storage", "secret", transport=httpx.ASGITransport(app=server))
-    yield GcpSession(Context(cloud=cloud, storage=client, layout=layout, region="us-central1"))
-    server.close()
 
 
 @dataclass
