@@ -24,7 +24,7 @@ from encamp.sandbox.ports import Ports
 ROOT_VARIABLE = "ENCAMP_SANDBOX_DIR"
 PROJECT = "sandbox-encamp"
 OURS, OFFICIAL = "ours", "official"
-_VERSION = 1
+_VERSION = 2
 #: sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the final NUL included.
 _LONGEST_SOCKET_PATH = 103
 _FOLDERS = (

@@ -15,7 +15,11 @@ import pytest
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
+from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.cloud.storage_server import storage_argv
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.model import Context
+from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.storage.api import StorageServer
@@ -40,6 +44,16 @@ def cloud(tmp_path: Path, layout: Layout) -> Iterator[Cloud]:
     made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp", layout)
     yield made
     made.close()
+
+
+@pytest.fixture
+def session(cloud: Cloud, layout: Layout, tmp_path: Path) -> Iterator[GcpSession]:
+    """A session of the provider over a front and a storage server in this process."""
+    server = StorageServer(tmp_path / "storage", layout.token)
+    front, _ = make_front(cloud, layout, httpx.ASGITransport(app=server))
+    context = Context(rest=Rest.inside(front, layout.token), project=cloud.project, region="us-central1")
+    yield GcpSession(context)
+    server.close()
 
 
 @dataclass

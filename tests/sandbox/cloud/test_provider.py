@@ -12,7 +12,7 @@ from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, R
 
 if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.cloud.gcp.session import GcpSession
+    from encamp.sandbox.gcp_provider.session import GcpSession
     from encamp.sandbox.layout import Layout
 
 pytestmark = pytest.mark.slow

@@ -82,7 +82,6 @@ def _fill_nats(change: Change) -> None:
                 "tcpTransitoryIdleTimeoutSec": 30,
                 "udpIdleTimeoutSec": 30,
                 "minPortsPerVm": 32 if dynamic else 64,
-                "maxPortsPerVm": 65536 if dynamic else None,
             },
         )
 
