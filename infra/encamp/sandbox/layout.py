@@ -50,12 +50,14 @@ class SandboxConfig:
         project: the only Google Cloud project that this sandbox serves.
         token: the administrator's bearer token for the REST front and, through the exec plugin, for the API server.
         kubernetes_provider: ``ours`` or ``official``: who serves the engine's ``kubernetes`` types.
+        gcp_provider: the same for its ``gcp`` types.
     """
 
     ports: Ports
     token: str
     project: str = PROJECT
     kubernetes_provider: str = OURS
+    gcp_provider: str = OURS
     version: int = _VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +68,12 @@ class SandboxConfig:
             "ports": self.ports.to_json(),
             "token": self.token,
             "kubernetesProvider": self.kubernetes_provider,
+            "gcpProvider": self.gcp_provider,
         }
+
+    def provider(self, package: str) -> str:
+        """Give who serves the types of a package."""
+        return {"kubernetes": self.kubernetes_provider, "gcp": self.gcp_provider}[package]
 
 
 class Layout:
@@ -153,6 +160,7 @@ class Layout:
                 token=data["token"],
                 project=data["project"],
                 kubernetes_provider=data.get("kubernetesProvider", OURS),
+                gcp_provider=data.get("gcpProvider", OURS),
             )
         except FileNotFoundError:
             raise SandboxError("there is no sandbox yet", where=str(self.root), hint="encamp sandbox up") from None

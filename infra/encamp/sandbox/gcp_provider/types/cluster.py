@@ -22,7 +22,7 @@ _DEFAULT_POOL = "default-pool"
 _IP = "controlPlaneEndpointsConfig.ipEndpointsConfig"
 _OWN = frozenset(
     {
-        "allowNetAdmin", "deletionPolicy", "deletionProtection", "ignoreNodeCountChanges", "initialNodeCount", "location",
+        "allowNetAdmin", "deletionPolicy", "deletionProtection", "ignoreNodeCountChanges", "location",
         "masterAuthorizedNetworksConfig", "minMasterVersion", "name", "networkingMode", "nodePools", "privateClusterConfig",
         "project", "removeDefaultNodePool", "skipNodePoolRefresh",
     }
@@ -124,8 +124,6 @@ class _Clusters(Gke):
         """Make the cluster, and take its first pool away if that was asked for."""
         cluster = {**self.body(inputs), "name": inputs["name"]}
         self._label(cluster, self._new_labels(inputs, context))
-        if inputs.get("initialNodeCount"):
-            cluster["initialNodeCount"] = inputs["initialNodeCount"]
         name = self.name(inputs, context)
         await self.ask("POST", self.path(self.collection(inputs, context)), context, {"cluster": cluster})
         if inputs.get("removeDefaultNodePool"):

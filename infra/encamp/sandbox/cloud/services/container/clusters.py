@@ -74,7 +74,7 @@ def _default_pool(cluster: CloudResource, cloud: Cloud) -> None:
     """Make the pools that were given with the cluster, or the one that GKE makes by itself."""
     body = deepcopy(cluster.body)
     given = body.pop("nodePools", None)
-    config, count = body.pop("nodeConfig", None), body.pop("initialNodeCount", 0)
+    config, count = body.pop("nodeConfig", None), body.get("initialNodeCount", 0)
     cloud.store.update(cluster.name, body)
     for pool in given or [{"name": _DEFAULT_POOL, "config": config or {}, "initialNodeCount": count}]:
         name = pool.pop("name")
