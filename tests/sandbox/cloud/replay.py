@@ -88,8 +88,8 @@ class Stage:
     async def send(self, request: Request) -> httpx.Response:
         """Send one request; notes what the server named and tagged."""
         path = self._here(request.path)
-        cloud, client = self.cloud(self._project_of(path))
-        response = await client.request(request.method, path, params=request.query, **self._body(request, path, cloud))
+        _, client = self.cloud(self._project_of(path))
+        response = await client.request(request.method, path, params=request.query, **self._body(request, path))
         if response.status_code != request.answered:
             said = response.json()["error"]["message"] if response.is_error else response.text[:200]
             self.refused.append(f"{request.method} {path}: {response.status_code}, {said}")
@@ -108,7 +108,9 @@ class Stage:
         """A path or a body with this cloud's names instead of the recorded ones."""
         number = self.cloud(self.project)[0].number if self.project else _NUMBER
         text = re.sub(rf"\bprojects/{_NUMBER}\b", f"projects/{number}", text)
-        text = text.replace(f"service-{_NUMBER}@", f"service-{number}@").replace("/projects/p/", f"/projects/{self.project}/")
+        text = text.replace(f"service-{_NUMBER}@", f"service-{number}@").replace(
+            "/projects/p/", f"/projects/{self.project}/"
+        )
         for recorded, name in self.names.items():
             text = text.replace(recorded, name)
         found = _NAMED.search(text)
@@ -120,7 +122,7 @@ class Stage:
     def _is_known(self, name: str) -> bool:
         return any(known.endswith(f"/{name}") for known in self.names.values())
 
-    def _body(self, request: Request, path: str, cloud: Cloud) -> dict[str, Any]:
+    def _body(self, request: Request, path: str) -> dict[str, Any]:
         if not request.body:
             return {}
         raw = request.body.get("raw")
@@ -140,7 +142,12 @@ class Stage:
         if _POLICY.search(path):
             self.etags[_POLICY.sub("", path)] = answer["etag"]
         collection = path.rpartition("/")[2]
-        if request.method == "POST" and collection in ("notificationChannels", "alertPolicies", "dashboards", "budgets"):
+        if request.method == "POST" and collection in (
+            "notificationChannels",
+            "alertPolicies",
+            "dashboards",
+            "budgets",
+        ):
             self.unread.setdefault(collection, []).append(answer["name"].rpartition("/")[2])
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from encamp.sandbox.provider import UNKNOWN, Failure
@@ -81,9 +82,13 @@ def _together(known: Property, where: str, root: Properties) -> Iterator[Failure
         count = sum(_given(root, one) for one in known.exactly_one)
         if count != 1:
             yield Failure(where, f"exactly one of {' and '.join(known.exactly_one)} has to be given")
-    if known.at_least_one and known.at_least_one[0] == where and _reachable(root, known.at_least_one):
-        if not any(_given(root, one) for one in known.at_least_one):
-            yield Failure(where, f"at least one of {', '.join(known.at_least_one)} has to be given")
+    first = known.at_least_one[0] if known.at_least_one else None
+    if (
+        first == where
+        and _reachable(root, known.at_least_one)
+        and not any(map(partial(_given, root), known.at_least_one))
+    ):
+        yield Failure(where, f"at least one of {', '.join(known.at_least_one)} has to be given")
 
 
 def _reachable(root: Properties, paths: tuple[str, ...]) -> bool:

@@ -10,7 +10,6 @@ import asyncio
 import random
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,7 +18,7 @@ import httpx
 from encamp.sandbox.cloud.errors import GoogleError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from starlette.types import ASGIApp
 
@@ -109,7 +108,11 @@ class Rest:
         """A client of a front in the same process."""
         headers = {"authorization": f"Bearer {token}", "user-agent": USER_AGENT}
         transport = httpx.ASGITransport(app=front)
-        return cls(httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport, headers=headers, timeout=None))
+        # How long a request may take is its operation's business (``Patience``).
+        timeout = httpx.Timeout(None)
+        return cls(
+            httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport, headers=headers, timeout=timeout)
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -140,7 +143,9 @@ class Rest:
 
         return await retried(lambda: patience.hold(once()), patience)
 
-    async def find(self, path: str, patience: Patience, query: Mapping[str, str] | None = None) -> dict[str, Any] | None:
+    async def find(
+        self, path: str, patience: Patience, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any] | None:
         """Read what may not be there: None for 404."""
         try:
             return await self.call("GET", path, patience, query=query)
@@ -168,11 +173,7 @@ class Rest:
         return await retried(lambda: patience.hold(once()), patience)
 
     async def finished(self, operation: dict[str, Any], path: str, patience: Patience) -> dict[str, Any]:
-        """Wait for an operation's end.
-
-        Args:
-            operation: what the API answered.
-            path: where the operation is read again.
+        """Wait for the end of an operation that the API answered; ``path`` is where it is read again.
 
         Raises:
             GoogleError: the operation has failed, or does not end in time.
@@ -191,9 +192,7 @@ class Rest:
     ) -> _Done:
         """Read and write something that others write too, again where they were quicker.
 
-        Args:
-            key: its lock.
-            passing: says of other refusals whether they pass.
+        ``key`` is its lock, and ``passing`` says of other refusals whether they pass.
         """
         async with self.lock(key):
             return await retried(work, patience, lambda error: error.code in _CONFLICTS or passing(error))

@@ -6,7 +6,6 @@ A property has the API's name unless the type says another one, which may lead t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from encamp.sandbox.cloud.rest.values import at, put
 from encamp.sandbox.provider import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from encamp.sandbox.gcp_provider.schema import Property
 
 Body = dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from encamp.sandbox.gcp_provider.mapping import Body, TypeMapping
 from encamp.sandbox.gcp_provider.schema import Schema, schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from encamp.sandbox.gcp_provider.client import Rest
     from encamp.sandbox.provider import Properties
     from encamp.sandbox.provider.values import Path
@@ -227,7 +228,9 @@ class ResourceType:
         if "project" in fields:
             outputs.setdefault("project", context.project_of(inputs))
         if self.labels:
-            outputs |= self._shown_labels(at(answer, self.mapping.names.get(self.labels, self.labels)) or {}, inputs, context)
+            outputs |= self._shown_labels(
+                at(answer, self.mapping.names.get(self.labels, self.labels)) or {}, inputs, context
+            )
         return {name: value for name, value in outputs.items() if value is not None}
 
     def _field(self, changed: str) -> str:

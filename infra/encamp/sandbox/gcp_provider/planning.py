@@ -69,7 +69,13 @@ class Plan:
         yield from self._object(self._fields, state, inputs, (), force_new=False)
 
     def _object(
-        self, fields: Mapping[str, Property], old: Mapping[str, Any], new: Mapping[str, Any], path: Path, *, force_new: bool
+        self,
+        fields: Mapping[str, Property],
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        path: Path,
+        *,
+        force_new: bool,
     ) -> Iterator[Difference]:
         for name, known in fields.items():
             if known.is_input and (name in old or name in new or known.default is not None):
@@ -116,9 +122,12 @@ class Plan:
 
     def _paired(self, known: Property, old: list[Any], new: list[Any]) -> list[Any]:
         """The old elements in the order of the new ones that mean the same."""
-        left, paired = list(old), []
+        left = list(old)
+        paired: list[Any] = []
         for wanted in new:
-            same = next((one for one in left if not any(self._object(known.fields, one, wanted, (), force_new=False))), None)
+            same = next(
+                (one for one in left if not any(self._object(known.fields, one, wanted, (), force_new=False))), None
+            )
             if same is not None:
                 left.remove(same)
             paired.append(same)
@@ -167,7 +176,7 @@ def _equal(old: Any, new: Any) -> bool:
         return {key: str(value) for key, value in old.items()} == {key: str(value) for key, value in new.items()}
     if isinstance(old, bool) != isinstance(new, bool):
         return str(old).lower() == str(new).lower()
-    return old == new or (not isinstance(old, list | dict) and str(old) == str(new))
+    return bool(old == new) or (isinstance(old, str | int | float) and str(old) == str(new))
 
 
 def _change(old: Any, new: Any) -> Change:
@@ -181,5 +190,7 @@ def _forces(fields: Mapping[str, Property], given: Any) -> bool:
     if not isinstance(given, dict):
         return False
     return any(
-        one.force_new or _forces(one.fields, given[name]) for name, one in fields.items() if given.get(name) not in _ZEROES
+        one.force_new or _forces(one.fields, given[name])
+        for name, one in fields.items()
+        if given.get(name) not in _ZEROES
     )

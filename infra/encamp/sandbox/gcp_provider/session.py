@@ -250,5 +250,7 @@ def _imported(type_: ResourceType, outputs: Properties) -> Properties:
     return {
         name: value
         for name, value in outputs.items()
-        if (one := type_.schema.fields.get(name)) is not None and one.is_input and value not in (one.default, "", [], {})
+        if (one := type_.schema.fields.get(name)) is not None
+        and one.is_input
+        and value not in (one.default, "", [], {})
     }

@@ -1,4 +1,4 @@
-"""A collection of an API, declared once: where it is, what a create and an update look like, who judges, what is filled.
+"""A collection of an API, declared once: where it is, its creates and updates, who judges, what is filled in.
 
 ``routes`` gives the methods of the collection: list, create, get, update, delete and, where it has them, its policies.
 """

@@ -1,4 +1,4 @@
-"""Paths of an API: templates such as ``projects/{project}/locations/{location}/keyRings``, matched segment by segment."""
+"""Paths of an API: templates such as ``projects/{project}/locations/{location}/keyRings``."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ def make_front(
 ) -> tuple[Front, StorageProxy]:
     """The front over a cloud, and the part of it that has connections to close.
 
-    Args:
-        storage_transport: a way to the storage server other than the network, for tests.
+    ``storage_transport`` is a way to the storage server other than the network, for tests.
     """
     tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
     storage = StorageProxy(cloud, f"http://127.0.0.1:{layout.ports.storage}", layout.token, storage_transport)

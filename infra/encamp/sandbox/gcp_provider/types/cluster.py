@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.rest.values import at, put
 from encamp.sandbox.gcp_provider.mapping import TypeMapping
-from encamp.sandbox.gcp_provider.model import Context, Made
 from encamp.sandbox.gcp_provider.types import node_config
 from encamp.sandbox.gcp_provider.types.node_pool import Gke
 
 if TYPE_CHECKING:
     from encamp.sandbox.gcp_provider.mapping import Body
+    from encamp.sandbox.gcp_provider.model import Context, Made
     from encamp.sandbox.provider import Properties
     from encamp.sandbox.provider.values import Path
 
@@ -23,8 +23,8 @@ _IP = "controlPlaneEndpointsConfig.ipEndpointsConfig"
 _OWN = frozenset(
     {
         "allowNetAdmin", "deletionPolicy", "deletionProtection", "ignoreNodeCountChanges", "location",
-        "masterAuthorizedNetworksConfig", "minMasterVersion", "name", "networkingMode", "nodePools", "privateClusterConfig",
-        "project", "removeDefaultNodePool", "skipNodePoolRefresh",
+        "masterAuthorizedNetworksConfig", "minMasterVersion", "name", "networkingMode", "nodePools",
+        "privateClusterConfig", "project", "removeDefaultNodePool", "skipNodePoolRefresh",
     }
 )  # fmt: skip
 #: Properties that methods of their own change.
@@ -81,7 +81,11 @@ def _policy_in(policy: Body) -> Body | None:
             {
                 "exclusionName": name,
                 **{key: one[key] for key in ("startTime", "endTime") if one.get(key)},
-                **({"exclusionOptions": one["maintenanceExclusionOptions"]} if one.get("maintenanceExclusionOptions") else {}),
+                **(
+                    {"exclusionOptions": one["maintenanceExclusionOptions"]}
+                    if one.get("maintenanceExclusionOptions")
+                    else {}
+                ),
             }
             for name, one in sorted(exclusions.items())
         ]
@@ -99,7 +103,7 @@ def _endpoints(body: Body, inputs: Properties) -> None:
         if block := private.get("masterIpv4CidrBlock"):
             nodes = bool(private.get("enablePrivateNodes"))
             body["privateClusterConfig"] = {"enablePrivateNodes": nodes, "masterIpv4CidrBlock": block}
-    networks = {} if listed is None else {"enabled": True, **listed}
+    networks: Body = {} if listed is None else {"enabled": True, **listed}
     if private is not None or listed is not None:
         put(body, f"{_IP}.enabled", at(body, f"{_IP}.enabled") is not False)
     put(body, f"{_IP}.authorizedNetworksConfig", networks)
@@ -201,7 +205,9 @@ def _show(answer: Body, inputs: Properties, _context: Context) -> Body:
     }
     if listed.get("enabled"):
         blocks = {"cidrBlocks": listed.get("cidrBlocks") or []}
-        flags = {key: bool(listed.get(key)) for key in ("gcpPublicCidrsAccessEnabled", "privateEndpointEnforcementEnabled")}
+        flags = {
+            key: bool(listed.get(key)) for key in ("gcpPublicCidrsAccessEnabled", "privateEndpointEnforcementEnabled")
+        }
         shown["masterAuthorizedNetworksConfig"] = {**blocks, **flags}
     if config := answer.get("nodeConfig"):
         mapped = CLUSTER.mapping.properties(CLUSTER.schema.fields, {"nodeConfig": config})
@@ -254,7 +260,9 @@ CLUSTER: Final = _Clusters(
             f"{_SCALING}.defaultComputeClassEnabled": "defaultComputeClassConfig.enabled",
             **node_config.names("nodeConfig"),
         },
-        longs=frozenset({"defaultMaxPodsPerNode", f"{_SCALING}.resourceLimits.minimum", f"{_SCALING}.resourceLimits.maximum"})
+        longs=frozenset(
+            {"defaultMaxPodsPerNode", f"{_SCALING}.resourceLimits.minimum", f"{_SCALING}.resourceLimits.maximum"}
+        )
         | node_config.longs("nodeConfig"),
         out={
             "maintenancePolicy": _policy_out,
@@ -276,4 +284,3 @@ CLUSTER: Final = _Clusters(
         "nodeConfig.oauthScopes": node_config.same_scopes,
     },
 )
-

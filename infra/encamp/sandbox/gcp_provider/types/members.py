@@ -7,7 +7,6 @@ Source: hashicorp/terraform-provider-google-beta google-beta/tpgiamresource (iam
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -17,6 +16,8 @@ from encamp.sandbox.cloud.rest.values import short
 from encamp.sandbox.gcp_provider.model import Context, Made, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
     from encamp.sandbox.provider.values import Path

@@ -67,12 +67,19 @@ def shown(config: Body, given: Properties | None) -> Body:
     """
     own = [str(one.get("key")) for one in (given or {}).get("taints") or ()]
     taints = [one for one in config.get("taints") or () if one["key"] not in _SYSTEM_TAINTS or one["key"] in own]
-    return {**config, "taints": taints, "spot": bool(config.get("spot")), "preemptible": bool(config.get("preemptible"))}
+    return {
+        **config,
+        "taints": taints,
+        "spot": bool(config.get("spot")),
+        "preemptible": bool(config.get("preemptible")),
+    }
 
 
 def same_labels(old: Any, new: Any) -> bool:
     """Whether labels differ in GKE's own alone."""
-    own = [{key: value for key, value in (one or {}).items() if not key.startswith(_SYSTEM_LABEL)} for one in (old, new)]
+    own = [
+        {key: value for key, value in (one or {}).items() if not key.startswith(_SYSTEM_LABEL)} for one in (old, new)
+    ]
     return own[0] == own[1]
 
 

@@ -23,7 +23,9 @@ def _show(answer: Body, _inputs: Properties, _context: Context) -> Body:
 REPOSITORY: Final = ResourceType(
     "gcp:artifactregistry/repository:Repository",
     "artifactregistry/v1",
-    lambda inputs, context: f"projects/{context.project_of(inputs)}/locations/{context.location_of(inputs)}/repositories",
+    lambda inputs, context: (
+        f"projects/{context.project_of(inputs)}/locations/{context.location_of(inputs)}/repositories"
+    ),
     TypeMapping(own=frozenset({"project", "deletionPolicy", "location", "repositoryId"})),
     short_name=lambda inputs: str(inputs["repositoryId"]),
     prepare=lambda body, inputs, _context: (body, {"repository_id": str(inputs["repositoryId"])}),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
+    from encamp.sandbox.provider.values import Path as PropertyPath
 
 _CHUNK = 1 << 20
 _CONFLICT, _MISSING = 409, 404
@@ -139,7 +139,10 @@ BUCKET: Final = _Buckets(
             "enableObjectRetention": "objectRetention",
         },
         longs=frozenset({"softDeletePolicy.retentionDurationSeconds"}),
-        out={f"{_RULE}.condition": _condition_out, "enableObjectRetention": lambda on: {"mode": "Enabled"} if on else None},
+        out={
+            f"{_RULE}.condition": _condition_out,
+            "enableObjectRetention": lambda on: {"mode": "Enabled"} if on else None,
+        },
         into={f"{_RULE}.condition": _condition_in},
         own=frozenset({"project", "deletionPolicy", "forceDestroy", "enableObjectRetention"}),
     ),
@@ -181,7 +184,15 @@ class _Objects(ResourceType):
         return f"{_bucket_path(inputs['bucket'])}/o/{quote(str(inputs['name']), safe='')}"
 
     def _metadata(self, inputs: Properties) -> Body:
-        left_out = ("bucket", "source", "content", "detectMd5hash", "sourceMd5hash", "kmsKeyName", "forceEmptyContentType")
+        left_out = (
+            "bucket",
+            "source",
+            "content",
+            "detectMd5hash",
+            "sourceMd5hash",
+            "kmsKeyName",
+            "forceEmptyContentType",
+        )
         given = {key: value for key, value in inputs.items() if key not in left_out}
         return {"contentType": _content_type(inputs), **self.mapping.body(self.schema.fields, given)}
 
@@ -199,14 +210,12 @@ class _Objects(ResourceType):
         shown = await context.rest.find(self._object(kept), context.patience)
         return self._made(kept, shown) if shown else None
 
-    async def update(self, made: Made, inputs: Properties, changed: set[Path], context: Context) -> Made:
+    async def update(self, made: Made, inputs: Properties, changed: set[PropertyPath], context: Context) -> Made:
         """Upload the object again if its bytes have changed, else change its metadata."""
         del made
         if {str(path[0]) for path in changed} & {"source", "content", "sourceMd5hash"}:
             return await self.create(inputs, context)
-        shown = await context.rest.call(
-            "PUT", self._object(inputs), context.patience, body=self._metadata(inputs)
-        )
+        shown = await context.rest.call("PUT", self._object(inputs), context.patience, body=self._metadata(inputs))
         return self._made(inputs, shown)
 
     async def delete(self, resource_id: str, inputs: Properties, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""What is only read of Compute Engine: the project, its regions with their quotas, zones, operations, instance groups."""
+"""What is only read of Compute Engine: project, regions with their quotas, zones, operations, instance groups."""
 
 from __future__ import annotations
 

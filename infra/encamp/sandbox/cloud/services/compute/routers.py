@@ -43,7 +43,8 @@ def _nat_subnetworks(change: Change) -> Problem:
     for nat in _nats(change):
         listed = nat.get("sourceSubnetworkIpRangesToNat") == _LISTED
         if listed != bool(nat.get("subnetworks")):
-            return f"Invalid value for field 'resource.nats[].subnetworks': given if, and only if, the ranges are {_LISTED}."
+            field = "Invalid value for field 'resource.nats[].subnetworks'"
+            return f"{field}: they are given if, and only if, the ranges are {_LISTED}."
     return None
 
 

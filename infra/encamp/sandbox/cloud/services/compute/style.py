@@ -31,7 +31,8 @@ _NAME = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 NAME: Final = name_pattern(
     "compute-names-are-rfc1035",
     _NAME,
-    "Invalid value for field 'resource.name': '{value}'. Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'",
+    "Invalid value for field 'resource.name': '{value}'. Must be a match of regex"
+    " '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'",
 )
 
 

@@ -82,8 +82,9 @@ def _fill_networks(change: Change) -> None:
     network, subnetwork = short(cluster.get("network") or "default"), short(cluster.get("subnetwork") or "default")
     policy: dict[str, Any] = cluster.setdefault("ipAllocationPolicy", {})
     ranges = _secondary_ranges(change, subnetwork)
-    pods = ranges.get(policy.get("clusterSecondaryRangeName")) or policy.get("clusterIpv4CidrBlock") or _PODS_CIDR
-    services = ranges.get(policy.get("servicesSecondaryRangeName")) or policy.get("servicesIpv4CidrBlock")
+    of_pods, of_services = (str(policy.get(f"{of}SecondaryRangeName")) for of in ("cluster", "services"))
+    pods = ranges.get(of_pods) or policy.get("clusterIpv4CidrBlock") or _PODS_CIDR
+    services = ranges.get(of_services) or policy.get("servicesIpv4CidrBlock")
     cluster |= {"network": network, "subnetwork": subnetwork, "clusterIpv4Cidr": pods}
     cluster["servicesIpv4Cidr"] = services or _SERVICES_CIDR
     suffix = secrets.token_hex(4)

@@ -46,11 +46,7 @@ def local_disks(machine_type: str) -> int:
 
 
 def fill_machine(config: dict[str, Any], cluster: Mapping[str, Any]) -> None:
-    """Fill in a node config.
-
-    Args:
-        cluster: the cluster that the pool is part of.
-    """
+    """Fill in a node config of a pool of ``cluster``."""
     machine_type = config["machineType"]
     family = machine_type.partition("-")[0]
     asked = ("localSsdCount", "ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig", "ephemeralStorageConfig")

@@ -57,7 +57,8 @@ REPOSITORIES: Final = Collection(
         name_pattern(
             "registry-repository-ids",
             r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?",
-            '"repository_id" ("{value}") must be at most 63 lowercase letters, digits and hyphens and begin with a letter',
+            '"repository_id" ("{value}") must be at most 63 lowercase letters, digits and hyphens'
+            " and begin with a letter",
         ),
         labels(),
         choice("registry-formats", "format", _FORMATS),
