@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from tests.sandbox.cloud.desk import Desk
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
@@ -47,13 +48,24 @@ def cloud(tmp_path: Path, layout: Layout) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def session(cloud: Cloud, layout: Layout, tmp_path: Path) -> Iterator[GcpSession]:
-    """A session of the provider over a front and a storage server in this process."""
+def storage(tmp_path: Path, layout: Layout) -> Iterator[StorageServer]:
     server = StorageServer(tmp_path / "storage", layout.token)
-    front, _ = make_front(cloud, layout, httpx.ASGITransport(app=server))
-    context = Context(rest=Rest.inside(front, layout.token), project=cloud.project, region="us-central1")
-    yield GcpSession(context)
+    yield server
     server.close()
+
+
+@pytest.fixture
+def desk(cloud: Cloud, layout: Layout, storage: StorageServer) -> Desk:
+    """Asks the REST APIs of a cloud in this process."""
+    return Desk(cloud, layout, storage)
+
+
+@pytest.fixture
+def session(cloud: Cloud, layout: Layout, storage: StorageServer) -> GcpSession:
+    """A session of the provider over a front and a storage server in this process."""
+    front, _ = make_front(cloud, layout, httpx.ASGITransport(app=storage))
+    context = Context(rest=Rest.inside(front, layout.token), project=cloud.project, region="us-central1")
+    return GcpSession(context)
 
 
 @dataclass

@@ -6,8 +6,9 @@ units of iam.googleapis.com ``iamPolicies.lintPolicy``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.iam.conditions import Attributes, ConditionError, holds, tokens
@@ -26,6 +27,8 @@ _LONGEST_TITLE = 100
 _LONGEST_DESCRIPTION = 256
 _CONDITIONS_VERSION = 3
 _OPERATORS = ("&&", "||", "!")
+_SERVICE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+_LOG_TYPES = ("ADMIN_READ", "DATA_READ", "DATA_WRITE")
 
 
 def check_condition(condition: Mapping[str, str]) -> None:
@@ -84,6 +87,26 @@ def check_limits(bindings: Sequence[Binding], version: int) -> None:
                 f"{member} has the role {role} in {count} conditional bindings, at most {MOST_CONDITIONAL} are allowed."
             )
             raise GoogleError(400, message, belief="iam-20-conditional-bindings")
+
+
+def check_audit_configs(configs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse configurations of audit logs that name no service or no type of log.
+
+    Raises:
+        GoogleError: 400.
+    """
+    for config in configs:
+        service, logs = str(config.get("service")), config.get("auditLogConfigs") or ()
+        if service != "allServices" and not _SERVICE.fullmatch(service):
+            message = f"{service} is no name of a service, such as storage.googleapis.com."
+            raise GoogleError(400, message, belief="iam-audit-configs-name-services")
+        if not logs:
+            message = f"The audit config of {service} has to have at least one type of audit log."
+            raise GoogleError(400, message, belief="iam-audit-configs-name-types")
+        wrong = [str(one.get("logType")) for one in logs if one.get("logType") not in _LOG_TYPES]
+        if wrong:
+            message = f"{wrong[0]} is no type of an audit log: {', '.join(_LOG_TYPES)}."
+            raise GoogleError(400, message, belief="iam-audit-configs-name-types")
 
 
 def _longest_has_only(expression: str) -> int:

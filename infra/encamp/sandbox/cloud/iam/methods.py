@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from encamp.sandbox.cloud.iam.lint import check_audit_configs
 from encamp.sandbox.cloud.iam.policies import Binding
 from encamp.sandbox.cloud.rest.routes import Route
 
@@ -64,6 +65,7 @@ def set_policy(cloud: Cloud, resource: str, policy: Mapping[str, Any], *, audits
     bindings = [Binding.of(data) for data in policy.get("bindings") or ()]
     cloud.access.check_policy(resource, bindings, version=int(policy.get("version") or 0))
     configs = list(policy.get("auditConfigs") or ()) if audits else None
+    check_audit_configs(configs or ())
     return cloud.policies.replace(resource, bindings, etag=policy.get("etag"), audit_configs=configs)
 
 

@@ -126,7 +126,7 @@ class Policies:
     def mark_deleted(self, email: str, unique_id: str) -> None:
         """Rewrite a deleted service account's bindings: they stay, and give nothing to a new one of the same name.
 
-        Source: cloud.google.com/iam/docs/policies#handle-deleted-members.
+        Belief ``iam-deleted-accounts-stay-in-policies``.
         """
         live, gone = f"serviceAccount:{email}", f"deleted:serviceAccount:{email}?uid={unique_id}"
         with self._database.transaction() as change:

@@ -25,6 +25,8 @@ class Api:
     Args:
         name: host name without ``.googleapis.com``.
         versions: what stands before the paths, such as ``v1`` or ``compute/beta``.
+        collections: declared collections.
+        methods: what it answers beside them; they come first.
     """
 
     def __init__(
@@ -37,8 +39,9 @@ class Api:
     ) -> None:
         self._cloud = cloud
         self.name = name
+        self.collections = tuple(collections)
         self._versions = [tuple(version.split("/")) for version in versions]
-        self._router = Router([*methods, *(route for one in collections for route in one.routes())])
+        self._router = Router([*methods, *(route for one in self.collections for route in one.routes())])
 
     async def __call__(self, call: Call) -> Response:
         """Answer one call."""

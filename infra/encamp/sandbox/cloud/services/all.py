@@ -24,19 +24,13 @@ if TYPE_CHECKING:
     import httpx
 
     from encamp.sandbox.cloud.cloud import Cloud
+    from encamp.sandbox.cloud.rest.api import Api
     from encamp.sandbox.layout import Layout
 
 
-def make_front(
-    cloud: Cloud, layout: Layout, storage_transport: httpx.AsyncBaseTransport | None = None
-) -> tuple[Front, StorageProxy]:
-    """The front over a cloud, and the part of it that has connections to close.
-
-    ``storage_transport`` is a way to the storage server other than the network, for tests.
-    """
-    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
-    storage = StorageProxy(cloud, f"http://127.0.0.1:{layout.ports.storage}", layout.token, storage_transport)
-    apis = (
+def all_apis(cloud: Cloud, tokens: Tokens) -> tuple[Api, ...]:
+    """Every API but Cloud Storage, whose objects lie in a server of their own."""
+    return (
         compute(cloud),
         container(cloud),
         iam(cloud),
@@ -51,7 +45,17 @@ def make_front(
         logging(cloud),
         monitoring(cloud),
     )
-    services = {api.name: api for api in apis}
-    return Front(
-        cloud.project, tokens, {**services, "storage": storage, "encamp": AdminApi(cloud, tokens)}, cloud.faults
-    ), storage
+
+
+def make_front(
+    cloud: Cloud, layout: Layout, storage_transport: httpx.AsyncBaseTransport | None = None
+) -> tuple[Front, StorageProxy]:
+    """The front over a cloud, and the part of it that has connections to close.
+
+    ``storage_transport`` is a way to the storage server other than the network, for tests.
+    """
+    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
+    storage = StorageProxy(cloud, f"http://127.0.0.1:{layout.ports.storage}", layout.token, storage_transport)
+    services = {api.name: api for api in all_apis(cloud, tokens)}
+    more = {"storage": storage, "encamp": AdminApi(cloud, tokens)}
+    return Front(cloud.project, tokens, {**services, **more}, cloud.faults), storage

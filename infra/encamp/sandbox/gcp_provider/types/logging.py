@@ -1,4 +1,4 @@
-"""Metrics of log entries, and sinks.
+"""Metrics of log entries, sinks and exclusions.
 
 Source: hashicorp/terraform-provider-google-beta google-beta/services/logging.
 """
@@ -58,4 +58,12 @@ SINK: Final = ResourceType(
     change=Change.MASK,
 )
 
-LOGGING_TYPES: Final = (METRIC, SINK)
+EXCLUSION: Final = ResourceType(
+    "gcp:logging/projectExclusion:ProjectExclusion",
+    "logging/v2",
+    lambda inputs, context: f"projects/{context.project_of(inputs)}/exclusions",
+    TypeMapping(own=frozenset({"project"})),
+    change=Change.MASK,
+)
+
+LOGGING_TYPES: Final = (METRIC, SINK, EXCLUSION)

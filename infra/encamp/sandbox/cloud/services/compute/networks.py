@@ -1,7 +1,7 @@
 """Networks and subnetworks.
 
 Sources: cloud.google.com/compute/docs/reference/rest/v1/networks and .../subnetworks,
-cloud.google.com/vpc/docs/subnets#valid-ranges.
+cloud.google.com/vpc/docs/subnets#valid-ranges. Defaults: belief ``compute-fills-networks``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What GKE fills in of a cluster: zones, versions, networking, add-ons, endpoints, defaults of its pools.
+"""Fields of a cluster that GKE fills in: zones, versions, networking, add-ons, endpoints, defaults of its pools.
 
-Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1beta1/projects.locations.clusters.
+Belief ``gke-fills-clusters``. Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1beta1/projects.locations.clusters.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,8 +118,6 @@ def _secondary_ranges(change: Change, subnetwork: str) -> dict[str, str]:
 
 def _fill_endpoints(change: Change) -> None:
     cluster = change.body
-    region = region_of(change.location)
-    digest = hashlib.sha256(change.name.encode()).hexdigest()[:32]
     private = cluster.pop("privateClusterConfig", None) or {}
     listed = cluster.pop("masterAuthorizedNetworksConfig", None)
     if private.get("enablePrivateNodes") is not None:
@@ -137,7 +134,6 @@ def _fill_endpoints(change: Change) -> None:
             f"{endpoints}.ipEndpointsConfig.globalAccess": False,
         },
     )
-    cluster[endpoints]["dnsEndpointConfig"]["endpoint"] = f"gke-{digest}-{change.cloud.number}.{region}.gke.goog"
     address = str(block).rpartition(".")[0] + ".2" if block else _CONTROL_PLANE_ADDRESS
     cluster[endpoints]["ipEndpointsConfig"]["privateEndpoint"] = address
     if block:

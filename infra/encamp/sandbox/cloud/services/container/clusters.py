@@ -104,6 +104,8 @@ def _show(cluster: CloudResource, cloud: Cloud) -> Body:
         shown |= {"nodePools": pools, "nodeConfig": pools[0]["config"]}
     ip = deepcopy(at(cluster.body, "controlPlaneEndpointsConfig") or {})
     put(ip, "ipEndpointsConfig.publicEndpoint", endpoint)
+    # The name of this machine: the certificate of its API server holds for it.
+    put(ip, "dnsEndpointConfig.endpoint", f"localhost:{endpoint.rpartition(':')[2]}")
     private: Body = {
         **(cluster.body.get("privateClusterConfig") or {}),
         "enablePrivateNodes": bool(at(cluster.body, "networkConfig.defaultEnablePrivateNodes")),

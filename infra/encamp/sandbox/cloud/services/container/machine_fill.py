@@ -1,8 +1,7 @@
-"""What GKE fills in of a pool's nodes by their machine type: local disks, network interface, accelerators' taints.
+"""Fields of a pool's nodes that GKE fills in by machine type: local disks, network interface, accelerators' taints.
 
-Sources: cloud.google.com/compute/docs/disks/local-ssd#lssd_disks_fixed (disks that come with a machine type),
-cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd-raw,
-cloud.google.com/compute/docs/networking/using-gvnic (families that need it).
+Beliefs ``gke-local-disks-of-machine-types`` and ``gke-families-with-gvnic-alone``. Source of the fields:
+cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd-raw.
 """
 
 from __future__ import annotations

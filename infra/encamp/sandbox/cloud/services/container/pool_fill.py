@@ -1,6 +1,7 @@
-"""What GKE fills in of a node pool.
+"""Fields of a node pool that GKE fills in.
 
-Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
+Belief ``gke-fills-pools``. Source:
+cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _LABEL = re.compile(r"([a-zA-Z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _SMALLEST_DISK_GB = 10
 _PODS_PER_NODE = range(8, 257)
-_MOST_POOLS = 1000
+_MOST_NODES_IN_A_ZONE = 1000
 
 
 def config_of(change: Change) -> dict[str, Any]:
@@ -199,15 +199,18 @@ def _accelerators(change: Change) -> Problem:
     return None
 
 
-def _pools(change: Change) -> Problem:
-    if change.before is None and len(change.cloud.store.all_of("nodePool", change.parent)) >= _MOST_POOLS:
-        return f"Cluster {change.parent.rpartition('/')[2]} has the most node pools that it may have ({_MOST_POOLS})."
-    return None
+def _node_count(change: Change) -> Problem:
+    zones, scaling = max(1, len(_zones_of(change))), scaling_of(change) or {}
+    per_zone = max(int(scaling.get("maxNodeCount") or 0), int(change.at("initialNodeCount") or 0))
+    most = max(per_zone, -(-int(scaling.get("totalMaxNodeCount") or 0) // zones))
+    if most <= _MOST_NODES_IN_A_ZONE:
+        return None
+    return f"A node pool can have at most {_MOST_NODES_IN_A_ZONE} nodes in each zone, not {most}."
 
 
 POOL_RULES: Final = (
     name_pattern("gke-names-have-40-characters", NAME, NAME_PROBLEM),
-    Rule("gke-1000-pools-a-cluster", _pools, code=403, reason="quotaExceeded"),
+    Rule("gke-1000-nodes-a-pool-and-zone", _node_count),
     Rule("gke-autoscaling-limits", _bounds),
     Rule("gke-flex-start-pools", _flex_start),
     Rule("gke-queued-provisioning-pools", _queued),

@@ -1,1 +1,1 @@
-"""Cloud Logging (v2): entries, metrics of entries, and sinks."""
+"""Cloud Logging (v2): entries, metrics of entries, sinks, exclusions."""

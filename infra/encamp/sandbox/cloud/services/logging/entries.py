@@ -14,6 +14,7 @@ from encamp.cloud.log_filter import FilterError, matcher
 from encamp.sandbox.cloud.calls import page
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.rest.routes import Route
+from encamp.sandbox.cloud.services.logging.exclusions import excluded_by
 from encamp.sandbox.cloud.store import timestamp
 
 if TYPE_CHECKING:
@@ -36,12 +37,15 @@ async def _write(ask: Ask, *, database: Database) -> dict[str, Any]:
     ask.require("logging.logEntries.create")
     body = await ask.call.json()
     shared = {key: body[key] for key in ("logName", "resource") if body.get(key)}
+    excluded = excluded_by(ask.cloud)
     with database.transaction() as change:
         for given in body.get("entries") or ():
             entry = {**shared, **given, "labels": {**(body.get("labels") or {}), **(given.get("labels") or {})}}
             name = str(entry.get("logName") or "")
             if not name.startswith(f"projects/{ask.cloud.project}/logs/"):
                 raise GoogleError(400, f"Invalid log name: {name or '(none)'}.")
+            if any(matches(entry) for matches in excluded):
+                continue
             received = timestamp()
             entry["timestamp"] = entry.get("timestamp") or received
             entry["insertId"] = entry.get("insertId") or f"{received}-{secrets.token_hex(4)}"

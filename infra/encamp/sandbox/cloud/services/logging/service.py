@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from encamp.sandbox.cloud.rest.api import Api
 from encamp.sandbox.cloud.services.logging.entries import entry_routes
+from encamp.sandbox.cloud.services.logging.exclusions import EXCLUSIONS
 from encamp.sandbox.cloud.services.logging.metrics import METRICS, SINKS
 
 if TYPE_CHECKING:
@@ -14,4 +15,4 @@ if TYPE_CHECKING:
 
 def logging(cloud: Cloud) -> Api:
     """Serve logging.googleapis.com."""
-    return Api(cloud, "logging", ("v2",), (METRICS, SINKS), entry_routes(cloud.database))
+    return Api(cloud, "logging", ("v2",), (METRICS, SINKS, EXCLUSIONS), entry_routes(cloud.database))

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _ACCOUNT = re.compile(r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}")
 _LONGEST_NAME, _MOST_CHANNELS = 60, 5
 _BASES = ("CURRENT_SPEND", "FORECASTED_SPEND")
+#: Belief ``iam-100-accounts-a-project``.
+_ACCOUNTS: Final = {
+    "quotaId": "ServiceAccountsPerProject",
+    "metric": "iam.googleapis.com/quota/service-account-count",
+    "service": "iam.googleapis.com",
+    "dimensionsInfos": [{"details": {"value": "100"}}],
+}
 
 
 async def _billing_info(ask: Ask) -> dict[str, Any]:
@@ -151,7 +158,14 @@ async def _quota(ask: Ask, *, limit: float) -> dict[str, Any]:
     return {**shown, "dimensionsInfos": [{"details": {"value": str(int(limit))}}]}
 
 
+async def _quotas(ask: Ask) -> dict[str, Any]:
+    """The quotas of a service: of IAM that of service accounts, as every project has it."""
+    ask.require("cloudquotas.quotas.get")
+    return {"quotaInfos": [_ACCOUNTS]} if ask.variables["service"] == _ACCOUNTS["service"] else {}
+
+
 def cloud_quotas(cloud: Cloud, limit: float) -> Api:
     """Serve cloudquotas.googleapis.com."""
-    one = "projects/{project}/locations/global/services/{service}/quotaInfos/{quota}"
-    return Api(cloud, "cloudquotas", ("v1",), (), (Route(one, ("GET",), partial(_quota, limit=limit)),))
+    all_ = "projects/{project}/locations/global/services/{service}/quotaInfos"
+    one = Route(f"{all_}/{{quota}}", ("GET",), partial(_quota, limit=limit))
+    return Api(cloud, "cloudquotas", ("v1",), (), (Route(all_, ("GET",), _quotas), one))

@@ -11,7 +11,7 @@ from encamp.sandbox.cloud.errors import not_found
 from encamp.sandbox.cloud.rest.api import Api
 from encamp.sandbox.cloud.rest.collection import Collection, Update
 from encamp.sandbox.cloud.rest.routes import Route
-from encamp.sandbox.cloud.rest.rules import choice, labels, name_pattern
+from encamp.sandbox.cloud.rest.rules import Rule, choice, labels, name_pattern
 from encamp.sandbox.cloud.rest.styles import LongRunning, operation_shown
 from encamp.sandbox.cloud.rest.values import default
 from encamp.sandbox.cloud.services.kms.use import key_use
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.rest.collection import Body
     from encamp.sandbox.cloud.rest.routes import Ask
-    from encamp.sandbox.cloud.rest.rules import Change
+    from encamp.sandbox.cloud.rest.rules import Change, Problem
     from encamp.sandbox.cloud.store import CloudResource
 
 _FORMATS = ("DOCKER", "MAVEN", "NPM", "PYTHON", "APT", "YUM", "KFP", "GO", "GENERIC", "GOOGET", "RUBY")
@@ -30,6 +30,12 @@ _MODES = ("STANDARD_REPOSITORY", "VIRTUAL_REPOSITORY", "REMOTE_REPOSITORY", "AOS
 def _identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
     """The id is a parameter, in either spelling."""
     return ask.call.query.get("repositoryId") or ask.call.query.get("repository_id") or "", body
+
+
+def _remote(change: Change) -> Problem:
+    if (change.at("mode") == "REMOTE_REPOSITORY") == bool(change.at("remoteRepositoryConfig")):
+        return None
+    return "remote_repository_config is for repositories of mode REMOTE_REPOSITORY, and these need it"
 
 
 def _fill(change: Change) -> None:
@@ -63,6 +69,7 @@ REPOSITORIES: Final = Collection(
         labels(),
         choice("registry-formats", "format", _FORMATS),
         choice("registry-modes", "mode", _MODES),
+        Rule("registry-remote-repositories", _remote),
         key_use("artifactregistry", "kmsKeyName"),
     ),
     fill=_fill,

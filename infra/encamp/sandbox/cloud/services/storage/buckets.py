@@ -1,6 +1,6 @@
-"""What Cloud Storage refuses of a bucket, and what it fills in.
+"""Rules and defaults of a bucket of Cloud Storage.
 
-Source: cloud.google.com/storage/docs/json_api/v1/buckets.
+Defaults: belief ``storage-fills-buckets``. Source: cloud.google.com/storage/docs/json_api/v1/buckets.
 """
 
 from __future__ import annotations

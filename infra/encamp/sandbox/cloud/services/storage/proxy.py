@@ -40,6 +40,7 @@ _HOP_BY_HOP = frozenset(
 )
 _POLICY_FIELDS = {"kind": "storage#policy"}
 _BUCKET_PARTS = 4
+_FEDERATED = ("principal://", "principalSet://")
 
 
 class StorageProxy:
@@ -192,9 +193,15 @@ class StorageProxy:
 
 
 def _check_uniform(bucket: dict[str, Any], policy: dict[str, Any]) -> None:
-    """Refuse a condition on a bucket whose objects have access lists."""
+    """Refuse a condition and a federated member on a bucket whose objects have access lists."""
     uniform = bucket["iamConfiguration"].get("uniformBucketLevelAccess") or {}
-    if any(one.get("condition") for one in policy.get("bindings") or ()) and not uniform.get("enabled"):
+    if uniform.get("enabled"):
+        return
+    bindings = policy.get("bindings") or ()
+    if any(str(member).startswith(_FEDERATED) for one in bindings for member in one.get("members") or ()):
+        message = "Uniform bucket-level access must be enabled to grant federated identities access."
+        raise GoogleError(400, message, belief="storage-federated-members-need-uniform-access")
+    if any(one.get("condition") for one in bindings):
         message = "IAM conditions on a bucket require uniform bucket-level access to be enabled."
         raise GoogleError(400, message, belief="storage-conditions-need-uniform-access")
 
