@@ -128,6 +128,10 @@ def test_who_starts_jobs_gives_the_roles_of_jobs_and_who_manages_gives_ml_roles(
     assert not gives(DEVELOPER, viewing)
     assert gives(ADMIN, viewing)
     assert not gives(ADMIN, "roles/owner")
+    # Without its condition this one would let them change the whole policy.
+    changing = f"{PROJECT}/roles/{next(role.role_id for role in teams.roles if role.key == 'ml.admin-roleGrants')}"
+    assert not gives(ADMIN, changing)
+    assert not gives(ADMIN, viewing, changing)
     assert not gives(VIEWER, "roles/logging.logWriter")
     artifacts = cloud.access.allows_storage
     giving = "storage.buckets.setIamPolicy"

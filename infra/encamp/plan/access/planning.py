@@ -1,22 +1,23 @@
 """From an environment's teams to IAM and Kubernetes: AI Platform's roles as custom roles, each right where it counts.
 
 Google's IAM does not know whose a job is. What a person who starts jobs needs to make and take down their resources
-is therefore narrowed by conditions instead: to buckets with a job's name, to the roles that jobs get.
+is therefore narrowed by conditions instead: to buckets with a job's name, to the roles that jobs get. All of it stays
+within IAM's own limits (``iam_limits.py``).
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from encamp.plan.access.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
+from encamp.errors import PlanError
+from encamp.plan.access.conditions import UNCONDITIONAL, conditions_of, grantable_roles
+from encamp.plan.access.iam_limits import PolicyBinding, policy_problems
 from encamp.plan.access.model import (
     AccessPlan,
     AuditPlan,
     AuditSinkPlan,
     ClusterRolePlan,
-    ConditionPlan,
     CustomRolePlan,
     MemberRolePlan,
     SubjectPlan,
@@ -25,7 +26,7 @@ from encamp.plan.environment.api import api_account
 from encamp.plan.environment.driver import ROLE as DRIVER_ROLE
 from encamp.plan.environment.driver import driver_account
 from encamp.plan.environment.gke import node_account
-from encamp.plan.names import RESULTS, SCRATCH, custom_role_id, short_name
+from encamp.plan.names import custom_role_id, short_name
 from encamp.spec.environment.access import AccessSpec
 from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment import AuditSpec, EnvironmentSpec
 
-#: Folder of the artifacts bucket where models are kept.
-MODELS_FOLDER = "models/"
 #: What Data Access logs are kept of: the services that a job, or who looks at it, asks.
 AUDITED = (
     "artifactregistry.googleapis.com",
@@ -46,6 +45,12 @@ AUDITED = (
 )
 _LOG_TYPES = ("ADMIN_READ", "DATA_READ", "DATA_WRITE")
 _AUDIT_RETENTION_DAYS = 400
+#: Where custom roles are given, by the policy that holds the binding.
+_POLICIES = {
+    "project": (*UNCONDITIONAL, Reach.JOB_BUCKETS, Reach.JOB_GRANTS, Reach.ROLE_GRANTS),
+    "artifacts bucket": (Reach.ARTIFACTS, Reach.ARTIFACTS_GRANTS, Reach.MODELS),
+    "account of the machines": (Reach.NODES,),
+}
 _AUDIT_LOGS = ("activity", "data_access", "policy", "system_event")
 
 
@@ -66,8 +71,8 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
         for reach in reaches
         if (made := _custom_role(spec, role, reach)) is not None
     }
-    conditions = _conditions(spec, [each.role_id for each in roles.values()])
-    return AccessPlan(
+    conditions = conditions_of(spec, grantable_roles(spec, roles))
+    plan = AccessPlan(
         node_account=nodes.email if nodes is not None else None,
         roles=tuple(roles.values()),
         members=tuple(
@@ -84,6 +89,8 @@ def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
         cloud_tpu=access.cloud_tpu,
         audit=_audit(spec, access.audit) if access.audit is not None else None,
     )
+    _require_within_limits(plan)
+    return plan
 
 
 def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
@@ -127,50 +134,26 @@ def _custom_role(spec: EnvironmentSpec, role: str, reach: Reach) -> CustomRolePl
     return CustomRolePlan(key, role_id, f"encamp {spec.name}: {role}, {reach}", tuple(sorted(rights)))
 
 
-def _conditions(spec: EnvironmentSpec, role_ids: Iterable[str]) -> Mapping[Reach, ConditionPlan]:
-    own = tuple(f"projects/{spec.project}/roles/{each}" for each in role_ids)
-    return {
-        Reach.JOB_BUCKETS: ConditionPlan("buckets-of-jobs", _job_buckets()),
-        Reach.JOB_GRANTS: roles_of_jobs(),
-        Reach.ROLE_GRANTS: ConditionPlan("ml-roles", _grants_only(own)),
-        Reach.ARTIFACTS_GRANTS: ConditionPlan(
-            "roles-of-jobs", _grants_only((OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER))
-        ),
-        Reach.MODELS: ConditionPlan("models", _below(spec.artifacts_bucket, MODELS_FOLDER)),
-    }
+def _require_within_limits(plan: AccessPlan) -> None:
+    """Refuse what no policy holds before anything is made; jobs and whoever else is in the project come on top.
 
-
-def roles_of_jobs() -> ConditionPlan:
-    """The project's policy may be changed in bindings of the roles that jobs get, and in no other."""
-    return ConditionPlan("roles-of-jobs", _grants_only(PROJECT_ROLES))
-
-
-def _job_buckets() -> str:
-    """Buckets that jobs make, and what is in them, by the words in their names.
-
-    Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract
+    Raises:
+        PlanError: a policy would have more members, groups or conditions than IAM takes.
     """
-    buckets = " || ".join(f'resource.name.extract("-{use}-{{id}}") != ""' for use in (SCRATCH, RESULTS))
-    objects = " || ".join(f'resource.name.extract("-{use}-{{id}}/objects/") != ""' for use in (SCRATCH, RESULTS))
-    return (
-        f'resource.type == "storage.googleapis.com/Bucket" && ({buckets})'
-        f' || resource.type == "storage.googleapis.com/Object" && ({objects})'
-    )
-
-
-def _grants_only(roles: Iterable[str]) -> str:
-    """A policy may be changed in bindings of these roles only.
-
-    Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles
-    """
-    return f'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", []).hasOnly({json.dumps(list(roles))})'
-
-
-def _below(bucket: str, folder: str) -> str:
-    """Objects of a folder, and listing it."""
-    start = json.dumps(f"projects/_/buckets/{bucket}/objects/{folder}")
-    asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
-    return f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(folder)})"
+    services = plan.audit.services.values() if plan.audit is not None else ()
+    exempted = [member for kinds in services for _ in kinds for member in (plan.audit.exempted if plan.audit else ())]
+    for policy, reaches in _POLICIES.items():
+        bindings = [
+            PolicyBinding(each.role, (each.member,), each.condition.expression if each.condition else None)
+            for each in plan.members
+            if each.reach in reaches
+        ]
+        for problem in policy_problems(bindings, exempted if policy == "project" else ()):
+            raise PlanError(
+                f"the policy of the {policy} {problem.message}",
+                where="encamp:environment.access.teams",
+                hint="name a group (group:NAME@DOMAIN) in place of its people",
+            )
 
 
 def _subject(member: str) -> SubjectPlan:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.plan.access.planning import plan_access, roles_of_jobs, starters
+from encamp.plan.access.conditions import roles_of_jobs
+from encamp.plan.access.planning import plan_access, starters
 from encamp.plan.environment import parts
 from encamp.plan.environment.api import plan_api
 from encamp.plan.environment.charts import plan_charts

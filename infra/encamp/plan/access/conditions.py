@@ -1,0 +1,93 @@
+"""Conditions of an environment's bindings: what a right is narrowed to, in the Common Expression Language."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from encamp.plan.access.iam_limits import MOST_IN_LIST
+from encamp.plan.access.identity import OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER, PROJECT_ROLES
+from encamp.plan.access.model import ConditionPlan
+from encamp.plan.names import RESULTS, SCRATCH
+from encamp.spec.ml_roles import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from encamp.plan.access.model import CustomRolePlan
+    from encamp.spec.environment import EnvironmentSpec
+
+#: Folder of the artifacts bucket where models are kept.
+MODELS_FOLDER = "models/"
+#: Where a custom role is given on the project without a condition.
+UNCONDITIONAL = (Reach.PROJECT, Reach.ACCOUNTS)
+
+
+def grantable_roles(
+    spec: EnvironmentSpec, roles: Mapping[tuple[str, Reach], CustomRolePlan]
+) -> tuple[tuple[str, ...], ...]:
+    """List what whoever gives ml roles may give: for each of AI Platform's roles, its custom roles on the project.
+
+    Only those that are given without a condition. Of a change to a policy IAM tells the roles, not the conditions, so
+    who may give a role under a condition may also give it without one.
+    """
+    parts: dict[str, list[str]] = defaultdict(list)
+    for (role, reach), made in roles.items():
+        if reach in UNCONDITIONAL:
+            parts[role].append(f"projects/{spec.project}/roles/{made.role_id}")
+    return tuple(map(tuple, parts.values()))
+
+
+def conditions_of(spec: EnvironmentSpec, grantable: Iterable[Sequence[str]]) -> Mapping[Reach, ConditionPlan]:
+    """Give the condition of each place that has one; ``grantable`` are the groups of roles that ml.admin may give."""
+    of_jobs = (OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER)
+    return {
+        Reach.JOB_BUCKETS: ConditionPlan("buckets-of-jobs", _job_buckets()),
+        Reach.JOB_GRANTS: roles_of_jobs(),
+        Reach.ROLE_GRANTS: ConditionPlan("ml-roles", _grants_only(grantable)),
+        Reach.ARTIFACTS_GRANTS: ConditionPlan("roles-of-jobs", _grants_only([of_jobs])),
+        Reach.MODELS: ConditionPlan("models", _below(spec.artifacts_bucket, MODELS_FOLDER)),
+    }
+
+
+def roles_of_jobs() -> ConditionPlan:
+    """The project's policy may be changed in bindings of the roles that jobs get, and in no other."""
+    return ConditionPlan("roles-of-jobs", _grants_only([PROJECT_ROLES]))
+
+
+def _job_buckets() -> str:
+    """Buckets that jobs make, and what is in them, by the words in their names.
+
+    Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract
+    """
+    buckets = " || ".join(f'resource.name.extract("-{use}-{{id}}") != ""' for use in (SCRATCH, RESULTS))
+    objects = " || ".join(f'resource.name.extract("-{use}-{{id}}/objects/") != ""' for use in (SCRATCH, RESULTS))
+    return (
+        f'resource.type == "storage.googleapis.com/Bucket" && ({buckets})'
+        f' || resource.type == "storage.googleapis.com/Object" && ({objects})'
+    )
+
+
+def _grants_only(groups: Iterable[Sequence[str]]) -> str:
+    """Write the condition that a policy may be changed in bindings of these roles only.
+
+    A list of ``hasOnly`` is short, so the groups are spread over several lists, and no group over two of them. A change
+    is allowed that stays within one list: never more than the groups allow, and all of one group at once. Who changes
+    roles of two lists does so in two requests.
+    Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles
+    """
+    lists: list[list[str]] = [[]]
+    for group in groups:
+        if len(lists[-1]) + len(group) > MOST_IN_LIST:
+            lists.append([])
+        lists[-1] += group
+    asked = 'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", [])'
+    return " || ".join(f"{asked}.hasOnly({json.dumps(roles)})" for roles in lists)
+
+
+def _below(bucket: str, folder: str) -> str:
+    """Objects of a folder, and listing it."""
+    start = json.dumps(f"projects/_/buckets/{bucket}/objects/{folder}")
+    asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
+    return f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(folder)})"
