@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.sandbox.cloud.errors import GoogleError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _SNAKE = re.compile(r"_([a-z0-9])")
 
@@ -75,12 +75,6 @@ def masked(body: Mapping[str, Any], patch: Mapping[str, Any], mask: str) -> dict
 def camel(path: str) -> str:
     """A path of a field mask in the JSON's spelling: ``access_config.network`` is ``accessConfig.network``."""
     return _SNAKE.sub(lambda found: found[1].upper(), path)
-
-
-def without(body: Mapping[str, Any], empty: Iterable[Any] = (None, [], {}, "")) -> dict[str, Any]:
-    """``body`` without fields that have no value."""
-    skipped = list(empty)
-    return {key: value for key, value in body.items() if value not in skipped or value is False or value == 0}
 
 
 def short(value: object) -> str:

@@ -119,12 +119,12 @@ async def _set_size(ask: Ask) -> Body:
     count = (await ask.call.json()).get("nodeCount")
     check_idle(ask.name, ask.cloud)
     zones = len(NODE_POOLS.find(ask.name, ask.cloud).body["locations"])
-    set_node_count(ask.cloud, ask.name, count * zones if isinstance(count, int) else count)
+    set_node_count(ask.cloud, ask.name, count, zones=zones)
     return begin("SET_NODE_POOL_SIZE", ask.name, ask.cloud)
 
 
-def set_node_count(cloud: Cloud, name: str, count: object) -> CloudResource:
-    """Set how many nodes a pool has now.
+def set_node_count(cloud: Cloud, name: str, count: object, *, zones: int = 1) -> CloudResource:
+    """Set how many nodes a pool has now in each of so many zones.
 
     Raises:
         GoogleError: 400 for what is no count of nodes, 404 for an unknown pool.
@@ -134,7 +134,7 @@ def set_node_count(cloud: Cloud, name: str, count: object) -> CloudResource:
     pool = cloud.store.get(name)
     if pool.kind != "nodePool":
         raise GoogleError(400, f"{name} is no node pool.")
-    return cloud.store.merge(name, {"currentNodeCount": count})
+    return cloud.store.merge(name, {"currentNodeCount": count * zones})
 
 
 def _method(verb: str, handler: Callable[[Ask], Any]) -> Route:

@@ -16,7 +16,6 @@ from encamp.sandbox.cloud.rest.collection import Body, Collection, Update
 from encamp.sandbox.cloud.rest.routes import Route
 from encamp.sandbox.cloud.rest.rules import Rule
 from encamp.sandbox.cloud.rest.styles import Plain
-from encamp.sandbox.cloud.rest.values import without
 
 if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
@@ -81,7 +80,7 @@ class _Accounts(Collection):
 
     def shown(self, resource: CloudResource, cloud: Cloud) -> Body:
         """An account without empty texts."""
-        return without(super().shown(resource, cloud), (None, "", False))
+        return {key: value for key, value in super().shown(resource, cloud).items() if value}
 
 
 ACCOUNTS: Final = _Accounts(
