@@ -246,15 +246,13 @@ class ResourceType:
 
     def _labels(self, outputs: Properties, inputs: Properties, context: Context) -> dict[str, str]:
         """All labels after an update: those of others stay."""
-        kept = dict(outputs.get("effectiveLabels") or {})
-        for key in outputs.get("pulumiLabels") or {}:
-            kept.pop(key, None)
+        present = outputs.get("effectiveLabels") or {}
+        managed = outputs.get("pulumiLabels") or {}
+        kept = {key: value for key, value in present.items() if key not in managed or key in ATTRIBUTION}
         return {**kept, **context.labels, **(inputs.get(self.labels or "") or {})}
 
     def _shown_labels(self, shown: Mapping[str, str], inputs: Properties, context: Context) -> Properties:
         """The resource's own labels, those with the provider's, and all that the cloud holds."""
-        own = inputs.get(self.labels or "")
-        mine = {key: value for key, value in shown.items() if key in (own or ())}
-        ours = {key: value for key, value in shown.items() if key in {*mine, *context.labels}}
-        labels = {} if own is None and not mine else {str(self.labels): mine}
-        return {**labels, "pulumiLabels": ours, "effectiveLabels": dict(shown)}
+        mine = {key: value for key, value in shown.items() if key in (inputs.get(self.labels or "") or ())}
+        ours = {key: value for key, value in shown.items() if key in {*mine, *context.labels, *ATTRIBUTION}}
+        return {str(self.labels): mine, "pulumiLabels": ours, "effectiveLabels": dict(shown)}

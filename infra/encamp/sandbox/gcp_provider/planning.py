@@ -66,51 +66,43 @@ class Plan:
 
     def differences(self, state: Properties, inputs: Properties) -> Iterator[Difference]:
         """Every property that would change."""
-        yield from self._object(self._fields, state, inputs, (), force_new=False)
+        yield from self._object(self._fields, state, inputs, ())
 
     def _object(
-        self,
-        fields: Mapping[str, Property],
-        old: Mapping[str, Any],
-        new: Mapping[str, Any],
-        path: Path,
-        *,
-        force_new: bool,
+        self, fields: Mapping[str, Property], old: Mapping[str, Any], new: Mapping[str, Any], path: Path
     ) -> Iterator[Difference]:
         for name, known in fields.items():
             if known.is_input and (name in old or name in new or known.default is not None):
-                forced = known.force_new or force_new
-                yield from self._property(known, old.get(name), new.get(name), (*path, name), force_new=forced)
+                yield from self._property(known, old.get(name), new.get(name), (*path, name))
 
-    def _property(self, known: Property, old: Any, new: Any, path: Path, *, force_new: bool) -> Iterator[Difference]:
+    def _property(self, known: Property, old: Any, new: Any, path: Path) -> Iterator[Difference]:
         if new is None:
             if known.default is not None:
                 new = known.default
             elif known.computed:
                 return
         if new is UNKNOWN:
-            yield Difference(path, Change.UPDATE, force_new)
+            yield Difference(path, Change.UPDATE, known.force_new)
         elif known.kind == "block":
-            yield from self._block(known, old, new, path, force_new=force_new)
+            yield from self._block(known, old, new, path)
         elif known.kind in ("blocks", "blockset"):
-            yield from self._blocks(known, old or [], new or [], path, force_new=force_new)
+            yield from self._blocks(known, old or [], new or [], path)
         elif not self._same(known, old, new, path):
-            yield Difference(path, _change(old, new), force_new)
+            yield Difference(path, _change(old, new), known.force_new)
 
-    def _block(self, known: Property, old: Any, new: Any, path: Path, *, force_new: bool) -> Iterator[Difference]:
+    def _block(self, known: Property, old: Any, new: Any, path: Path) -> Iterator[Difference]:
+        """One object: added or taken away as a whole, or property by property, which replace by themselves alone."""
         if not old and new is None:
             return
         if old is None or new is None:
             if self._suppressed(known, path, old, new):
                 return
             given = old if new is None else new
-            yield Difference(path, _change(old, new), force_new or _forces(known.fields, given))
+            yield Difference(path, _change(old, new), known.force_new or _forces(known.fields, given))
             return
-        yield from self._object(known.fields, old, new, path, force_new=force_new)
+        yield from self._object(known.fields, old, new, path)
 
-    def _blocks(
-        self, known: Property, old: list[Any], new: list[Any], path: Path, *, force_new: bool
-    ) -> Iterator[Difference]:
+    def _blocks(self, known: Property, old: list[Any], new: list[Any], path: Path) -> Iterator[Difference]:
         if self._suppressed(known, path, old, new):
             return
         if known.kind == "blockset":
@@ -118,16 +110,14 @@ class Plan:
         for index in range(max(len(old), len(new))):
             before = old[index] if index < len(old) else None
             after = new[index] if index < len(new) else None
-            yield from self._block(known, before, after, (*path, index), force_new=force_new)
+            yield from self._block(known, before, after, (*path, index))
 
     def _paired(self, known: Property, old: list[Any], new: list[Any]) -> list[Any]:
         """The old elements in the order of the new ones that mean the same."""
         left = list(old)
         paired: list[Any] = []
         for wanted in new:
-            same = next(
-                (one for one in left if not any(self._object(known.fields, one, wanted, (), force_new=False))), None
-            )
+            same = next((one for one in left if not any(self._object(known.fields, one, wanted, ()))), None)
             if same is not None:
                 left.remove(same)
             paired.append(same)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _CONFLICT, _MISSING = 409, 404
-_CLASSES = ("STANDARD", "MULTI_REGIONAL", "REGIONAL", "NEARLINE", "COLDLINE", "ARCHIVE")
 
 
 def _bucket_path(name: object) -> str:
@@ -110,13 +109,6 @@ def _show_bucket(answer: Body, inputs: Properties, _context: Context) -> Body:
     }
 
 
-def _storage_class(inputs: Properties) -> list[tuple[str, str]]:
-    given = inputs.get("storageClass")
-    if not isinstance(given, str) or given in _CLASSES:
-        return []
-    return [("storageClass", f"expected storage_class to be one of {list(_CLASSES)}, got {given}")]
-
-
 _RULE = "lifecycleRules"
 BUCKET: Final = _Buckets(
     "gcp:storage/bucket:Bucket",
@@ -150,7 +142,6 @@ BUCKET: Final = _Buckets(
     change=Change.PATCH,
     labels="labels",
     suppress={"location": lambda old, new: str(old).upper() == str(new).upper()},
-    checks=_storage_class,
 )
 
 
@@ -254,7 +245,7 @@ def _check_object(inputs: Properties) -> list[tuple[str, str]]:
         found.append(("name", "an object's name is 1 to 1024 bytes of UTF-8 without line ends, and not . or .."))
     if (inputs.get("source") is None) == (inputs.get("content") is None):
         found.append(("source", "exactly one of content and source has to be given"))
-    return [*found, *_storage_class(inputs)]
+    return found
 
 
 def _same_asset(old: Any, new: Any) -> bool:

@@ -77,7 +77,7 @@ RESOURCE_POLICIES: Final = Collection(
     fill=_fill,
     users=users_of,
     update=Update.MERGE,
-    fixed=("workloadPolicy", "groupPlacementPolicy", "description"),
+    fixed=("workloadPolicy", "groupPlacementPolicy"),
 )
 
 
