@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.gcp_provider.table import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -73,17 +73,13 @@ class Desk:
         answer = response.json() if response.content else {}
         return Answer(response.status_code, answer, response.headers.get(BELIEF_HEADER, ""))
 
-    def do(
-        self, method: str, path: str, body: Any = None, *, query: dict[str, str] | None = None
-    ) -> dict[str, Any]:
+    def do(self, method: str, path: str, body: Any = None, *, query: dict[str, str] | None = None) -> dict[str, Any]:
         """Send a request that has to succeed."""
         answer = self.ask(method, path, body, query=query)
         assert answer.status == 200, answer.body
         return answer.body
 
-    def refused(
-        self, method: str, path: str, body: Any = None, *, query: dict[str, str] | None = None
-    ) -> Answer:
+    def refused(self, method: str, path: str, body: Any = None, *, query: dict[str, str] | None = None) -> Answer:
         """Send a request that has to be refused."""
         answer = self.ask(method, path, body, query=query)
         assert "error" in answer.body, answer.body

@@ -43,7 +43,11 @@ def test_resource_policies_are_listed_and_go_once_no_pool_is_placed_by_them(desk
 def test_every_change_is_an_operation_that_can_be_read_and_waited_for(desk: Desk) -> None:
     example = EXAMPLES["compute:networks"]
     operation = example.create(desk).body
-    assert (operation["kind"], operation["operationType"], operation["status"]) == ("compute#operation", "insert", "DONE")
+    assert (operation["kind"], operation["operationType"], operation["status"]) == (
+        "compute#operation",
+        "insert",
+        "DONE",
+    )
     assert operation["targetLink"] == f"{URL}/{PROJECT}/global/networks/net"
     path = f"compute/v1/{PROJECT}/global/operations/{operation['name']}"
     assert desk.do("GET", path) == operation
@@ -72,7 +76,10 @@ def test_fields_with_methods_of_their_own(desk: Desk) -> None:
     desk.do("POST", f"{SUBNET}/expandIpCidrRange", {"ipCidrRange": "10.0.0.0/16"})
     shown = desk.do("GET", SUBNET)
     assert (shown["privateIpGoogleAccess"], shown["ipCidrRange"]) == (True, "10.0.0.0/16")
-    assert "does not contain" in desk.refused("POST", f"{SUBNET}/expandIpCidrRange", {"ipCidrRange": "10.0.0.0/20"}).message
+    assert (
+        "does not contain"
+        in desk.refused("POST", f"{SUBNET}/expandIpCidrRange", {"ipCidrRange": "10.0.0.0/20"}).message
+    )
 
 
 def test_networks_and_subnetworks_show_what_the_server_fills_in(desk: Desk) -> None:

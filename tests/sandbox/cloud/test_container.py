@@ -35,9 +35,7 @@ def cluster(desk: Desk) -> Desk:
 
 
 @pytest.fixture
-def slow(
-    tmp_path: Path, layout: Layout, storage: StorageServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Desk]:
+def slow(tmp_path: Path, layout: Layout, storage: StorageServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk of a cloud whose operations take an hour."""
     monkeypatch.setenv(LATENCY_VARIABLE, "3600")
     cloud = Cloud.open(tmp_path / "slow.sqlite3", "sandbox-encamp", layout)
@@ -213,7 +211,9 @@ def test_a_slice_is_placed_by_its_topology_or_by_a_workload_policy(cluster: Desk
     }
     few = cluster.refused("POST", f"{CLUSTER}/nodePools", {"nodePool": named})
     assert (few.belief, "max_node_count cannot be 1" in few.message) == ("gke-tpu-slices", True)
-    cluster.do("POST", f"{CLUSTER}/nodePools", {"nodePool": {**named, "autoscaling": {"enabled": True, "maxNodeCount": 2}}})
+    cluster.do(
+        "POST", f"{CLUSTER}/nodePools", {"nodePool": {**named, "autoscaling": {"enabled": True, "maxNodeCount": 2}}}
+    )
     assert cluster.do("GET", f"{CLUSTER}/nodePools/named")["placedTopology"] == "2x2x2"
     assert "already being used by" in cluster.refused("DELETE", policies.path).message
     cluster.do("DELETE", f"{CLUSTER}/nodePools/named")
@@ -280,7 +280,10 @@ def test_pools_that_gke_refuses(cluster: Desk, change: dict[str, Any], message: 
     ("policy", "message"),
     [
         ({"type": "HIGH_AVAILABILITY", "acceleratorTopology": "2x2x2"}, "HIGH_THROUGHPUT only"),
-        ({"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2", "maxTopologyDistance": "BLOCK"}, "exclude each other"),
+        (
+            {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2", "maxTopologyDistance": "BLOCK"},
+            "exclude each other",
+        ),
     ],
 )
 def test_workload_policies_that_compute_refuses(desk: Desk, policy: dict[str, Any], message: str) -> None:

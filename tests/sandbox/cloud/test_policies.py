@@ -63,7 +63,11 @@ def set_policy(desk: Desk, bindings: list[dict[str, Any]], version: int = 3, pat
             "iam-identity-pool-exists",
             "Identity Pool does not exist (other.svc.id.goog)",
         ),
-        ({"role": VIEWER, "members": [ANA], "condition": {"expression": "true"}}, "iam-conditions-have-titles", "title"),
+        (
+            {"role": VIEWER, "members": [ANA], "condition": {"expression": "true"}},
+            "iam-conditions-have-titles",
+            "title",
+        ),
         (
             {"role": VIEWER, "members": [ANA], "condition": condition("true", "t" * 101)},
             "iam-conditions-have-short-titles",

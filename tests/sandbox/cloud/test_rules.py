@@ -62,7 +62,7 @@ def _named(path: Path) -> Iterator[str]:
             given = [keyword.value for keyword in node.keywords if keyword.arg == "belief"]
             if isinstance(node.func, ast.Name) and node.func.id in makers:
                 given += node.args[:1]
-            yield from (one.value for one in given if isinstance(one, ast.Constant) and one.value)
+            yield from (str(one.value) for one in given if isinstance(one, ast.Constant) and one.value)
 
 
 @of_every_rule

@@ -14,8 +14,8 @@ from google.auth import jwt
 from google.auth.crypt import RSASigner
 
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.iam.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.iam.conditions import Attributes, ConditionError, holds
 from encamp.sandbox.cloud.iam.policies import Binding, bucket_policy_name
 from encamp.sandbox.cloud.services.iam.service import workload_principal
 from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens

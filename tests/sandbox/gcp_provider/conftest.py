@@ -72,9 +72,7 @@ class Engine:
 
     def update(self, token: str, state: ResourceState, news: Properties) -> ResourceState:
         """Change a resource in place."""
-        work = self.session.update(
-            self.resource(token), state, news, time_limit=None, preview=False, ignore_changes=[]
-        )
+        work = self.session.update(self.resource(token), state, news, time_limit=None, preview=False, ignore_changes=[])
         return ResourceState(state.resource_id, news, plain(self.runner.run(work)))
 
     def read(self, token: str, state: ResourceState) -> ReadResult | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.sandbox.cloud.faults import Fault, FaultKind
+from encamp.sandbox.gcp_provider.client import Patience
 from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
@@ -411,7 +412,7 @@ def test_a_read_tells_what_somebody_changed_in_a_bucket_and_no_more(session: Gcp
     }
 
     async def changed(body: Properties) -> Properties:
-        await session._context.storage.update_bucket("b-1", whole | body)
+        await session._context.rest.call("PUT", "/storage/v1/b/b-1", Patience(), body={"name": "b-1", **whole, **body})
         found = await session.read(resource(BUCKET), state)
         assert found is not None
         return {key: value for key, value in found.inputs.items() if value != inputs.get(key)}

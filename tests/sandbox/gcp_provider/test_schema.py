@@ -1,7 +1,8 @@
-"""The provider's table against the installed pulumi_gcp wheel: the wheel is the authority on names."""
+"""The provider's schemas against the installed pulumi_gcp wheel: the wheel is the authority on names."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,49 +10,73 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pulumi import _types as wheel_types
 
-from encamp.sandbox.cloud.gcp.functions import FUNCTIONS
-from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.gcp_provider.functions import FUNCTIONS
+from encamp.sandbox.gcp_provider.table import TYPES
 
 if TYPE_CHECKING:
-    from encamp.sandbox.cloud.gcp.model import ResourceType
+    from collections.abc import Iterator, Mapping
+
+    from encamp.sandbox.gcp_provider.model import ResourceType
+    from encamp.sandbox.gcp_provider.schema import Property
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.parametrize("type_", TYPES.values(), ids=list(TYPES)),
-    # The wheel's own: it warns of old names of its own when a module is imported.
+    # The wheel warns of its own deprecated names when a module is imported.
     pytest.mark.filterwarnings(r"ignore:gcp\..* has been deprecated in favor of:DeprecationWarning"),
 ]
+of_every_type = pytest.mark.parametrize("type_", TYPES.values(), ids=list(TYPES))
 
 
-def names_of(type_: ResourceType) -> tuple[dict[str, Any], set[str]]:
-    """Inputs with their types, and outputs, by Pulumi's names."""
-    module = import_module(type_.wheel[0])
-    arguments = getattr(module, f"{type_.wheel[1]}Args")
-    resource = getattr(module, type_.wheel[1])
-    inputs = wheel_types.input_type_types(arguments)
-    return inputs, set(wheel_types.resource_py_to_pulumi_names(resource).values())
+def wheel(type_: ResourceType) -> tuple[Any, Any]:
+    """The class of a resource and the class of its arguments."""
+    module, name = type_.token.split(":")[1].partition("/")[0], type_.token.rpartition(":")[2]
+    found = import_module(f"pulumi_gcp.{module}")
+    return getattr(found, name), getattr(found, f"{name}Args")
 
 
+@of_every_type
 def test_the_token_is_the_wheels(type_: ResourceType) -> None:
-    assert getattr(import_module(type_.wheel[0]), type_.wheel[1]).pulumi_type == type_.token
+    assert wheel(type_)[0].pulumi_type == type_.token
 
 
-def test_every_name_is_in_the_wheel(type_: ResourceType) -> None:
-    inputs, outputs = names_of(type_)
-    read = {key for rule in type_.rules for key in rule.reads}
-    given = {*type_.required, *read, *(key for key in (type_.autoname, type_.labels) if key)}
-    assert given - set(inputs) == set()
-    assert {*type_.computed, *type_.defaults, *getattr(type_.backend, "defaults", {})} - outputs == set()
+@of_every_type
+def test_inputs_and_outputs_are_the_wheels(type_: ResourceType) -> None:
+    resource, arguments = wheel(type_)
+    fields = type_.schema.fields
+    inputs = {name for name, one in fields.items() if one.is_input}
+    assert inputs == set(wheel_types.input_type_types(arguments))
+    assert set(fields) == set(wheel_types.resource_py_to_pulumi_names(resource).values())
 
 
-def test_every_immutable_path_is_in_the_wheel(type_: ResourceType) -> None:
-    inputs, _ = names_of(type_)
-    for path in (*type_.immutable, *type_.mutable):
-        top, _, below = path.partition(".")
-        assert top in inputs, path
-        if below:
-            nested = next(part for part in _parts(inputs[top]) if wheel_types.is_input_type(part))
-            assert below in wheel_types.input_type_py_to_pulumi_names(nested).values(), path
+@of_every_type
+def test_required_inputs_are_the_wheels(type_: ResourceType) -> None:
+    _, arguments = wheel(type_)
+    names = wheel_types.input_type_py_to_pulumi_names(arguments)
+    signature = inspect.signature(arguments.__init__).parameters.values()
+    required = {names[one.name] for one in signature if one.name != "self" and one.default is inspect.Parameter.empty}
+    assert {name for name, one in type_.schema.fields.items() if one.required and not one.autoname} == required
+
+
+@of_every_type
+def test_objects_inside_have_the_wheels_names(type_: ResourceType) -> None:
+    _, arguments = wheel(type_)
+    assert list(_strangers(type_.schema.fields, wheel_types.input_type_types(arguments), "")) == []
+
+
+def _strangers(fields: Mapping[str, Property], types: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Paths of inputs inside objects that the wheel does not have, or has and the schema lacks."""
+    for name, one in fields.items():
+        if not one.is_input or not one.fields:
+            continue
+        where = f"{path}{name}."
+        nested = next((part for part in _parts(types[name]) if wheel_types.is_input_type(part)), None)
+        if nested is None:
+            yield f"{where} is no object"
+            continue
+        known = wheel_types.input_type_types(nested)
+        # Computed properties of objects are arguments in the wheel, too.
+        yield from sorted(where + inner for inner in set(one.fields) ^ set(known))
+        yield from _strangers({key: inner for key, inner in one.fields.items() if key in known}, known, where)
 
 
 def _parts(type_: Any) -> list[type]:
@@ -60,14 +85,8 @@ def _parts(type_: Any) -> list[type]:
     return [*found, type_] if isinstance(type_, type) else found
 
 
-def test_every_rule_names_its_source(type_: ResourceType) -> None:
-    for rule in type_.rules:
-        assert re.match(r"(cloud\.google\.com|github\.com)/|docs/decisions/", rule.source)
-
-
-def test_functions_exist_in_the_wheel(type_: ResourceType) -> None:
-    del type_
-    for token in FUNCTIONS:
-        _, path, name = token.split(":")
-        python = re.sub(r"(?<!^)([A-Z])", lambda found: f"_{found[1].lower()}", name)
-        assert hasattr(import_module(f"pulumi_gcp.{path.split('/')[0]}"), python)
+@pytest.mark.parametrize("token", FUNCTIONS)
+def test_functions_are_the_wheels(token: str) -> None:
+    _, path, name = token.split(":")
+    python = re.sub(r"(?<!^)([A-Z])", lambda found: f"_{found[1].lower()}", name)
+    assert hasattr(import_module(f"pulumi_gcp.{path.split('/')[0]}"), python)

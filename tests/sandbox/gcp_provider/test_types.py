@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 of_every_type = pytest.mark.parametrize("token", INPUTS)
-#: What the provider has to itself: it stands in no answer of an API.
 #: Types that the official provider does not import by their ids.
 _NOT_IMPORTED = {"gcp:projects/iAMAuditConfig:IAMAuditConfig", "gcp:storage/bucketObject:BucketObject"}
+#: Properties of the provider alone: they stand in no answer of an API.
 _OF_THE_PROVIDER = {"deletionPolicy", "deletionProtection", "removeDefaultNodePool"}
 
 
@@ -42,7 +42,9 @@ def test_what_was_made_is_quiet_and_read_as_it_was_made(engine: Engine, token: s
     assert found is not None
     assert (found.inputs, found.resource_id) == (state.inputs, state.resource_id)
     assert plain(found.outputs) == state.outputs
-    assert not engine.diff(token, ResourceState(state.resource_id, found.inputs, plain(found.outputs)), state.inputs).changes
+    assert not engine.diff(
+        token, ResourceState(state.resource_id, found.inputs, plain(found.outputs)), state.inputs
+    ).changes
 
 
 @of_every_type
@@ -50,7 +52,9 @@ def test_a_second_one_of_the_same_name(engine: Engine, token: str) -> None:
     first = engine.furnish(token)
     again = INPUTS[token].get("again", "refused")
     if again == "refused":
-        with pytest.raises(ProviderError, match=r"Error (409|403): .*([Aa]lready exists|already own|one control plane)"):
+        with pytest.raises(
+            ProviderError, match=r"Error (409|403): .*([Aa]lready exists|already own|one control plane)"
+        ):
             engine.create(token, good(token))
     else:
         second = engine.create(token, good(token))
@@ -106,7 +110,7 @@ def test_an_import_finds_what_a_program_would_say(engine: Engine, token: str) ->
     assert found is not None
     assert found.resource_id == state.resource_id
     for name, value in state.inputs.items():
-        if name not in _OF_THE_PROVIDER and not isinstance(value, dict | list):
+        if name not in _OF_THE_PROVIDER and not isinstance(value, (dict, list)):
             assert _bare(found.inputs[name]) == _bare(value), name
 
 

@@ -112,7 +112,9 @@ def regional_quotas(cloud: Cloud, region: str) -> list[dict[str, Any]]:
     table = data_file("quotas")
     metrics = {entry["metric"] for kind in ("cpus", "gpus", "tpus") for entry in table[kind].values()}
     metrics |= {f"{table['preemptible']['prefix']}{metric}" for metric in metrics}
-    used = dict.fromkeys(sorted({*metrics, *_DISKS, table["preemptible"]["cpus"], "INSTANCES", "IN_USE_ADDRESSES"}), 0.0)
+    used = dict.fromkeys(
+        sorted({*metrics, *_DISKS, table["preemptible"]["cpus"], "INSTANCES", "IN_USE_ADDRESSES"}), 0.0
+    )
     for pool in cloud.store.all_of("nodePool"):
         nodes = int(pool.body.get("currentNodeCount") or 0)
         if f"/locations/{region}/" not in pool.name or not nodes:

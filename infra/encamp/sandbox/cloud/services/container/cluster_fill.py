@@ -1,6 +1,7 @@
 """Fields of a cluster that GKE fills in: zones, versions, networking, add-ons, endpoints, defaults of its pools.
 
-Belief ``gke-fills-clusters``. Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1beta1/projects.locations.clusters.
+Belief ``gke-fills-clusters``. Source:
+cloud.google.com/kubernetes-engine/docs/reference/rest/v1beta1/projects.locations.clusters.
 """
 
 from __future__ import annotations

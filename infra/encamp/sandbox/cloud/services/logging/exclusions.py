@@ -13,7 +13,7 @@ from encamp.sandbox.cloud.rest.rules import Rule, name_pattern
 from encamp.sandbox.cloud.rest.styles import Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.rest.rules import Change, Problem
@@ -54,6 +54,6 @@ EXCLUSIONS: Final = Collection(
 )
 
 
-def excluded_by(cloud: Cloud) -> list[Callable[[Mapping[str, Any]], bool]]:
+def excluded_by(cloud: Cloud) -> list[Callable[[dict[str, Any]], bool]]:
     """What tells an entry that is kept out, for each exclusion that is on."""
     return [matcher(str(one.body["filter"])) for one in cloud.store.all_of(_KIND) if not one.body.get("disabled")]
