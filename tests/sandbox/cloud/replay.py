@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 
 RECORDING = Path(__file__).parent / "recorded" / "gcp-provider-requests.jsonl"
 #: Collections whose resources the server names.
-_NAMED = re.compile(r"/(notificationChannels|alertPolicies|dashboards|budgets)/([0-9a-f-]+)$")
+_NAMED_BY_SERVER = ("notificationChannels", "alertPolicies", "dashboards", "budgets")
+_NAMED = re.compile(rf"/({'|'.join(_NAMED_BY_SERVER)})/([0-9a-f-]+)$")
 _POLICY = re.compile(r":[gs]etIamPolicy$|/iam$")
 _NUMBER = "42"
+#: Values that an API leaves out of its answers.
+_EMPTY = (None, "", 0, "0", False, [], {})
 
 
 @dataclass
@@ -58,8 +62,13 @@ class Stage:
     """The clouds that a case's requests go to, one for each project that they name.
 
     Attributes:
+        names: names that the recorded server gave, with those that this one gave for the same resource.
+        etags: etag of each policy, by the path of its resource.
+        unread: by collection, names that this server gave and no later request has used yet.
+        made: what was created, by the path to read it: the body that was sent.
+        policies: the bindings last written, by the path of the resource.
         refused: requests that were answered otherwise than recorded.
-        writes: how many requests changed something.
+        project: the project of requests that name none.
     """
 
     root: Path
@@ -68,6 +77,8 @@ class Stage:
     names: dict[str, str] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
     unread: dict[str, list[str]] = field(default_factory=dict)
+    made: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, list[Any]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     project: str = ""
 
@@ -89,12 +100,13 @@ class Stage:
         """Send one request; notes what the server named and tagged."""
         path = self._here(request.path)
         _, client = self.cloud(self._project_of(path))
-        response = await client.request(request.method, path, params=request.query, **self._body(request, path))
+        sent = self._body(request, path)
+        response = await client.request(request.method, path, params=request.query, **sent)
         if response.status_code != request.answered:
             said = response.json()["error"]["message"] if response.is_error else response.text[:200]
             self.refused.append(f"{request.method} {path}: {response.status_code}, {said}")
         elif response.is_success and response.content:
-            self._note(request, path, response)
+            self._note(request, path, sent.get("json") or {}, response.json())
         return response
 
     def _project_of(self, path: str) -> str:
@@ -137,22 +149,59 @@ class Stage:
             policy["etag"] = self.etags.get(_POLICY.sub("", path), "")
         return {"json": body}
 
-    def _note(self, request: Request, path: str, response: httpx.Response) -> None:
-        answer = response.json()
-        if _POLICY.search(path):
-            self.etags[_POLICY.sub("", path)] = answer["etag"]
+    def _note(self, request: Request, path: str, sent: dict[str, Any], answer: dict[str, Any]) -> None:
         collection = path.rpartition("/")[2]
-        if request.method == "POST" and collection in (
-            "notificationChannels",
-            "alertPolicies",
-            "dashboards",
-            "budgets",
-        ):
+        if _POLICY.search(path):
+            resource = _POLICY.sub("", path)
+            self.etags[resource] = answer["etag"]
+            if request.method == "PUT" or collection.endswith(":setIamPolicy"):
+                self.policies[resource] = sent.get("policy", sent)["bindings"]
+            return
+        if request.method == "POST" and collection in _NAMED_BY_SERVER:
             self.unread.setdefault(collection, []).append(answer["name"].rpartition("/")[2])
+        if request.method == "POST" and ":" not in collection:
+            made, body = created(path, request.query, sent, answer)
+            self.made[made] = body
+        elif request.method == "PATCH":
+            self.made.setdefault(path, {}).update(sent)
 
     def close(self) -> None:
         for cloud, _ in self.clouds.values():
             cloud.close()
+
+
+def created(
+    path: str, query: dict[str, str], sent: dict[str, Any], answer: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Where a created resource is read, and the fields it was created with."""
+    collection = path.rpartition("/")[2]
+    match collection:
+        case "clusters" | "nodePools":
+            sent = sent[collection.removesuffix("s")]
+        case "roles":
+            return f"{path}/{sent['roleId']}", sent["role"]
+        case "serviceAccounts":
+            return f"{path}/{answer['email']}", sent["serviceAccount"]
+        case "o":
+            return f"{path.removeprefix('/upload')}/{quote(query['name'], safe='')}", {}
+        case _ if collection in _NAMED_BY_SERVER:
+            return f"{path}/{answer['name'].rpartition('/')[2]}", sent
+    named = (query[key] for key in ("keyRingId", "cryptoKeyId", "repositoryId", "repository_id") if key in query)
+    return f"{path}/{next(named, None) or sent['name']}", sent
+
+
+def lost(sent: Any, shown: Any, path: str = "") -> list[str]:
+    """Fields that were sent and are not shown; empty values and full names of references count as equal."""
+    if isinstance(sent, dict):
+        inner = shown if isinstance(shown, dict) else {}
+        return [one for key, value in sent.items() for one in lost(value, inner.get(key), f"{path}.{key}".strip("."))]
+    if sent in _EMPTY and shown in _EMPTY:
+        return []
+    if isinstance(sent, list) and isinstance(shown, list) and len(sent) == len(shown):
+        return [one for pair in zip(sent, shown, strict=True) for one in lost(*pair, f"{path}[]")]
+    if str(sent).rpartition("/")[2].lower() == str(shown).rpartition("/")[2].lower():
+        return []
+    return [f"{path}: {sent!r} is shown as {shown!r}"]
 
 
 def run(stage: Stage, requests: list[Request]) -> list[httpx.Response]:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.sandbox.cloud.conftest import cloud, desk, layout, processes, session, storage
 
+from encamp.sandbox.gcp_provider import client
 from encamp.sandbox.provider import ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
@@ -97,6 +98,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(inner) for inner in value]
     return plain(value.value) if type(value).__name__ == "Secret" else value
+
+
+@pytest.fixture(autouse=True)
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry refusals that may pass for a moment only, not for the minute and a half of the official provider."""
+    monkeypatch.setattr(client, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(client, "_RETRY_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -101,6 +101,7 @@ class ResourceType:
         by_id: full name of a resource by Pulumi's id; both are the same where it is None.
         identifier: Pulumi's id by the full name.
         wait: whether changes are operations.
+        plain_update: whether an update is none even so, but is answered with the resource.
         operations: where operations are read, by an operation and a full name.
         change: how updates are made.
         mask: query parameter of the mask.
@@ -124,6 +125,7 @@ class ResourceType:
     by_id: Callable[[str, Context], str] = lambda resource_id, _context: resource_id
     identifier: Callable[[str], str] = lambda name: name
     wait: bool = False
+    plain_update: bool = False
     operations: Callable[[Body, str], str] = lambda operation, _name: str(operation["name"])
     change: Change = Change.NONE
     mask: str = "updateMask"
@@ -187,7 +189,8 @@ class ResourceType:
         method = "PUT" if self.change is Change.PUT else "PATCH"
         path = self.path(name)
         answer = await context.rest.call(method, path, context.patience, body=self.wrap(wanted), query=query)
-        await self.finish(answer, name, context)
+        if not self.plain_update:
+            await self.finish(answer, name, context)
 
     async def delete(self, resource_id: str, inputs: Properties, context: Context) -> None:
         """Delete a resource; one that is gone already is fine."""

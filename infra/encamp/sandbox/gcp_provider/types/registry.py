@@ -31,6 +31,7 @@ REPOSITORY: Final = ResourceType(
     prepare=lambda body, inputs, _context: (body, {"repository_id": str(inputs["repositoryId"])}),
     show=_show,
     wait=True,
+    plain_update=True,
     change=Change.MASK,
     labels="labels",
 )
