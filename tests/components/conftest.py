@@ -70,6 +70,12 @@ def registered(programs: Programs) -> Callable[[str], Resources]:
 
 
 @pytest.fixture(scope="session")
+def noted(programs: Programs) -> Callable[[str], dict[str, Any]]:
+    """What the engine is told of a stack beside inputs: ``ignored`` paths by resource, and ``secret`` outputs."""
+    return lambda stack: programs.ask({"note": stack})
+
+
+@pytest.fixture(scope="session")
 def declared(registered: Callable[[str], Resources]) -> Callable[[str], Resources]:
     """The resources of ``environments/<name>.yaml``: type and logical name to inputs."""
     return lambda name: registered(f"environment/{name}")

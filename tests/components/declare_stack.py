@@ -6,14 +6,17 @@ the job file of a golden case. Prints an object of each stack's resources, by it
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import yaml
 from pulumi.runtime import stack as runtime_stack
+from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
 
 from encamp.components.environment import Environment
@@ -21,6 +24,7 @@ from encamp.components.training_job import TrainingJob
 from encamp.packaging.local import local_packages
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
+from encamp.plan.model import JobPlan
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.job_file import load_job
 from encamp.spec.job_stack import read_job_stack
@@ -29,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE = "1800000000"
 CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 #: What a cloud would compute of each type.
-COMPUTED = {
+COMPUTED: dict[str, dict[str, Any]] = {
     "gcp:monitoring/notificationChannel:NotificationChannel": {
         "name": "projects/my-lab-project/notificationChannels/1"
     },
@@ -58,19 +62,28 @@ FOUND = {
 }
 
 
+def computed(token: str) -> dict[str, Any]:
+    """What a cloud computes of a type, with what the official schema marks as a secret."""
+    found = copy.deepcopy(COMPUTED.get(token, {}))
+    if "masterAuth" in found:
+        found["masterAuth"]["clientKey"] = wrap_rpc_secret("key")
+    return found
+
+
 class Recorder(pulumi.runtime.Mocks):
     """Answers every registration with its inputs, an id, and what a cloud would compute."""
 
     def __init__(self) -> None:
         self.resources: dict[str, dict[str, Any]] = {}
+        self.exported: dict[str, pulumi.Output[Any]] = {}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         key = f"{args.typ} {args.name}"
         if args.resource_id:
             self.resources[key] = {"found": args.resource_id}
-            return args.resource_id, {**FOUND.get(args.typ, {}), **COMPUTED.get(args.typ, {})}
+            return args.resource_id, {**FOUND.get(args.typ, {}), **computed(args.typ)}
         self.resources[key] = dict(args.inputs)
-        made = {**args.inputs, **COMPUTED.get(args.typ, {})}
+        made = {**args.inputs, **computed(args.typ)}
         if "controlPlaneEndpointsConfig" not in args.inputs:
             # Nobody asked for a name that lets anybody in.
             made.pop("controlPlaneEndpointsConfig", None)
@@ -92,31 +105,38 @@ def written_environment(name: str) -> EnvironmentSpec:
     return parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name)
 
 
-def declare(stack: str) -> None:
+def declare(stack: str) -> dict[str, pulumi.Input[object]]:
+    """Declare the resources of a stack; returns its outputs."""
     if stack.startswith("golden/"):
-        declare_job(stack.removeprefix("golden/"))
-        return
+        return declare_job(stack.removeprefix("golden/"))
     if stack.startswith("environment/"):
         planned = plan_environment(written_environment(stack.removeprefix("environment/")))
-        Environment(planned.name, planned)
-        return
+        return Environment(planned.name, planned).outputs
     config = yaml.safe_load((REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
     if "encamp:job" not in config:
         planned = plan_environment(load_environment(stack, REPOSITORY))
-        Environment(planned.name, planned)
-        return
+        return Environment(planned.name, planned).outputs
     found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
     environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
     plan = plan_job(found.job, environment, packages=local_packages(found))
-    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE)
+    return TrainingJob(
+        plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE
+    ).outputs
 
 
-def declare_job(case: str) -> None:
+def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
     """A golden case, ``@ENVIRONMENT`` for another one than the sandbox's."""
     case, _, where = case.partition("@")
     found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
     plan = plan_job(found.job, written_environment(where) if where else load_environment("sandbox", REPOSITORY))
-    TrainingJob(plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE)
+    return TrainingJob(
+        plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE
+    ).outputs
+
+
+def declare_plan(plan: JobPlan) -> dict[str, pulumi.Input[object]]:
+    where = {"cluster": "encamp", "cluster_path": CLUSTER, "kubeconfig": "{}"}
+    return TrainingJob(plan.name, plan, **where, deadline=DEADLINE).outputs
 
 
 def main(stacks: list[str]) -> None:
@@ -125,25 +145,46 @@ def main(stacks: list[str]) -> None:
 
 
 def registered(stack: str) -> dict[str, dict[str, Any]]:
+    """The resources of a stack.
+
+    ``pulumi:protected`` among them names those that the engine must not delete, ``pulumi:timeouts`` how long their
+    operations are waited for.
+    """
+    recorder, options = run(stack)
+    timeouts = {key: vars(found.custom_timeouts) for key, found in options.items() if found.custom_timeouts is not None}
+    said: dict[str, dict[str, Any]] = {
+        "pulumi:protected": {"resources": sorted(key for key, found in options.items() if found.protect)},
+        "pulumi:timeouts": {
+            key: {name: time for name, time in given.items() if time} for key, given in timeouts.items()
+        },
+    }
+    return recorder.resources | {key: found for key, found in said.items() if any(found.values())}
+
+
+def noted(stack: str) -> dict[str, Any]:
+    """What the engine is told of a stack beside inputs: ignored paths by resource, and outputs that are secret."""
+    recorder, options = run(stack)
+    return {
+        "ignored": {key: [str(path) for path in found.ignore_changes or ()] for key, found in options.items()},
+        "secret": [name for name, value in recorder.exported.items() if _sync_await(value.is_secret())],
+    }
+
+
+@cache
+def run(stack: str) -> tuple[Recorder, dict[str, pulumi.ResourceOptions]]:
     recorder = Recorder()
+    options: dict[str, pulumi.ResourceOptions] = {}
     pulumi.runtime.set_mocks(recorder, project="encamp", stack=stack, preview=False)
-    protected: list[str] = []
-    timeouts: dict[str, Any] = {}
 
     def note(args: pulumi.ResourceTransformationArgs) -> None:
-        if args.opts.protect:
-            protected.append(f"{args.type_} {args.name}")
-        if args.opts.custom_timeouts is not None:
-            given = vars(args.opts.custom_timeouts)
-            timeouts[f"{args.type_} {args.name}"] = {name: time for name, time in given.items() if time}
+        options[f"{args.type_} {args.name}"] = args.opts
 
     def declared() -> None:
         pulumi.runtime.register_stack_transformation(note)
-        declare(stack)
+        recorder.exported = {name: pulumi.Output.from_input(value) for name, value in declare(stack).items()}
 
     _sync_await(runtime_stack.run_pulumi_func(declared))
-    said = {"pulumi:protected": {"resources": sorted(protected)}, "pulumi:timeouts": timeouts}
-    return recorder.resources | {key: found for key, found in said.items() if any(found.values())}
+    return recorder, options
 
 
 if __name__ == "__main__":

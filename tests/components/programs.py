@@ -1,4 +1,6 @@
-"""Runs programs on request, a line of JSON each: ``{"declare": STACK}`` or ``{"twice": [PROJECT=STACK,STACK...]}``.
+"""Runs programs on request, a line of JSON each.
+
+``{"declare": STACK}``, ``{"note": STACK}`` or ``{"twice": [PROJECT=STACK,STACK...]}``.
 
 One process for all tests of the room, because the engine's SDK takes seconds to import and its runtime is global to a
 process. Answers by a line of JSON: what is asked for, or ``{"error": TRACEBACK}``.
@@ -21,6 +23,8 @@ twice: Any = importlib.import_module("up_twice")
 def answer(asked: dict[str, Any]) -> Any:
     if "declare" in asked:
         return declared.registered(asked["declare"])
+    if "note" in asked:
+        return declared.noted(asked["note"])
     return twice.all_twice(asked["twice"])
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.system_pods import NodeFeature
-from encamp.sandbox.cloud.gcp.table import TYPES
+from encamp.sandbox.gcp_provider.table import TYPES
 from encamp.sandbox.kubelet.features import cluster_features
 from encamp.spec.environment import parse_environment
 

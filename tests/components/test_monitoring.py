@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.gcp.model import Context
-from encamp.sandbox.cloud.gcp.session import GcpSession
-from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.services.all import make_front
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.model import Context
+from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.provider import Resource, ResourceState
 
@@ -52,9 +54,11 @@ def test_every_alert_tells_people_of_its_own_and_given_channels(monitoring: Reso
 
 
 def test_the_rules_of_google_take_all_of_it(monitoring: Resources, tmp_path: Path) -> None:
-    cloud = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp")
-    context = Context(cloud=cloud, storage=StorageClient("http://storage", "secret"), layout=Layout(tmp_path))
-    session = GcpSession(context)
+    layout = Layout.create(tmp_path / "sb")
+    write_access(layout, {}, path="")
+    cloud = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp", layout)
+    front, _ = make_front(cloud, layout)
+    session = GcpSession(Context(rest=Rest.inside(front, layout.token), project="sandbox-encamp"))
     made: dict[str, str] = {}
 
     async def make(key: str, inputs: dict[str, Any]) -> None:

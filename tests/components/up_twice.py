@@ -21,17 +21,20 @@ from typing import Any
 import httpx
 import pulumi
 from pulumi.runtime import stack as runtime_stack
+from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.gcp.model import Context
-from encamp.sandbox.cloud.gcp.session import GcpSession
-from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.services.all import make_front
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.model import Context
+from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.provider import Asset, ProviderError, Resource, ResourceState
+from encamp.sandbox.provider import Asset, ProviderError, Resource, ResourceState, Secret
 from encamp.sandbox.provider.compare import differences, parse_path, path_text
+from encamp.sandbox.provider.values import plain as opened
 from encamp.sandbox.storage.api import StorageServer
 
 declared: Any = importlib.import_module("declare_stack")
@@ -56,22 +59,22 @@ class Clouds:
         layout = Layout.create(root / "sb")
         issue_certificates(layout)
         write_access(layout, {}, path="")
-        cloud = Cloud.open(root / "cloud.sqlite3", project)
-        server = StorageServer(root / "storage", "secret")
-        client = StorageClient("http://storage", "secret", transport=httpx.ASGITransport(app=server))
+        cloud = Cloud.open(root / "cloud.sqlite3", project, layout)
+        server = StorageServer(root / "storage", layout.token)
+        front, _ = make_front(cloud, layout, httpx.ASGITransport(app=server))
+        context = Context(rest=Rest.inside(front, layout.token), project=project, region="us-central1")
         for name in GIVEN_BUCKETS:
-            access = {"uniformBucketLevelAccess": {"enabled": True}}
-            await client.create_bucket({"name": name, "location": "US", "iamConfiguration": access})
-        return GcpSession(Context(cloud=cloud, storage=client, layout=layout, region="us-central1")), cloud
+            body = {"name": name, "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}}}
+            await context.rest.call("POST", "/storage/v1/b", context.patience, body=body)
+        return GcpSession(context), cloud
 
     async def disturb(self) -> None:
         """Nodes come, and Google writes labels of its own."""
         for pool in self.cloud.store.all_of("nodePool"):
-            facts = {**pool.body["facts"], "currentNodeCount": NODES}
-            self.cloud.store.merge(pool.name, {"facts": facts})
-        for kind in ("cluster", "repository"):
+            self.cloud.store.merge(pool.name, {"currentNodeCount": NODES})
+        for kind, key in (("cluster", "resourceLabels"), ("repository", "labels")):
             for found in self.cloud.store.all_of(kind):
-                self.cloud.store.update(found.name, found.body, {**found.labels, "goog-managed": "true"})
+                self.cloud.store.merge(found.name, {key: {**found.labels, "goog-managed": "true"}})
 
 
 class Up(pulumi.runtime.Mocks):
@@ -91,11 +94,7 @@ class Up(pulumi.runtime.Mocks):
         except ProviderError as error:
             self.said[key] = [f"refused: {error}"]
             state = ResourceState(f"{args.name}-id", inputs, {**inputs, **declared.COMPUTED.get(args.typ, {})})
-        shown = {
-            key: pulumi.FileAsset(str(one.path)) if isinstance(one, Asset) else one
-            for key, one in state.outputs.items()
-        }
-        return state.resource_id, shown
+        return state.resource_id, shown(state.outputs)
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         return self.clouds.ask(self.clouds.session.invoke(args.token, dict(args.args), preview=False)).outputs, []
@@ -133,7 +132,9 @@ class Again(Up):
             return state
         now = ResourceState(read.resource_id, read.inputs, read.outputs)
         checked = await self.clouds.session.check(resource, now.inputs, self.kept(key, inputs, now), seed=b"1" * 32)
-        found = await self.clouds.session.diff(resource, now, checked.inputs, ignore_changes=[])
+        ignored = self.ignored.get(key, [])
+        stored = ResourceState(now.resource_id, now.inputs, opened(now.outputs))
+        found = await self.clouds.session.diff(resource, stored, checked.inputs, ignore_changes=ignored)
         self.said[key] = [path_text(path) for path in found.changes]
         return now
 
@@ -148,6 +149,17 @@ class Again(Up):
             if isinstance(before, dict) and path[-1] in before:
                 after[path[-1]] = copy.deepcopy(before[path[-1]])
         return found
+
+
+def shown(value: Any) -> Any:
+    """Outputs as the SDK takes them from the wire."""
+    if isinstance(value, Secret):
+        return wrap_rpc_secret(shown(value.value))
+    if isinstance(value, Asset):
+        return pulumi.FileAsset(str(value.path))
+    if isinstance(value, dict):
+        return {key: shown(item) for key, item in value.items()}
+    return [shown(item) for item in value] if isinstance(value, list) else value
 
 
 def at(data: Any, path: tuple[str | int, ...]) -> Any:

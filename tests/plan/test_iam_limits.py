@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from encamp.errors import PlanError
 from encamp.plan.access.iam_limits import PolicyBinding, expression_problems, policy_problems
 from encamp.plan.environment.planning import plan_environment
-from encamp.sandbox.cloud.conditions import Attributes, holds
+from encamp.sandbox.cloud.iam.conditions import Attributes, holds
 from encamp.spec.environment import parse_environment
 from encamp.spec.ml_roles import Reach, ml_roles
 

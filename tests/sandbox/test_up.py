@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
 from encamp.errors import SandboxError, UsageError
+from encamp.sandbox.environment import variables
 from encamp.sandbox.layout import Layout
-from encamp.sandbox.lifecycle import PROVIDER_VARIABLE, supervisor_environment, wanted_provider
+from encamp.sandbox.lifecycle import supervisor_environment
+from encamp.sandbox.providers import VARIABLES, check_running, wanted
 from encamp.sandbox.services import service_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+of_each_package = pytest.mark.parametrize("package", VARIABLES)
 
-def _plugin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = folder / "pulumi-resource-kubernetes"
+
+def _plugin(folder: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = folder / f"pulumi-resource-{package}"
     plugin.write_text("#!/bin/sh\n")
     plugin.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
@@ -24,33 +29,63 @@ def _plugin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PROVIDER_VARIABLE, raising=False)
+    for variable in VARIABLES.values():
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", "")
 
 
-def test_ours_serves_kubernetes_where_the_official_plugin_is_missing() -> None:
-    assert wanted_provider() == "ours"
+def test_only_our_kubernetes_provider_is_a_process_of_its_own() -> None:
     assert "kubernetes-provider" in service_names("ours")
-
-
-def test_the_official_plugin_is_taken_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _plugin(tmp_path, monkeypatch)
-    assert wanted_provider() == "official"
     assert "kubernetes-provider" not in service_names("official")
-    monkeypatch.setenv(PROVIDER_VARIABLE, "ours")
-    assert wanted_provider() == "ours"
 
 
-def test_asking_for_a_plugin_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PROVIDER_VARIABLE, "official")
-    with pytest.raises(SandboxError, match="not on PATH"):
-        wanted_provider()
+@of_each_package
+def test_the_official_plugin_is_used_if_it_is_on_the_path(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wanted(package) == "ours"
+    _plugin(tmp_path, package, monkeypatch)
+    assert wanted(package) == "official"
+    monkeypatch.setenv(VARIABLES[package], "ours")
+    assert wanted(package) == "ours"
 
 
-def test_asking_for_nonsense_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PROVIDER_VARIABLE, "theirs")
+@of_each_package
+def test_asking_for_a_missing_plugin_is_an_error(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLES[package], "official")
+    with pytest.raises(SandboxError, match=f"pulumi-resource-{package} is not on PATH"):
+        wanted(package)
+
+
+@of_each_package
+def test_an_unknown_choice_is_an_error(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLES[package], "theirs")
     with pytest.raises(UsageError, match="ours or official"):
-        wanted_provider()
+        wanted(package)
+
+
+@of_each_package
+def test_a_running_sandbox_keeps_its_providers(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Layout.create(tmp_path / "sb").config
+    monkeypatch.setenv(VARIABLES[package], "ours")
+    check_running(config)
+    monkeypatch.setenv(VARIABLES[package], "official")
+    with pytest.raises(UsageError, match=f"is up with the ours {package} provider"):
+        check_running(config)
+
+
+def test_the_official_gcp_plugin_is_led_to_the_sandbox(tmp_path: Path) -> None:
+    layout = Layout.create(tmp_path / "sb")
+    ours = variables(layout)
+    assert "gcp:" in ours["PULUMI_DEBUG_PROVIDERS"]
+    assert not [name for name in ours if name.endswith("_CUSTOM_ENDPOINT")]
+    layout.save(dataclasses.replace(layout.config, gcp_provider="official"))
+    official = variables(Layout.open(layout.root))
+    assert "gcp:" not in official["PULUMI_DEBUG_PROVIDERS"]
+    endpoints = [value for name, value in official.items() if name.endswith("_CUSTOM_ENDPOINT")]
+    assert endpoints
+    assert all(one.startswith(f"http://127.0.0.1:{layout.ports.front}/") for one in endpoints)
+    assert official["GOOGLE_OAUTH_ACCESS_TOKEN"] == layout.token
 
 
 def test_no_process_of_the_sandbox_learns_of_a_real_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

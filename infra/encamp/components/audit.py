@@ -40,7 +40,7 @@ class Audit(pulumi.ComponentResource):
         self._child = pulumi.ResourceOptions(parent=self)
         for service, types in plan.services.items():
             configs: list[gcp.projects.IAMAuditConfigAuditLogConfigArgsDict] = [
-                {"log_type": kind, "exempted_members": list(plan.exempted)} for kind in types
+                {"log_type": kind, "exempted_members": list(plan.exempted) or None} for kind in types
             ]
             gcp.projects.IAMAuditConfig(
                 f"audit-{service.partition('.')[0]}",

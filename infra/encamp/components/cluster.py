@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 
 from encamp.cloud.gke_kubeconfig import gke_kubeconfig
 from encamp.components.pool_timeouts import pool_timeouts
+from encamp.components.server_filled import SERVER_FILLED
 from encamp.plan.environment.adoption import AUTOPILOT, NO_NAME, FoundCluster, cluster_problems
 from encamp.plan.environment.model import SYSTEM_DISK, SYSTEM_DISK_GB
 
@@ -61,7 +62,9 @@ class Cluster(pulumi.ComponentResource):
         by_name = cluster.control_plane_endpoints_config.apply(_dns_name)
         if plan.gke.dns_endpoint:
             return by_name.apply(lambda name: gke_kubeconfig(plan.cluster, _required(name, plan), None))
-        by_address = pulumi.Output.all(cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
+        # Public, but secret with all of master_auth: belief gke-client-key-makes-master-auth-secret.
+        certificate = pulumi.Output.unsecret(cluster.master_auth).cluster_ca_certificate
+        by_address = pulumi.Output.all(cluster.endpoint, certificate).apply(
             lambda given: gke_kubeconfig(plan.cluster, given[0], given[1])
         )
         if plan.gke.dns_endpoint is not None:
@@ -91,7 +94,8 @@ class Cluster(pulumi.ComponentResource):
             name,
             name=plan.cluster,
             location=plan.region,
-            node_locations=list(plan.zones),
+            # An empty list would differ at every preview (belief gke-empty-node-locations-differ).
+            node_locations=list(plan.zones) or None,
             network=network.network,
             subnetwork=network.subnetwork,
             networking_mode="VPC_NATIVE",
@@ -172,7 +176,9 @@ class Cluster(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             management={"auto_repair": True, "auto_upgrade": True},
             node_config=config,
-            opts=pulumi.ResourceOptions(parent=self, custom_timeouts=pool_timeouts()),
+            opts=pulumi.ResourceOptions(
+                parent=self, ignore_changes=list(SERVER_FILLED), custom_timeouts=pool_timeouts()
+            ),
         )
 
 

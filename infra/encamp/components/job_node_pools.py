@@ -10,6 +10,7 @@ import pulumi_gcp as gcp
 from encamp.components.deadline import kept_deadline, marks
 from encamp.components.node_pool import node_pool
 from encamp.components.pool_timeouts import pool_timeouts
+from encamp.components.server_filled import SERVER_FILLED
 from encamp.plan.declared import pool_child_name
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class JobNodePools(pulumi.ComponentResource):
             placement=self._placement(child, plan, pool, labels),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=kept_deadline("nodeConfig.resourceLabels"),
+                ignore_changes=[*kept_deadline("nodeConfig.resourceLabels"), *SERVER_FILLED],
                 custom_timeouts=pool_timeouts(),
             ),
         )

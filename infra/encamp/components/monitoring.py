@@ -77,9 +77,9 @@ class Monitoring(pulumi.ComponentResource):
                 "metric_kind": "DELTA",
                 "value_type": "INT64" if metric.value is None else "DISTRIBUTION",
                 "unit": "1",
-                "labels": labels,
+                "labels": labels or None,
             },
-            label_extractors={key: f"EXTRACT(jsonPayload.{at})" for key, at in metric.labels.items()},
+            label_extractors={key: f"EXTRACT(jsonPayload.{at})" for key, at in metric.labels.items()} or None,
             value_extractor=None if metric.value is None else f"EXTRACT(jsonPayload.{metric.value})",
             project=self._project,
             opts=self._child,
@@ -89,7 +89,7 @@ class Monitoring(pulumi.ComponentResource):
 def _condition(alert: AlertPlan) -> gcp.monitoring.AlertPolicyConditionArgsDict:
     condition = alert.condition
     if isinstance(condition, LogCondition):
-        extractors = {key: f"EXTRACT({at})" for key, at in condition.labels.items()}
+        extractors = {key: f"EXTRACT({at})" for key, at in condition.labels.items()} or None
         return {
             "display_name": alert.title,
             "condition_matched_log": {"filter": condition.filter, "label_extractors": extractors},

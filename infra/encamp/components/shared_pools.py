@@ -8,6 +8,7 @@ import pulumi
 
 from encamp.components.node_pool import node_pool
 from encamp.components.pool_timeouts import pool_timeouts
+from encamp.components.server_filled import SERVER_FILLED
 from encamp.plan.environment.queues import FLAVOR_LABEL
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class SharedPools(pulumi.ComponentResource):
                 cluster=cluster.cluster.name,
                 place=(plan.project, plan.region),
                 labels={**plan.labels, FLAVOR_LABEL: pool.labels[FLAVOR_LABEL]},
-                opts=pulumi.ResourceOptions(parent=self, depends_on=cluster.ready, custom_timeouts=pool_timeouts()),
+                opts=pulumi.ResourceOptions(
+                    parent=self,
+                    depends_on=cluster.ready,
+                    ignore_changes=list(SERVER_FILLED),
+                    custom_timeouts=pool_timeouts(),
+                ),
             )
         self.register_outputs({})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.layout import OURS, ROOT_VARIABLE
+from encamp.sandbox.layout import OFFICIAL, OURS, ROOT_VARIABLE
 from encamp.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -26,13 +26,30 @@ _OVERRIDES = {
     "OAUTH2": "oauth2/",
 }
 
+#: The official gcp plugin's name of each API to its path on the front, with the version that the plugin speaks.
+_ENDPOINTS = {
+    "ARTIFACT_REGISTRY": "artifactregistry/v1/",
+    "BILLING_BUDGETS": "billingbudgets/v1/",
+    "CLOUD_BILLING": "cloudbilling/v1/",
+    "COMPUTE": "compute/beta/",
+    "CONTAINER": "container/v1beta1/",
+    "IAM_BETA": "iam/v1/",
+    "IAM_CREDENTIALS": "iamcredentials/v1/",
+    "KMS": "cloudkms/v1/",
+    "LOGGING": "logging/v2/",
+    "MONITORING": "monitoring/",
+    "RESOURCE_MANAGER": "cloudresourcemanager/v1/",
+    "RESOURCE_MANAGER_V3": "cloudresourcemanager/v3/",
+    "SERVICE_USAGE": "serviceusage/v1beta1/",
+    "STORAGE": "storage/v1/",
+}
+
 
 def variables(layout: Layout) -> dict[str, str]:
     """Give every variable; a backend that the user set already stays theirs."""
     front = f"http://{LOOPBACK}:{layout.ports.front}"
-    providers = {"gcp": layout.ports.gcp_provider}
-    if layout.config.kubernetes_provider == OURS:
-        providers["kubernetes"] = layout.ports.kubernetes_provider
+    ports = {"gcp": layout.ports.gcp_provider, "kubernetes": layout.ports.kubernetes_provider}
+    providers = {package: port for package, port in ports.items() if layout.config.provider(package) == OURS}
     own = str(layout.bin)
     path = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part != own]
     return {
@@ -58,6 +75,16 @@ def variables(layout: Layout) -> dict[str, str]:
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(layout.access_token),
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
+        **(_official(layout, front) if layout.config.gcp_provider == OFFICIAL else {}),
+    }
+
+
+def _official(layout: Layout, front: str) -> dict[str, str]:
+    """Give what leads the official gcp plugin here; it would ask Google for the regions that there are."""
+    return {
+        "GOOGLE_OAUTH_ACCESS_TOKEN": layout.token,
+        "PULUMI_GCP_SKIP_REGION_VALIDATION": "true",
+        **{f"GOOGLE_{service}_CUSTOM_ENDPOINT": f"{front}/{path}" for service, path in _ENDPOINTS.items()},
     }
 
 

@@ -26,7 +26,7 @@ PROJECT = "sandbox-encamp"
 #: Projects whose environments know that they are in a sandbox: encamp.spec.environment.model.SANDBOX_PREFIX.
 OWN_PREFIX = "sandbox-"
 OURS, OFFICIAL = "ours", "official"
-_VERSION = 1
+_VERSION = 2
 #: sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the final NUL included.
 _LONGEST_SOCKET_PATH = 103
 _FOLDERS = (
@@ -52,12 +52,14 @@ class SandboxConfig:
         project: the only Google Cloud project that this sandbox serves; a real one's, to rehearse a stack of it here.
         token: the administrator's bearer token for the REST front and, through the exec plugin, for the API server.
         kubernetes_provider: ``ours`` or ``official``: who serves the engine's ``kubernetes`` types.
+        gcp_provider: the same for its ``gcp`` types.
     """
 
     ports: Ports
     token: str
     project: str = PROJECT
     kubernetes_provider: str = OURS
+    gcp_provider: str = OURS
     version: int = _VERSION
 
     @property
@@ -73,7 +75,12 @@ class SandboxConfig:
             "ports": self.ports.to_json(),
             "token": self.token,
             "kubernetesProvider": self.kubernetes_provider,
+            "gcpProvider": self.gcp_provider,
         }
+
+    def provider(self, package: str) -> str:
+        """Give who serves the types of a package."""
+        return {"kubernetes": self.kubernetes_provider, "gcp": self.gcp_provider}[package]
 
 
 class Layout:
@@ -162,6 +169,7 @@ class Layout:
                 token=data["token"],
                 project=data["project"],
                 kubernetes_provider=data.get("kubernetesProvider", OURS),
+                gcp_provider=data.get("gcpProvider", OURS),
             )
         except FileNotFoundError:
             raise SandboxError("there is no sandbox yet", where=str(self.root), hint="encamp sandbox up") from None

@@ -23,8 +23,9 @@ from encamp.errors import SandboxError, UsageError
 from encamp.resources import repository
 from encamp.sandbox import state
 from encamp.sandbox.access import write_access
-from encamp.sandbox.layout import OFFICIAL, OURS, PROJECT, ROOT_VARIABLE, Layout
+from encamp.sandbox.layout import PROJECT, ROOT_VARIABLE, Layout
 from encamp.sandbox.pki import issue_certificates
+from encamp.sandbox.providers import check_running, wanted
 from encamp.sandbox.stacks import make_stacks
 from encamp.sandbox.state import MARK, SandboxState, find, is_alive, lock, read_state, survivors
 from encamp.sandbox.supervisor.logs import last_lines, open_log
@@ -33,8 +34,6 @@ from encamp.sandbox.tools import TOOLS, BuildProgress, ensure, ensure_one
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PROVIDER_VARIABLE = "ENCAMP_KUBERNETES_PROVIDER"
-_KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 _LOCK = "up.lock"
 #: cloud.google.com/resource-manager/reference/rest/v3/projects: projectId.
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -77,7 +76,7 @@ def up(layout: Layout, listener: Listener, project: str | None = None) -> Sandbo
             layout = _prepare(layout, tools, listener, project or PROJECT)
             _start_supervisor(layout)
         else:
-            _check_provider(Layout.open(layout.root))
+            check_running(Layout.open(layout.root).config)
         if layout.queues_mark.is_file() or layout.config.installs_controllers:
             ensure_one(TOOLS[QUEUES], listener.building)
         # The state backend is files: stacks are made while the processes come up.
@@ -170,7 +169,7 @@ def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener, project
     if read_state(layout) is not None and (ended := _end_all(layout, listener)):
         listener.say(f"ended {ended} processes that an earlier supervisor left behind")
     layout = Layout.create(layout.root, project)
-    config = dataclasses.replace(layout.config, kubernetes_provider=wanted_provider())
+    config = dataclasses.replace(layout.config, kubernetes_provider=wanted("kubernetes"), gcp_provider=wanted("gcp"))
     if taken := config.ports.taken():
         listener.say(f"somebody else listens on the ports of {', '.join(taken)}: others were chosen")
         config = dataclasses.replace(config, ports=config.ports.renewed(taken))
@@ -179,35 +178,6 @@ def _prepare(layout: Layout, tools: dict[str, Path], listener: Listener, project
     people = {name: tools[name] for name in ("pulumi", "kubectl")}
     write_access(layout, people, path=_path_without(layout.bin))
     return layout
-
-
-def wanted_provider() -> str:
-    """Give who serves the ``kubernetes`` types: the official plugin where it is on PATH, unless the user says else.
-
-    Raises:
-        UsageError: the user says something else than ``ours`` or ``official``.
-        SandboxError: the official plugin is asked for and is not there.
-    """
-    chosen = os.environ.get(PROVIDER_VARIABLE, "")
-    if chosen not in ("", OURS, OFFICIAL):
-        raise UsageError(f"{PROVIDER_VARIABLE} is {chosen!r}", hint=f"{OURS} or {OFFICIAL}")
-    plugin = shutil.which(_KUBERNETES_PLUGIN)
-    if chosen == OFFICIAL and plugin is None:
-        raise SandboxError(
-            f"{PROVIDER_VARIABLE} asks for the official plugin, but {_KUBERNETES_PLUGIN} is not on PATH",
-            hint=f"put it there, or set {PROVIDER_VARIABLE}={OURS}",
-        )
-    return chosen or (OFFICIAL if plugin else OURS)
-
-
-def _check_provider(layout: Layout) -> None:
-    asked = os.environ.get(PROVIDER_VARIABLE)
-    if asked and asked != layout.config.kubernetes_provider:
-        raise UsageError(
-            f"the sandbox is up with the {layout.config.kubernetes_provider} kubernetes provider",
-            where=PROVIDER_VARIABLE,
-            hint="encamp sandbox down, then up",
-        )
 
 
 def supervisor_environment(layout: Layout) -> dict[str, str]:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from tests.sandbox.cloud.desk import Desk
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.gcp.model import Context
-from encamp.sandbox.cloud.gcp.session import GcpSession
-from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.cloud.storage_server import storage_argv
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.model import Context
+from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.storage.api import StorageServer
@@ -39,19 +41,31 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp")
+def cloud(tmp_path: Path, layout: Layout) -> Iterator[Cloud]:
+    made = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp", layout)
     yield made
     made.close()
 
 
 @pytest.fixture
-def session(cloud: Cloud, layout: Layout, tmp_path: Path) -> Iterator[GcpSession]:
-    """A session of the provider over a storage server in this process."""
-    server = StorageServer(tmp_path / "storage", "secret")
-    client = StorageClient("http://storage", "secret", transport=httpx.ASGITransport(app=server))
-    yield GcpSession(Context(cloud=cloud, storage=client, layout=layout, region="us-central1"))
+def storage(tmp_path: Path, layout: Layout) -> Iterator[StorageServer]:
+    server = StorageServer(tmp_path / "storage", layout.token)
+    yield server
     server.close()
+
+
+@pytest.fixture
+def desk(cloud: Cloud, layout: Layout, storage: StorageServer) -> Desk:
+    """Asks the REST APIs of a cloud in this process."""
+    return Desk(cloud, layout, storage)
+
+
+@pytest.fixture
+def session(cloud: Cloud, layout: Layout, storage: StorageServer) -> GcpSession:
+    """A session of the provider over a front and a storage server in this process."""
+    front, _ = make_front(cloud, layout, httpx.ASGITransport(app=storage))
+    context = Context(rest=Rest.inside(front, layout.token), project=cloud.project, region="us-central1")
+    return GcpSession(context)
 
 
 @dataclass

@@ -2,72 +2,87 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from encamp.sandbox.cloud.gcp.functions import FUNCTIONS
-from encamp.sandbox.provider import ProviderError, Resource, ResourceState
+from tests.sandbox.cloud.desk import PROJECT
 
 if TYPE_CHECKING:
-    from encamp.sandbox.cloud.gcp.session import GcpSession
-    from encamp.sandbox.provider import Properties
+    from tests.sandbox.cloud.desk import Answer, Desk
 
-KEY = "projects/sandbox-encamp/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
-BUCKET: Properties = {"name": "lab-results", "location": "US-CENTRAL1", "encryption": {"defaultKmsKeyName": KEY}}
-AGENT = "gcp:storage/getProjectServiceAccount:getProjectServiceAccount"
+pytestmark = pytest.mark.slow
 
-
-def create(session: GcpSession, token: str, inputs: Properties) -> ResourceState:
-    async def work() -> ResourceState:
-        kind = Resource(token, f"urn:pulumi:dev::proj::{token}::thing", "thing")
-        checked = await session.check(kind, {}, inputs, seed=b"seed")
-        assert list(checked.failures) == []
-        made = await session.create(kind, checked.inputs, time_limit=None, preview=False)
-        return ResourceState(made.resource_id, checked.inputs, made.outputs)
-
-    return asyncio.run(work())
+RINGS = f"cloudkms/v1/{PROJECT}/locations/us-central1/keyRings"
+KEY = f"{PROJECT}/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
+USE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
-def destroy(session: GcpSession, token: str, state: ResourceState) -> None:
-    kind = Resource(token, f"urn:pulumi:dev::proj::{token}::thing", "thing")
-    asyncio.run(session.delete(kind, state, time_limit=None))
+def make_key(desk: Desk) -> None:
+    desk.do("POST", RINGS, {}, query={"keyRingId": "lab"})
+    desk.do("POST", f"{RINGS}/lab/cryptoKeys", {}, query={"cryptoKeyId": "encamp"})
 
 
-def make_key(session: GcpSession) -> tuple[ResourceState, ResourceState]:
-    ring = create(session, "gcp:kms/keyRing:KeyRing", {"name": "lab", "location": "us-central1"})
-    key = create(session, "gcp:kms/cryptoKey:CryptoKey", {"name": "encamp", "keyRing": ring.resource_id})
-    assert key.resource_id == KEY
-    return ring, key
+def bucket(desk: Desk, name: str) -> Answer:
+    body = {"name": name, "location": "us-central1", "encryption": {"defaultKmsKeyName": KEY}}
+    return desk.ask("POST", "storage/v1/b", body)
 
 
-def let_in(session: GcpSession) -> ResourceState:
-    async def ask() -> str:
-        return str((await FUNCTIONS[AGENT]({}, session._context))["member"])
-
-    agent = asyncio.run(ask())
-    grant = {"cryptoKeyId": KEY, "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter", "member": agent}
-    return create(session, "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", grant)
+def let_in(desk: Desk, *bindings: dict[str, Any]) -> None:
+    desk.do("POST", f"cloudkms/v1/{KEY}:setIamPolicy", {"policy": {"bindings": list(bindings)}})
 
 
-def test_a_bucket_is_under_a_key_once_storages_agent_may_use_it(session: GcpSession) -> None:
-    make_key(session)
-    with pytest.raises(ProviderError, match=r"Error 403: Permission denied on Cloud KMS key .*gs-project-accounts"):
-        create(session, "gcp:storage/bucket:Bucket", BUCKET)
-    grant = let_in(session)
-    create(session, "gcp:storage/bucket:Bucket", BUCKET)
-    destroy(session, "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", grant)
-    with pytest.raises(ProviderError, match="Error 403"):
-        create(session, "gcp:storage/bucket:Bucket", {**BUCKET, "name": "more-results"})
+def agents_binding(desk: Desk) -> dict[str, Any]:
+    agent = desk.do("GET", f"storage/v1/{PROJECT}/serviceAccount")["email_address"]
+    return {"role": USE, "members": [f"serviceAccount:{agent}"]}
 
 
-def test_a_destroyed_key_is_of_no_use_and_its_name_is_used_up(session: GcpSession) -> None:
-    ring, key = make_key(session)
-    let_in(session)
-    destroy(session, "gcp:kms/cryptoKey:CryptoKey", key)
-    destroy(session, "gcp:kms/keyRing:KeyRing", ring)
-    with pytest.raises(ProviderError, match="its versions are destroyed"):
-        create(session, "gcp:storage/bucket:Bucket", BUCKET)
-    with pytest.raises(ProviderError, match=r"Error 409: .*keyRings/lab"):
-        make_key(session)
+def test_a_bucket_is_under_a_key_once_storages_agent_may_use_it(desk: Desk) -> None:
+    make_key(desk)
+    answer = bucket(desk, "lab-results")
+    assert (answer.status, answer.belief) == (403, "kms-agents-need-the-key")
+    assert "Permission denied on Cloud KMS key" in answer.message
+    assert "gs-project-accounts" in answer.message
+    let_in(desk, agents_binding(desk))
+    assert bucket(desk, "lab-results").status == 200
+    let_in(desk)
+    assert bucket(desk, "more-results").status == 403
+
+
+def test_a_destroyed_key_is_of_no_use_and_its_name_is_used_up(desk: Desk) -> None:
+    make_key(desk)
+    let_in(desk, agents_binding(desk))
+    assert desk.do("POST", f"cloudkms/v1/{KEY}/cryptoKeyVersions/1:destroy")["state"] == "DESTROY_SCHEDULED"
+    answer = bucket(desk, "lab-results")
+    assert answer.status == 403
+    assert "its versions are destroyed" in answer.message
+    for path in (f"cloudkms/v1/{KEY}", f"{RINGS}/lab"):
+        assert desk.ask("DELETE", path).status == 404
+    again = desk.refused("POST", RINGS, {}, query={"keyRingId": "lab"})
+    assert (again.status, again.belief) == (409, "api-duplicate-is-409")
+
+
+def test_a_key_is_on_until_it_is_destroyed(desk: Desk) -> None:
+    assert desk.ask("GET", f"cloudkms/v1/{KEY}").status == 404
+    make_key(desk)
+    shown = desk.do("GET", f"cloudkms/v1/{KEY}")
+    assert shown["primary"]["state"] == "ENABLED"
+    assert (shown["purpose"], shown["destroyScheduledDuration"]) == ("ENCRYPT_DECRYPT", "2592000s")
+    use = "cloudkms.cryptoKeyVersions.useToEncrypt"
+    asked = desk.do("POST", f"cloudkms/v1/{KEY}:testIamPermissions", {"permissions": [use]})
+    assert asked == {"permissions": [use]}
+    desk.do("POST", f"cloudkms/v1/{KEY}/cryptoKeyVersions/1:destroy")
+    assert desk.do("GET", f"cloudkms/v1/{KEY}")["primary"]["state"] == "DESTROY_SCHEDULED"
+
+
+def test_a_mask_changes_what_it_names(desk: Desk) -> None:
+    make_key(desk)
+    body = {"rotationPeriod": "7776000s", "labels": {"team": "lab"}}
+    desk.do("PATCH", f"cloudkms/v1/{KEY}", body, query={"updateMask": "rotationPeriod"})
+    shown = desk.do("GET", f"cloudkms/v1/{KEY}")
+    assert (shown["rotationPeriod"], shown.get("labels")) == ("7776000s", None)
+    desk.do("PATCH", f"cloudkms/v1/{KEY}", {}, query={"updateMask": "rotation_period"})
+    assert "rotationPeriod" not in desk.do("GET", f"cloudkms/v1/{KEY}")
+    empty = desk.refused("PATCH", f"cloudkms/v1/{KEY}", body, query={"updateMask": ","})
+    assert (empty.status, empty.belief) == (400, "api-updates-name-fields")
+    fixed = desk.refused("PATCH", f"cloudkms/v1/{KEY}", {"purpose": "MAC"}, query={"updateMask": "purpose"})
+    assert (fixed.status, fixed.belief) == (400, "api-fixed-fields")

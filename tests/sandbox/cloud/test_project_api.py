@@ -1,87 +1,115 @@
-"""What people ask of a project before they make anything of it."""
+"""What people ask of a project before they make anything of it, and its services."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx
-
-from encamp.sandbox.cloud.cloud import make_front
+import pytest
+from tests.sandbox.cloud.desk import PROJECT
 
 if TYPE_CHECKING:
-    from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.layout import Layout
+    from tests.sandbox.cloud.desk import Desk
 
-PROJECT = "projects/sandbox-encamp"
-KEY = f"{PROJECT}/locations/us-central1/keyRings/encamp/cryptoKeys/data"
+pytestmark = pytest.mark.slow
 
-
-async def asked(
-    cloud: Cloud, layout: Layout, *calls: tuple[str, str], body: Any = None
-) -> list[tuple[int, dict[str, Any]]]:
-    front, storage = make_front(cloud, layout)
-    headers = {"authorization": f"Bearer {layout.token}"}
-    transport = httpx.ASGITransport(app=front)
-    async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=headers) as http:
-        answers = [
-            await http.request("POST" if body is not None else "GET", path, json=body, headers={"host": host})
-            for host, path in calls
-        ]
-    await storage.close()
-    return [(answer.status_code, answer.json()) for answer in answers]
+SERVICES = f"serviceusage/v1/{PROJECT}/services"
+QUOTAS = f"v1/{PROJECT}/locations/global/services"
 
 
-def test_what_was_enabled_is_on_beside_what_always_is(cloud: Cloud, layout: Layout) -> None:
-    name = f"{PROJECT}/services/container.googleapis.com"
-    cloud.store.create("service", name, {"inputs": {"service": "container.googleapis.com"}, "facts": {}})
-    path = f"/v1/{PROJECT}/services"
-    (status, answer), billing = asyncio.run(
-        asked(
-            cloud,
-            layout,
-            ("serviceusage.googleapis.com", path),
-            ("cloudbilling.googleapis.com", f"/v1/{PROJECT}/billingInfo"),
-        )
-    )
-    assert status == 200
-    assert {one["config"]["name"] for one in answer["services"]} > {
-        "container.googleapis.com",
-        "serviceusage.googleapis.com",
-    }
-    assert billing[1]["billingEnabled"] is True
+def test_what_was_enabled_is_on_beside_what_always_is(desk: Desk) -> None:
+    container = f"{SERVICES}/container.googleapis.com"
+    assert desk.do("GET", container)["state"] == "DISABLED"
+    operation = desk.do("POST", f"{container}:enable", {})
+    assert operation["done"] is True
+    assert operation["response"]["service"]["state"] == "ENABLED"
+    assert desk.do("GET", f"serviceusage/v1/{operation['name']}") == operation
+    names = {one["config"]["name"] for one in desk.do("GET", SERVICES)["services"]}
+    assert names > {"container.googleapis.com", "serviceusage.googleapis.com"}
+    desk.do("POST", f"{container}:disable", {})
+    assert desk.do("GET", container)["state"] == "DISABLED"
+    assert desk.do("GET", f"cloudbilling/v1/{PROJECT}/billingInfo")["billingEnabled"] is True
 
 
-def test_quotas_of_a_region_say_what_its_node_pools_use(cloud: Cloud, layout: Layout) -> None:
-    for region, spot in (("us-central1", False), ("us-central1", True), ("europe-west4", False)):
-        body = {
-            "inputs": {"nodeConfig": {"machineType": "n1-standard-8", "spot": spot}},
-            "facts": {"currentNodeCount": 3},
-        }
-        cloud.store.create("nodePool", f"{PROJECT}/locations/{region}/clusters/c/nodePools/p{spot}", body)
-    [(status, answer)] = asyncio.run(
-        asked(cloud, layout, ("compute.googleapis.com", f"/compute/v1/{PROJECT}/regions/us-central1"))
-    )
-    used = {one["metric"]: one["usage"] for one in answer["quotas"]}
-    assert status == 200
-    assert (used["CPUS"], used["PREEMPTIBLE_CPUS"], used["INSTANCES"], used["N2_CPUS"]) == (24, 24, 6, 0)
+def test_several_services_are_enabled_at_once(desk: Desk) -> None:
+    wanted = ["container.googleapis.com", "compute.googleapis.com"]
+    desk.do("POST", f"{SERVICES}:batchEnable", {"serviceIds": wanted})
+    assert [desk.do("GET", f"{SERVICES}/{one}")["state"] for one in wanted] == ["ENABLED", "ENABLED"]
+    many = [f"s{number}.googleapis.com" for number in range(21)]
+    assert desk.refused("POST", f"{SERVICES}:batchEnable", {"serviceIds": many}).status == 400
+    odd = desk.refused("POST", f"{SERVICES}:batchEnable", {"serviceIds": ["container"]})
+    assert (odd.status, odd.belief) == (400, "services-have-names")
 
 
-def test_quotas_of_families_are_served_as_the_cloud_quotas_api_does(cloud: Cloud, layout: Layout) -> None:
+def test_a_service_has_an_agent_once_it_is_enabled(desk: Desk) -> None:
+    identity = f"serviceusage/v1beta1/{PROJECT}/services/tpu.googleapis.com:generateServiceIdentity"
+    assert "is not enabled" in desk.refused("POST", identity, {}).message
+    desk.do("POST", f"{SERVICES}/tpu.googleapis.com:enable", {})
+    email = desk.do("POST", identity, {})["response"]["email"]
+    assert email == f"service-{desk.cloud.number}@gcp-sa-tpu.iam.gserviceaccount.com"
+    assert desk.do("POST", identity, {})["response"]["email"] == email
+
+
+def test_quotas_are_served_as_the_cloud_quotas_api_does(desk: Desk) -> None:
     quota = "GPUS-PER-GPU-FAMILY-per-project-region"
-    path = f"/v1/{PROJECT}/locations/global/services/compute.googleapis.com/quotaInfos/{quota}"
-    [(status, answer)] = asyncio.run(asked(cloud, layout, ("cloudquotas.googleapis.com", path)))
-    assert (status, answer["quotaId"]) == (200, quota)
-    assert int(answer["dimensionsInfos"][0]["details"]["value"]) > 0
+    path = f"{QUOTAS}/compute.googleapis.com/quotaInfos/{quota}"
+    answer = desk.ask("GET", path, host="cloudquotas.googleapis.com")
+    assert (answer.status, answer.body["quotaId"]) == (200, quota)
+    assert int(answer.body["dimensionsInfos"][0]["details"]["value"]) > 0
+    [accounts] = desk.do("GET", f"cloudquotas/{QUOTAS}/iam.googleapis.com/quotaInfos")["quotaInfos"]
+    assert accounts["metric"] == "iam.googleapis.com/quota/service-account-count"
+    assert accounts["dimensionsInfos"][0]["details"]["value"] == "100"
 
 
-def test_a_key_is_on_until_it_is_destroyed(cloud: Cloud, layout: Layout) -> None:
-    kms = ("cloudkms.googleapis.com", f"/v1/{KEY}")
-    assert asyncio.run(asked(cloud, layout, kms))[0][0] == 404
-    cloud.store.create("cryptoKey", KEY, {"inputs": {}, "facts": {}})
-    assert asyncio.run(asked(cloud, layout, kms))[0][1]["primary"]["state"] == "ENABLED"
-    use = "cloudkms.cryptoKeyVersions.useToEncrypt"
-    tested = (kms[0], f"{kms[1]}:testIamPermissions")
-    assert asyncio.run(asked(cloud, layout, tested, body={"permissions": [use]}))[0][1] == {"permissions": [use]}
-    cloud.store.merge(KEY, {"facts": {"destroyed": True}})
-    assert asyncio.run(asked(cloud, layout, kms))[0][1]["primary"]["state"] == "DESTROY_SCHEDULED"
+def test_the_project_is_shown_by_both_versions(desk: Desk) -> None:
+    old, new = (desk.do("GET", f"cloudresourcemanager/{version}/{PROJECT}") for version in ("v1", "v3"))
+    assert (old["projectId"], old["projectNumber"], old["lifecycleState"]) == (
+        "sandbox-encamp",
+        desk.cloud.number,
+        "ACTIVE",
+    )
+    assert (new["name"], new["state"]) == (f"projects/{desk.cloud.number}", "ACTIVE")
+    assert desk.do("GET", f"cloudresourcemanager/v1/projects/{desk.cloud.number}") == old
+
+
+def test_a_service_account_changes_by_mask_and_is_switched_off(desk: Desk) -> None:
+    accounts = f"iam/v1/{PROJECT}/serviceAccounts"
+    made = desk.do("POST", accounts, {"accountId": "trainer-1", "serviceAccount": {"displayName": "Trainer"}})
+    one = f"{accounts}/{made['email']}"
+    patch = {"serviceAccount": {"description": "of jobs", "displayName": "other"}, "updateMask": "description"}
+    desk.do("PATCH", one, patch)
+    desk.do("POST", f"{one}:disable", {})
+    shown = desk.do("GET", one)
+    assert (shown["displayName"], shown["description"], shown["disabled"]) == ("Trainer", "of jobs", True)
+    desk.do("POST", f"{one}:enable", {})
+    assert "disabled" not in desk.do("GET", f"iam/v1/projects/-/serviceAccounts/{made['uniqueId']}")
+
+
+def test_a_deleted_role_keeps_its_id_and_comes_back(desk: Desk) -> None:
+    roles = f"iam/v1/{PROJECT}/roles"
+    body = {"roleId": "viewer", "role": {"title": "v", "includedPermissions": ["container.clusters.get"]}}
+    etag = desk.do("POST", roles, body)["etag"]
+    stale = desk.refused("PATCH", f"{roles}/viewer", {"title": "w", "etag": "old"}, query={"updateMask": "title"})
+    assert (stale.status, stale.belief) == (409, "api-stale-etag-is-409")
+    desk.do("PATCH", f"{roles}/viewer", {"title": "w", "etag": etag}, query={"updateMask": "title"})
+    desk.do("DELETE", f"{roles}/viewer")
+    assert desk.do("GET", f"{roles}/viewer")["deleted"] is True
+    assert desk.refused("POST", roles, body).status == 409
+    assert "deleted" not in desk.do("POST", f"{roles}/viewer:undelete", {})
+
+
+def test_entries_that_an_exclusion_matches_are_not_taken_in(desk: Desk) -> None:
+    jobs = 'resource.type="k8s_container" AND resource.labels.namespace_name="jobs"'
+    exclusions = f"logging/v2/{PROJECT}/exclusions"
+    desk.do("POST", exclusions, {"name": "jobs", "filter": jobs})
+
+    def written(namespace: str) -> list[str]:
+        resource = {"type": "k8s_container", "labels": {"namespace_name": namespace}}
+        entry = {"logName": f"{PROJECT}/logs/stdout", "resource": resource}
+        desk.do("POST", "logging/v2/entries:write", {"entries": [entry]})
+        found = desk.do("POST", "logging/v2/entries:list", {"resourceNames": [PROJECT]})
+        return [one["resource"]["labels"]["namespace_name"] for one in found.get("entries", ())]
+
+    assert written("jobs") == []
+    assert written("drivers") == ["drivers"]
+    desk.do("PATCH", f"{exclusions}/jobs", {"disabled": True}, query={"updateMask": "disabled"})
+    assert written("jobs") == ["drivers", "jobs"]

@@ -22,10 +22,11 @@ import pytest
 
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.gcp.model import Context
-from encamp.sandbox.cloud.gcp.session import GcpSession
-from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.controlplane import control_plane
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.model import Context
+from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.provider import Resource
@@ -298,8 +299,10 @@ class Camp:
 
 def _declare(layout: Layout) -> None:
     """A cluster, its pool ``small`` and the service account ``trainer``, as a stack would make them."""
-    cloud = Cloud.open(layout.cloud_database, layout.project)
-    session = GcpSession(Context(cloud, StorageClient("http://127.0.0.1:1", ""), layout, "us-central1"))
+    cloud = Cloud.open(layout.cloud_database, layout.project, layout)
+    front, _ = make_front(cloud, layout)
+    rest = Rest.inside(front, layout.token)
+    session = GcpSession(Context(rest=rest, project=layout.project, region="us-central1"))
     place = {"cluster": "encamp", "location": "us-central1"}
     node = {"machineType": "e2-standard-2", "labels": {"encamp-pool": "small"}}
     cluster = {"name": "encamp", "location": "us-central1", "initialNodeCount": 1, "removeDefaultNodePool": True}

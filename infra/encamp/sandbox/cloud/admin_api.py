@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse
 
 from encamp.sandbox.cloud.calls import no_such_method
-from encamp.sandbox.cloud.container_api import set_node_count
-from encamp.sandbox.cloud.container_shapes import node_pool
 from encamp.sandbox.cloud.errors import GoogleError, not_found
 from encamp.sandbox.cloud.faults import Asked, Fault
-from encamp.sandbox.cloud.identity_api import rfc3339, workload_principal
+from encamp.sandbox.cloud.services.container.node_pools import NODE_POOLS, set_node_count
+from encamp.sandbox.cloud.services.iam.service import rfc3339, workload_principal
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from encamp.sandbox.cloud.calls import Call
-    from encamp.sandbox.cloud.faults import Faults
-    from encamp.sandbox.cloud.store import CloudResource, CloudStore
+    from encamp.sandbox.cloud.cloud import Cloud
+    from encamp.sandbox.cloud.store import CloudResource
     from encamp.sandbox.cloud.tokens import Tokens
 
 _MEMBER = re.compile(r"(user|serviceAccount):[^\s:@\[\]]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
@@ -39,11 +38,16 @@ _MEMBER = re.compile(r"(user|serviceAccount):[^\s:@\[\]]+@[A-Za-z0-9-]+(\.[A-Za-
 class AdminApi:
     """Serves ``/encamp/v1``."""
 
-    def __init__(self, project: str, store: CloudStore, faults: Faults, tokens: Tokens) -> None:
-        self._project = project
-        self._store = store
-        self._faults = faults
+    def __init__(self, cloud: Cloud, tokens: Tokens) -> None:
+        self._cloud = cloud
+        self._store = cloud.store
+        self._faults = cloud.faults
         self._tokens = tokens
+
+    async def asked(self, call: Call) -> Asked | None:
+        """Nothing that a fault strikes."""
+        del call
+        return None
 
     async def __call__(self, call: Call) -> Response:
         """Answer one call."""
@@ -52,11 +56,11 @@ class AdminApi:
         match (call.method, *call.path):
             case ("PUT", "v1", "nodePools", *name, "size") if name:
                 body = await call.json()
-                changed = set_node_count(self._store, "/".join(name), body.get("currentNodeCount"))
-                return JSONResponse(node_pool(changed))
+                changed = set_node_count(self._cloud, "/".join(name), body.get("currentNodeCount"))
+                return JSONResponse(NODE_POOLS.shown(changed, self._cloud))
             case ("POST", "v1", "workloadTokens"):
                 body = await call.json()
-                principal = workload_principal(self._project, str(body["namespace"]), str(body["serviceAccount"]))
+                principal = workload_principal(self._cloud.project, str(body["namespace"]), str(body["serviceAccount"]))
                 token, expires = self._tokens.issue(principal)
                 return JSONResponse({"accessToken": token, "expireTime": rfc3339(expires)})
             case ("POST", "v1", "memberTokens"):

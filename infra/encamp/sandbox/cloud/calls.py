@@ -34,6 +34,11 @@ class Call:
     query: dict[str, str] = field(default_factory=dict)
 
     @property
+    def agent(self) -> str:
+        """The caller's user agent."""
+        return self.request.headers.get("user-agent", "")
+
+    @property
     def verb(self) -> str:
         """The custom method, such as ``getIamPolicy``; empty without one."""
         return self.path[-1].partition(":")[2] if self.path else ""

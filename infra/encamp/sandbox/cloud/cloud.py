@@ -1,78 +1,70 @@
-"""The sandbox's Google Cloud put together: its state, and the front over it."""
+"""The state of the sandbox's Google Cloud: what exists, who may do what, what runs, what shall go wrong."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.cloud.access import Access
-from encamp.sandbox.cloud.admin_api import AdminApi
-from encamp.sandbox.cloud.compute_api import ComputeApi
-from encamp.sandbox.cloud.container_api import ContainerApi
 from encamp.sandbox.cloud.database import open_database
 from encamp.sandbox.cloud.faults import Faults
-from encamp.sandbox.cloud.front import Front
-from encamp.sandbox.cloud.identity_api import IdentityApi
-from encamp.sandbox.cloud.logging_api import LoggingApi
-from encamp.sandbox.cloud.policies import Policies
-from encamp.sandbox.cloud.project_api import ProjectApi
-from encamp.sandbox.cloud.storage_proxy import StorageProxy
+from encamp.sandbox.cloud.iam.access import Access
+from encamp.sandbox.cloud.iam.policies import Policies
+from encamp.sandbox.cloud.operations import Operations
 from encamp.sandbox.cloud.store import CloudStore
-from encamp.sandbox.cloud.tokens import KeyFile, Tokens
+from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from encamp.sandbox.database import Database
     from encamp.sandbox.layout import Layout
 
+#: Seconds that every operation takes, so that the sandbox can feel like a cloud.
+LATENCY_VARIABLE = "ENCAMP_SANDBOX_LATENCY_SECONDS"
+#: Seconds for which IAM does not know a new service account yet.
+IAM_DELAY_VARIABLE = "ENCAMP_SANDBOX_IAM_SECONDS"
+
 
 @dataclass(frozen=True)
 class Cloud:
-    """All that the cloud keeps."""
+    """All that the cloud keeps.
+
+    Attributes:
+        project: id of the one project.
+        number: its number.
+        control_plane: gives address and port of the API server, and the certificate of the sandbox's CA.
+    """
 
     project: str
+    number: str
     database: Database
     store: CloudStore
     policies: Policies
+    operations: Operations
     faults: Faults
     access: Access
+    control_plane: Callable[[], tuple[str, bytes]]
 
     @classmethod
-    def open(cls, path: Path, project: str) -> Cloud:
-        """Open the file, or make it."""
+    def open(cls, path: Path, project: str, layout: Layout) -> Cloud:
+        """Open the file, or make it, for a project; the layout says where the control plane is."""
         database = open_database(path)
         store, policies = CloudStore(database), Policies(database)
-        return cls(project, database, store, policies, Faults(database), Access(project, store, policies))
+        delay = float(os.environ.get(IAM_DELAY_VARIABLE) or 0)
+        return cls(
+            project=project,
+            number=project_number(project),
+            database=database,
+            store=store,
+            policies=policies,
+            operations=Operations(database, float(os.environ.get(LATENCY_VARIABLE) or 0)),
+            faults=Faults(database),
+            access=Access(project, store, policies, delay),
+            control_plane=lambda: (f"127.0.0.1:{layout.ports.apiserver}", layout.ca_certificate.read_bytes()),
+        )
 
     def close(self) -> None:
         """Close the file."""
         self.database.close()
-
-
-def storage_url(layout: Layout) -> str:
-    """Where the storage server is."""
-    return f"http://127.0.0.1:{layout.ports.storage}"
-
-
-def make_front(cloud: Cloud, layout: Layout) -> tuple[Front, StorageProxy]:
-    """The front over a cloud, and the part of it that has connections to close."""
-    tokens = Tokens(cloud.database, KeyFile.read(layout.google_credentials), layout.token)
-    storage = StorageProxy(cloud.access, storage_url(layout), layout.token)
-    identity = IdentityApi(cloud.store, cloud.policies, cloud.access, tokens)
-    about = ProjectApi(cloud.store, cloud.access)
-    services = {
-        "storage": storage,
-        "compute": ComputeApi(cloud.store, cloud.access),
-        "container": ContainerApi(cloud.store, cloud.access),
-        "iam": identity.iam,
-        "iamcredentials": identity.credentials,
-        "cloudresourcemanager": identity.projects,
-        "serviceusage": about.services,
-        "cloudbilling": about.billing,
-        "cloudquotas": about.quotas,
-        "cloudkms": about.keys,
-        "logging": LoggingApi(cloud.database, cloud.access),
-        "encamp": AdminApi(cloud.project, cloud.store, cloud.faults, tokens),
-    }
-    return Front(cloud.project, tokens, services, cloud.faults), storage

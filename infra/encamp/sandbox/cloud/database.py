@@ -1,4 +1,4 @@
-"""The one SQLite file of the sandbox's Google Cloud: resources, policies, tokens, faults and log entries."""
+"""The one SQLite file of the sandbox's Google Cloud: resources, operations, policies, tokens, faults, logs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ if TYPE_CHECKING:
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
-    name TEXT PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL,
-    created TEXT NOT NULL, updated TEXT NOT NULL, etag TEXT NOT NULL
+    name TEXT PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, created TEXT NOT NULL, updated TEXT NOT NULL,
+    etag TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS resource_kinds ON resources (kind, name);
+CREATE TABLE IF NOT EXISTS operations (
+    name TEXT PRIMARY KEY, verb TEXT NOT NULL, target TEXT NOT NULL, began TEXT NOT NULL, ends REAL NOT NULL,
+    detail TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS policies (
-    resource TEXT PRIMARY KEY, bindings TEXT NOT NULL, etag TEXT NOT NULL
+    resource TEXT PRIMARY KEY, bindings TEXT NOT NULL, etag TEXT NOT NULL, audit_configs TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (
     digest TEXT PRIMARY KEY, principal TEXT NOT NULL, expires REAL NOT NULL
@@ -30,7 +34,7 @@ CREATE TABLE IF NOT EXISTS faults (
 );
 CREATE TABLE IF NOT EXISTS strikes (
     id INTEGER PRIMARY KEY, fault INTEGER NOT NULL, at REAL NOT NULL, type TEXT NOT NULL, operation TEXT NOT NULL,
-    name TEXT NOT NULL
+    name TEXT NOT NULL, agent TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS log_entries (
     id INTEGER PRIMARY KEY, log_name TEXT NOT NULL, timestamp TEXT NOT NULL, insert_id TEXT NOT NULL,

@@ -19,6 +19,7 @@ _STATUS = {
     500: "INTERNAL",
     501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
 }
 _REASON = {
     400: "badRequest",
@@ -42,14 +43,18 @@ class GoogleError(Exception):
         message: what the caller reads.
         reason: the older APIs' reason word; by default the usual one of the code.
         status: the newer APIs' status name; by default the usual one of the code.
+        belief: id of the belief that the refusal follows, empty for none; a header of the answer tells it.
     """
 
-    def __init__(self, code: int, message: str, *, reason: str | None = None, status: str | None = None) -> None:
+    def __init__(
+        self, code: int, message: str, *, reason: str | None = None, status: str | None = None, belief: str = ""
+    ) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
         self.reason = reason or _REASON.get(code, "backendError")
         self.status = status or _STATUS.get(code, "UNKNOWN")
+        self.belief = belief
 
     def __str__(self) -> str:
         return f"googleapi: Error {self.code}: {self.message}, {self.reason}"
@@ -62,7 +67,22 @@ class GoogleError(Exception):
 
 def not_found(name: str) -> GoogleError:
     """Nothing has this full name."""
-    return GoogleError(404, f"Not found: {name}.")
+    return GoogleError(404, f"Not found: {name}.", belief="api-missing-is-404")
+
+
+def already_exists(name: str) -> GoogleError:
+    """The name is taken."""
+    return GoogleError(409, f"Already exists: {name}.", belief="api-duplicate-is-409")
+
+
+def aborted(message: str) -> GoogleError:
+    """Somebody else changed the resource since the caller read it; the newer APIs answer 409."""
+    return GoogleError(409, message, reason="aborted", status="ABORTED", belief="api-stale-etag-is-409")
+
+
+def failed_precondition(message: str, *, belief: str = "") -> GoogleError:
+    """The resource is in a state in which this cannot be done; the newer APIs answer 400."""
+    return GoogleError(400, message, reason="failedPrecondition", status="FAILED_PRECONDITION", belief=belief)
 
 
 def permission_denied(permission: str, resource: str) -> GoogleError:

@@ -1,7 +1,7 @@
 """Faults to inject: what the cloud shall answer instead of doing as asked, the next so many times.
 
-Set over the front's admin path; taken by the ``gcp`` provider, by the front itself and by the sandbox's
-``kubernetes`` provider. A fault of kind ``lost`` or ``hang`` strikes after the thing was done (the answer never says
+Set over the front's admin path; taken by the front, for every client alike, and by the sandbox's ``kubernetes``
+provider. A fault of kind ``lost`` or ``hang`` strikes after the thing was done (the answer never says
 so). ``pause`` holds an operation up before it is done, ``pause-after`` between its being done and its answer, both
 until the fault is deleted. ``note`` changes nothing: it writes down what is asked. Every other kind strikes before
 anything happens. A fault that has struck stays listed, with what it struck, until it is deleted.
@@ -33,6 +33,7 @@ class FaultKind(StrEnum):
     RATE_LIMIT = "429"
     FORBIDDEN = "403"
     CONFLICT = "409"
+    BUSY = "busy"
     INTERNAL = "500"
     STOCKOUT = "stockout"
     QUOTA = "quota"
@@ -50,7 +51,8 @@ _ERRORS = {
         "rateLimitExceeded",
     ),
     FaultKind.FORBIDDEN: (403, "The caller does not have permission.", "forbidden"),
-    FaultKind.CONFLICT: (409, "Cluster is running incompatible operation.", "failedPrecondition"),
+    FaultKind.CONFLICT: (409, "Another operation on the resource is in progress.", "operationInProgress"),
+    FaultKind.BUSY: (400, "Cluster is running incompatible operation operation-1-fault.", "failedPrecondition"),
     FaultKind.INTERNAL: (500, "Internal error encountered.", "backendError"),
     FaultKind.STOCKOUT: (
         503,
@@ -64,7 +66,7 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: for a type token (or a pattern with ``*``), an operation, and names that match a pattern."""
+    """One fault: for a type (or a pattern with ``*``), an operation, and names that match a pattern."""
 
     type: str
     operation: str
@@ -98,11 +100,19 @@ class Fault:
 
 @dataclass(frozen=True)
 class Asked:
-    """One operation that somebody asks for: type such as ``storage:objects``, operation, full name."""
+    """One operation that somebody asks for.
+
+    Attributes:
+        type: service and collection, such as ``storage:objects``, or a type token of the ``kubernetes`` provider.
+        operation: ``create``, ``read``, ``update`` or ``delete``.
+        name: full name.
+        agent: the caller's user agent; tells an engine's provider from a driver and a replica.
+    """
 
     type: str
     operation: str
     name: str
+    agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,13 @@ class ArmedFault:
         shown = {"id": self.number, **self.fault.json(), "left": self.left, "reached": bool(self.struck)}
         if whole:
             shown["struck"] = [
-                {"at": at, "type": asked.type, "operation": asked.operation, "name": asked.name}
+                {
+                    "at": at,
+                    "type": asked.type,
+                    "operation": asked.operation,
+                    "name": asked.name,
+                    "agent": asked.agent,
+                }
                 for at, asked in self.struck
             ]
         return shown
@@ -189,8 +205,8 @@ class Faults:
             with self._database.transaction() as change:
                 change.execute("UPDATE faults SET left = left - 1 WHERE id = ?", (row["id"],))
                 change.execute(
-                    "INSERT INTO strikes (fault, at, type, operation, name) VALUES (?, ?, ?, ?, ?)",
-                    (row["id"], time.time(), asked.type, asked.operation, asked.name),
+                    "INSERT INTO strikes (fault, at, type, operation, name, agent) VALUES (?, ?, ?, ?, ?, ?)",
+                    (row["id"], time.time(), asked.type, asked.operation, asked.name, asked.agent),
                 )
             if row["kind"] != FaultKind.NOTE:
                 return Strike(FaultKind(row["kind"]), row["id"])
@@ -204,7 +220,7 @@ class Faults:
 
     def _armed(self, row: sqlite3.Row) -> ArmedFault:
         struck = tuple(
-            (one["at"], Asked(one["type"], one["operation"], one["name"]))
+            (one["at"], Asked(one["type"], one["operation"], one["name"], one["agent"]))
             for one in self._database.all("SELECT * FROM strikes WHERE fault = ? ORDER BY id", row["id"])
         )
         kind = FaultKind(row["kind"])
@@ -215,4 +231,5 @@ class Faults:
 def fault_error(kind: FaultKind) -> GoogleError:
     """What the caller is told."""
     code, message, reason = _ERRORS[kind]
-    return GoogleError(code, message, reason=reason)
+    status = {"operationInProgress": "ABORTED", "failedPrecondition": "FAILED_PRECONDITION"}.get(reason)
+    return GoogleError(code, message, reason=reason, status=status)

@@ -8,28 +8,25 @@ the token endpoints. Refuses every project but the sandbox's own.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from encamp.sandbox.cloud.asked import asked_of
 from encamp.sandbox.cloud.calls import Call
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.striking import perform
 from encamp.sandbox.project import project_number
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from starlette.types import Receive, Scope, Send
 
     from encamp.sandbox.cloud.faults import Asked
     from encamp.sandbox.cloud.striking import FaultSource
     from encamp.sandbox.cloud.tokens import Tokens
-
-    Handler = Callable[[Call], Awaitable[Response]]
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +36,22 @@ _STORAGE_PATHS = (("storage", "v1"), ("upload", "storage"), ("download", "storag
 _TOKEN_PATHS = (("token",), ("oauth2", "v4", "token"), ("o", "oauth2", "token"), ("oauth2", "token"))
 _INFO_PATHS = (("tokeninfo",), ("oauth2", "tokeninfo"), ("oauth2", "v3", "tokeninfo"))
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+#: Header of a refusal: the belief that it follows (docs/beliefs.md).
+BELIEF_HEADER = "x-encamp-belief"
+
+
+class Handler(Protocol):
+    """One service behind the front."""
+
+    async def __call__(self, call: Call) -> Response:
+        """Answer one call."""
+        ...
+
+    async def asked(self, call: Call) -> Asked | None:
+        """What a call asks for, in the words of faults; None where no fault strikes."""
+        ...
 
 
 class Front:
@@ -67,6 +80,8 @@ class Front:
         except GoogleError as error:
             head = request.method == "HEAD"
             response = Response(status_code=error.code) if head else JSONResponse(error.body(), error.code)
+            if error.belief:
+                response.headers[BELIEF_HEADER] = error.belief
             if error.code == 401:  # noqa: PLR2004 - HTTP's own number
                 response.headers["www-authenticate"] = 'Bearer realm="https://accounts.google.com/"'
         except ClientDisconnect:
@@ -99,7 +114,7 @@ class Front:
             query=dict(request.query_params),
         )
         self._check_project(call)
-        asked = asked_of(call)
+        asked = await handler.asked(call)
         return await handler(call) if asked is None else await self._struck(call, handler, asked)
 
     async def _struck(self, call: Call, handler: Handler, asked: Asked) -> Response:

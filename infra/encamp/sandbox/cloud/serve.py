@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from encamp.sandbox.cloud.cloud import Cloud, make_front
+from encamp.sandbox.cloud.cloud import Cloud
 from encamp.sandbox.cloud.connect_proxy import ConnectProxy
-from encamp.sandbox.cloud.provider import GcpProvider
-from encamp.sandbox.cloud.storage_client import StorageClient
+from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.cloud.tolerant_http import TolerantProtocol
+from encamp.sandbox.gcp_provider.client import Rest
+from encamp.sandbox.gcp_provider.provider import GcpProvider
 from encamp.sandbox.lies.front import LyingFront
 from encamp.sandbox.lies.switches import Switches
 from encamp.sandbox.provider import ProviderServer
@@ -42,10 +43,10 @@ class _Server(uvicorn.Server):
 @contextlib.asynccontextmanager
 async def running(layout: Layout) -> AsyncIterator[Cloud]:
     """All servers of a sandbox's cloud, for as long as the context lasts."""
-    cloud = Cloud.open(layout.cloud_database, layout.project)
+    cloud = Cloud.open(layout.cloud_database, layout.project, layout)
     front, storage = make_front(cloud, layout)
-    client = StorageClient.of(layout)
-    provider = ProviderServer(GcpProvider(cloud, client, layout), layout.ports.gcp_provider)
+    client = Rest.inside(front, layout.token)
+    provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider)
     proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
     lying = LyingFront(front, Switches(layout.lies, layout.token), layout)
     fronts = [_uvicorn(lying, layout.ports.front), _tls(lying, layout)]

@@ -1,7 +1,8 @@
-"""What exists in the sandbox's Google Cloud: resources under their full names.
+"""What exists in the sandbox's Google Cloud: resources under their full names, as their APIs show them.
 
 A name is Google's own, such as ``projects/P/locations/L/clusters/C/nodePools/N``, a kind is its collection in the
-singular (``nodePool``), a body is plain JSON. Buckets and objects are the storage server's and not kept here.
+singular (``nodePool``), a body is the resource in the API's JSON without what every read computes. Buckets and objects
+are the storage server's and not kept here.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.cloud.errors import GoogleError, not_found
-from encamp.sandbox.cloud.refusals import DUPLICATE
+from encamp.sandbox.cloud.errors import aborted, already_exists, not_found
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
     from encamp.sandbox.database import Database
+
+#: Fields that hold labels, by the APIs' names.
+_LABELS = ("labels", "resourceLabels", "userLabels")
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,14 @@ class CloudResource:
     Attributes:
         name: full name.
         kind: singular of its collection.
-        body: its own fields, JSON data.
+        body: its own fields in the API's JSON.
         created: RFC 3339, UTC.
-        etag: changes with every change of the body or the labels.
+        etag: changes with every change of the body.
     """
 
     name: str
     kind: str
     body: dict[str, Any]
-    labels: dict[str, str]
     created: str
     updated: str
     etag: str
@@ -46,6 +48,16 @@ class CloudResource:
     def short_name(self) -> str:
         """The last part of the full name."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def parent(self) -> str:
+        """The full name without the last collection and name."""
+        return self.name.rsplit("/", 2)[0]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels, whatever the API calls them."""
+        return next((dict(self.body[key]) for key in _LABELS if self.body.get(key)), {})
 
 
 def timestamp() -> str:
@@ -59,20 +71,18 @@ class CloudStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(
-        self, kind: str, name: str, body: Mapping[str, Any], labels: Mapping[str, str] | None = None
-    ) -> CloudResource:
-        """Make a resource.
+    def create(self, kind: str, name: str, body: Mapping[str, Any]) -> CloudResource:
+        """Store a new resource.
 
         Raises:
             GoogleError: 409, the name is taken.
         """
         now = timestamp()
-        values = (name, kind, json.dumps(dict(body)), json.dumps(dict(labels or {})), now, now, secrets.token_hex(8))
+        values = (name, kind, json.dumps(body), now, now, secrets.token_hex(8))
         with self._database.transaction() as change:
             if change.execute("SELECT 1 FROM resources WHERE name = ?", (name,)).fetchone():
-                raise DUPLICATE.error(name=name)
-            change.execute("INSERT INTO resources VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                raise already_exists(name)
+            change.execute("INSERT INTO resources VALUES (?, ?, ?, ?, ?, ?)", values)
         return self.get(name)
 
     def find(self, name: str) -> CloudResource | None:
@@ -102,22 +112,19 @@ class CloudStore:
         query = "SELECT * FROM resources WHERE substr(name, 1, ?) = ? ORDER BY name"
         return [_resource(row) for row in self._database.all(query, len(name) + 1, f"{name}/")]
 
-    def update(
-        self, name: str, body: Mapping[str, Any], labels: Mapping[str, str] | None = None, *, etag: str | None = None
-    ) -> CloudResource:
-        """Replace a resource's body, and its labels if they are given.
+    def update(self, name: str, body: Mapping[str, Any], *, etag: str | None = None) -> CloudResource:
+        """Replace a resource's body.
 
         Raises:
-            GoogleError: 404; 412 if ``etag`` is not the present one.
+            GoogleError: 404; 409 if ``etag`` is not the present one.
         """
         with self._database.transaction() as change:
             present = self.get(name)
-            if etag not in (None, present.etag):
-                raise GoogleError(412, f"The etag of {name} has changed.")
-            kept = present.labels if labels is None else dict(labels)
+            if etag not in (None, "", present.etag):
+                raise aborted(f"The etag of {name} has changed.")
             change.execute(
-                "UPDATE resources SET body = ?, labels = ?, updated = ?, etag = ? WHERE name = ?",
-                (json.dumps(dict(body)), json.dumps(kept), timestamp(), secrets.token_hex(8), name),
+                "UPDATE resources SET body = ?, updated = ?, etag = ? WHERE name = ?",
+                (json.dumps(body), timestamp(), secrets.token_hex(8), name),
             )
         return self.get(name)
 
@@ -144,7 +151,6 @@ def _resource(row: sqlite3.Row) -> CloudResource:
         name=row["name"],
         kind=row["kind"],
         body=json.loads(row["body"]),
-        labels=json.loads(row["labels"]),
         created=row["created"],
         updated=row["updated"],
         etag=row["etag"],

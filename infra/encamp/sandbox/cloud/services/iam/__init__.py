@@ -1,0 +1,1 @@
+"""The IAM API (v1) and the Service Account Credentials API (v1): service accounts, custom roles, tokens."""

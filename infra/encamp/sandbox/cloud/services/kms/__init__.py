@@ -1,0 +1,1 @@
+"""Cloud KMS (v1): key rings and keys, which are never deleted, and what may use them."""

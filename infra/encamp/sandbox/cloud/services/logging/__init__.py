@@ -1,0 +1,1 @@
+"""Cloud Logging (v2): entries, metrics of entries, sinks, exclusions."""

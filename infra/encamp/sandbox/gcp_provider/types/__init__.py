@@ -1,0 +1,1 @@
+"""The types of the provider, a module for each service."""

@@ -1,0 +1,181 @@
+"""GKE's node pools.
+
+Source: hashicorp/terraform-provider-google-beta google-beta/services/container/resource_container_node_pool.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from encamp.sandbox.cloud.rest.values import short
+from encamp.sandbox.gcp_provider.client import retried
+from encamp.sandbox.gcp_provider.mapping import TypeMapping
+from encamp.sandbox.gcp_provider.model import Context, Made, ResourceType
+from encamp.sandbox.gcp_provider.types import node_config
+
+if TYPE_CHECKING:
+    from encamp.sandbox.cloud.errors import GoogleError
+    from encamp.sandbox.gcp_provider.mapping import Body
+    from encamp.sandbox.provider import Properties
+    from encamp.sandbox.provider.values import Path
+
+_CONFIG = "nodeConfig"
+_OWN = frozenset(
+    {"cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "name", "namePrefix", "nodeCount", "project"}
+)
+#: Of UpdateNodePoolRequest, what wraps a list or a map, and by what.
+_WRAPPED: Final = {"tags": "tags", "taints": "taints", "labels": "labels", "resourceLabels": "labels"}
+_RENAMED: Final = {"nodeLocations": "locations", "version": "nodeVersion", "networkConfig": "nodeNetworkConfig"}
+
+
+def busy(error: GoogleError) -> bool:
+    """Whether a refusal passes when another operation on the cluster ends."""
+    return error.code == 400 and error.reason == "failedPrecondition"  # noqa: PLR2004
+
+
+class Gke(ResourceType):
+    """A type of GKE: every change is an operation, and waits while another runs on the cluster."""
+
+    async def ask(self, method: str, path: str, context: Context, body: Body | None = None) -> None:
+        """Make a change and wait until it is done."""
+        answer = await retried(
+            lambda: context.rest.call(method, path, context.patience, body=body), context.patience, busy
+        )
+        name = path.removeprefix(f"/{self.endpoint}/")
+        operation = f"/{self.endpoint}/{'/'.join(name.split('/')[:4])}/operations/{answer['name']}"
+        await context.rest.finished(answer, operation, context.patience)
+
+
+def cluster_of(inputs: Properties, context: Context) -> str:
+    """The full name of a pool's cluster."""
+    given = str(inputs["cluster"])
+    if "projects/" in given:
+        return given[given.index("projects/") :]
+    return f"projects/{context.project_of(inputs)}/locations/{context.location_of(inputs)}/clusters/{given}"
+
+
+def _scaling_out(scaling: Body) -> Body:
+    """Limits that are not given are 0; a pool without the block is not scaled."""
+    limits = dict.fromkeys(("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount"), 0)
+    return {"enabled": True, **limits, **scaling}
+
+
+def _scaling_in(scaling: Body) -> Body | None:
+    if not scaling.get("enabled"):
+        return None
+    limits = dict.fromkeys(("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount"), 0)
+    return {**limits, **{key: value for key, value in scaling.items() if key != "enabled"}}
+
+
+class _Pools(Gke):
+    """Node pools."""
+
+    async def create(self, inputs: Properties, context: Context) -> Made:
+        """Make the pool."""
+        cluster = cluster_of(inputs, context)
+        pool = {"name": inputs["name"], **self.mapping.body(self.schema.fields, inputs)}
+        count = inputs.get("initialNodeCount", inputs.get("nodeCount"))
+        if count is not None:
+            pool["initialNodeCount"] = count
+        await self.ask("POST", self.path(f"{cluster}/nodePools"), context, {"nodePool": pool})
+        return await self.found(f"{cluster}/nodePools/{inputs['name']}", inputs, context)
+
+    async def update(self, made: Made, inputs: Properties, changed: set[Path], context: Context) -> Made:
+        """Change the pool, one request for each group of properties that the API changes together."""
+        path = self.path(made.resource_id)
+        body = self.mapping.body(self.schema.fields, inputs)
+        top = {str(one[0]) for one in changed}
+        if "autoscaling" in top:
+            wanted = {"autoscaling": body.get("autoscaling") or {"enabled": False}}
+            await self.ask("POST", f"{path}:setAutoscaling", context, wanted)
+        if "management" in top:
+            await self.ask("POST", f"{path}:setManagement", context, {"management": body.get("management") or {}})
+        if "nodeCount" in top:
+            await self.ask("POST", f"{path}:setSize", context, {"nodeCount": inputs.get("nodeCount")})
+        wanted = {key: value for one in sorted(changed, key=str) for key, value in _request(one, body).items()}
+        if wanted:
+            await self.ask("PUT", path, context, wanted)
+        return await self.found(made.resource_id, inputs, context)
+
+    async def delete(self, resource_id: str, inputs: Properties, context: Context) -> None:
+        """Delete the pool; it may have gone with its cluster."""
+        del inputs
+        if await context.rest.find(self.path(resource_id), context.patience) is not None:
+            await self.ask("DELETE", self.path(resource_id), context)
+
+
+def _request(path: Path, body: Body) -> Body:
+    """What UpdateNodePoolRequest says of one changed property."""
+    first = str(path[0])
+    if first in ("autoscaling", "management", "nodeCount") or first in _OWN:
+        return {}
+    if first != _CONFIG:
+        name = _RENAMED.get(first, first)
+        return {name: body.get({"nodeLocations": "locations"}.get(first, first))}
+    second = str(path[1]) if len(path) > 1 else ""
+    config = body.get("config") or {}
+    if second in _WRAPPED:
+        empty: Any = [] if second in ("tags", "taints") else {}
+        return {second: {_WRAPPED[second]: config.get(second) or empty}}
+    name = {"loggingVariant": "loggingConfig", "guestAccelerators": "accelerators"}.get(second, second)
+    return {name: config.get(name)}
+
+
+def _show(answer: Body, inputs: Properties, context: Context) -> Body:
+    """What Pulumi has beside the API's fields; counts are those of the instance groups unless they are ignored."""
+    link = str(answer["selfLink"])
+    cluster = link[link.index("projects/") : link.index("/nodePools/")]
+    zones = answer.get("locations") or [""]
+    initial = int(answer.get("initialNodeCount") or 0)
+    ignored = inputs.get("ignoreNodeCountChanges")
+    count = inputs.get("nodeCount", initial) if ignored else int(answer.get("currentNodeCount") or 0) // len(zones)
+    groups = list(answer.get("instanceGroupUrls") or ())
+    mapped = NODE_POOL.mapping.properties(NODE_POOL.schema.fields, answer)
+    return {
+        _CONFIG: node_config.shown(mapped.get(_CONFIG) or {}, inputs.get(_CONFIG)),
+        "cluster": inputs.get("cluster") or short(cluster),
+        "location": cluster.split("/")[3],
+        "name": answer["name"],
+        "namePrefix": "",
+        "nodeCount": count,
+        "initialNodeCount": initial,
+        "managedInstanceGroupUrls": []
+        if ignored
+        else [url.replace("/instanceGroupManagers/", "/instanceGroups/") for url in groups],
+        "operation": "",
+        "project": context.project,
+    }
+
+
+def _fixed_or_scaled(inputs: Properties) -> list[tuple[str, str]]:
+    if inputs.get("autoscaling") is None or inputs.get("nodeCount") is None:
+        return []
+    text = "a node pool is either of a fixed size (node_count) or autoscaled (autoscaling), not both"
+    return [("nodeCount", text)]
+
+
+NODE_POOL: Final = _Pools(
+    "gcp:container/nodePool:NodePool",
+    "container/v1beta1",
+    lambda inputs, context: f"{cluster_of(inputs, context)}/nodePools",
+    TypeMapping(
+        names={
+            _CONFIG: "config",
+            "nodeLocations": "locations",
+            "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
+            "networkConfig.podCidrOverprovisionConfig.disabled": "disable",
+            **node_config.names(_CONFIG),
+        },
+        longs=frozenset({"maxPodsPerNode"}) | node_config.longs(_CONFIG),
+        out={"autoscaling": _scaling_out, **node_config.out(_CONFIG)},
+        into={"autoscaling": _scaling_in, **node_config.into(_CONFIG)},
+        own=_OWN,
+    ),
+    show=_show,
+    suppress={
+        f"{_CONFIG}.resourceLabels": node_config.same_labels,
+        f"{_CONFIG}.labels": node_config.same_labels,
+        f"{_CONFIG}.oauthScopes": node_config.same_scopes,
+    },
+    checks=_fixed_or_scaled,
+)
