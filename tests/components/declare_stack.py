@@ -11,7 +11,7 @@ import json
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import yaml
@@ -24,10 +24,12 @@ from encamp.components.training_job import TrainingJob
 from encamp.packaging.local import local_packages
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
-from encamp.plan.model import JobPlan
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.job_file import load_job
 from encamp.spec.job_stack import read_job_stack
+
+if TYPE_CHECKING:
+    from encamp.plan.model import JobPlan
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE = "1800000000"

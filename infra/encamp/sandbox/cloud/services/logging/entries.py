@@ -1,6 +1,6 @@
 """Log entries: written, and listed by the filters that encamp and gcloud send.
 
-Source: cloud.google.com/logging/docs/reference/v2/rest/v2/entries.
+Source: cloud.google.com/logging/docs/reference/v2/rest/v2/entries. Belief: logging-same-entry-once.
 """
 
 from __future__ import annotations
