@@ -111,7 +111,7 @@ def test_a_job_trains_in_its_teams_queue(camp: Camp) -> None:
     before = in_the_cloud(camp)
     said = camp.encamp("run", "examples/digits/job.yaml", "--job-id", "first", "--environment", STACK)
     receipt = json.loads(_read("acme-ml-artifacts", "jobs/first/receipt.json"))
-    assert receipt["state"] == "SUCCEEDED", said
+    assert receipt["outcome"]["state"] == "SUCCEEDED", said
     assert "us-central1-docker.pkg.dev/acme-ml/encamp-docker-hub/tensorflow/tensorflow:2.11.0" in said
     assert in_the_cloud(camp).keys() - before.keys() == set()
     assert camp.tool("kubectl", "get", "jobsets,workloads,pods", "-n", "encamp-jobs", "-o", "name") == ""
