@@ -507,6 +507,16 @@ def test_a_preview_knows_no_more_than_it_can(session: GcpSession, cloud: Cloud) 
     assert cloud.store.all_of("serviceAccount") == []
 
 
+def test_a_preview_does_not_know_a_cluster_s_name_before_google_has_given_it(session: GcpSession) -> None:
+    asked = {**CLUSTER_INPUTS, "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}}}
+    new = asyncio.run(session.create(resource(CLUSTER), asked, time_limit=None, preview=True)).outputs
+    assert new["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"] is UNKNOWN
+    made = create(session, CLUSTER, asked)
+    state = ResourceState(made.resource_id, asked, made.outputs)
+    change = session.update(resource(CLUSTER), state, asked, time_limit=None, preview=True, ignore_changes=())
+    assert asyncio.run(change)["controlPlaneEndpointsConfig"] == made.outputs["controlPlaneEndpointsConfig"]
+
+
 def test_functions(session: GcpSession) -> None:
     create(session, BUCKET, {"name": "data-bucket", "location": "us-central1"})
     create(session, OBJECT, {"bucket": "data-bucket", "name": "a/b", "content": "x"})

@@ -184,6 +184,7 @@ CLUSTER: Final = ResourceType(
     computed=(
         "endpoint", "masterAuth", "masterVersion", "selfLink", "labelFingerprint", "servicesIpv4Cidr", "operation",
         "effectiveLabels", "pulumiLabels", "nodeLocations", "nodeVersion",
+        "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint",
     ),
     rules=(
         PROJECT,

@@ -121,7 +121,7 @@ class ResourceType:
         required: inputs without which nothing is made.
         immutable: dotted input paths whose change replaces the resource.
         mutable: exceptions below an immutable path.
-        computed: outputs that nobody sets.
+        computed: dotted paths of outputs that nobody sets.
         defaults: outputs of inputs that were left out.
         autoname: the input that gets a name of its own when left out.
         labels: the input with labels, if the type has any.

@@ -221,5 +221,17 @@ def _automatic_name(key: str, resource: Resource, olds: Properties, seed: bytes)
 def _previewed(type_: ResourceType, inputs: Properties, outputs: Properties) -> Properties:
     """What a preview knows: the inputs, what an update keeps, and that the rest is not known yet."""
     known = given(inputs)
-    computed = {key: outputs.get(key, UNKNOWN) for key in type_.computed if key not in known}
-    return {**computed, **known}
+    for path in type_.computed:
+        known = _completed(known, outputs, path.split("."))
+    return known
+
+
+def _completed(known: Properties, outputs: Properties, path: list[str]) -> Properties:
+    """Add a computed property: the value from an update's outputs, unknown at a create. Adds no block around it."""
+    name, *below = path
+    if not below:
+        return {name: outputs.get(name, UNKNOWN), **known}
+    block, before = known.get(name), outputs.get(name)
+    if not isinstance(block, dict):
+        return known
+    return {**known, name: _completed(block, before if isinstance(before, dict) else {}, below)}
