@@ -24,9 +24,12 @@ _READY_SECONDS = 60
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[str]:
-    """A running server's URL, user ``postgres`` with the password ``canary-pass``; it dies with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="encamp-pg-"))
+def postgres(above: Path | None = None) -> Iterator[str]:
+    """A running server's URL, user ``postgres`` with the password ``canary-pass``; it dies with this process.
+
+    ``above`` is where its folder is made, the usual place for temporary files without it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="encamp-pg-", dir=above))
     data, password = folder / "data", folder / "password"
     password.write_text("canary-pass")
     made = subprocess.run(

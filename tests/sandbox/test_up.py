@@ -89,7 +89,7 @@ def test_the_official_gcp_plugin_is_led_to_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_no_process_of_the_sandbox_learns_of_a_real_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = Layout(tmp_path)
+    layout = Layout.create(tmp_path)
     for name in ("GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG", "PULUMI_ACCESS_TOKEN", "CLOUDSDK_CORE_PROJECT"):
         monkeypatch.setenv(name, "theirs")
     monkeypatch.setenv("PIP_CERT", "kept")

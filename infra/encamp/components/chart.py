@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 _TYPE = "CustomResourceDefinition"
 _WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-#: A webhook can be called when its controller has written its authority into it, which takes moments: until then the
-#: API server refuses what it is asked about. The annotation: pulumi.com/registry/packages/kubernetes/how-to-guides.
+#: A webhook can be called once its controller has written its CA bundle into it, which takes moments. Until then the
+#: API server refuses whatever the webhook is to judge, so the engine waits for the bundle.
+#: Source: pulumi-kubernetes, CHANGELOG.md, whose example of pulumi.com/waitFor this is.
 _CALLED = {"pulumi.com/waitFor": "jsonpath={.webhooks[0].clientConfig.caBundle}"}
 #: What a controller writes into its own objects once it runs: certificates.
 _CERTIFICATES = {

@@ -63,6 +63,17 @@ def test_a_preview_knows_no_more_than_it_can(engine: Engine, session: GcpSession
     assert cloud.store.all_of("serviceAccount") == []
 
 
+def test_a_preview_does_not_know_a_clusters_name_before_google_has_given_it(
+    engine: Engine, session: GcpSession
+) -> None:
+    asked = {"controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}}}
+    inputs = good(CLUSTER, asked)
+    new = engine.runner.run(session.create(engine.resource(CLUSTER), inputs, time_limit=None, preview=True)).outputs
+    assert new["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"] is UNKNOWN
+    made = engine.furnish(CLUSTER, asked)
+    assert made.outputs["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"].startswith("localhost:")
+
+
 def test_a_cluster_is_reachable_by_its_outputs(engine: Engine, layout: Layout) -> None:
     made = engine.furnish(CLUSTER)
     assert made.resource_id == "projects/sandbox-encamp/locations/us-central1/clusters/encamp"

@@ -22,6 +22,7 @@ from encamp.sandbox.kubelet import accelerators, images, network_devices, readin
 from encamp.sandbox.kubelet.environment import ConfigError, container_environment
 from encamp.sandbox.kubelet.expansion import expand_all
 from encamp.sandbox.kubelet.logs import LogFile, last_lines
+from encamp.sandbox.kubelet.own_image import own_image
 from encamp.sandbox.kubelet.runtime import ContainerRequest, PodSandbox, StartError
 from encamp.sandbox.kubelet.status import MESSAGE_BYTES, ContainerState
 from encamp.sandbox.kubelet.times import now
@@ -225,7 +226,9 @@ class Container:
             raise ConfigError(_NO_ENTRYPOINT)
         own = await container_environment(context.pod(), spec, context.allocatable, context.lookup)
         own = accelerators.environment(spec) | accelerators.tpu_environment(context.pod(), spec) | own
-        path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{_SYSTEM_PATH}"}
+        image = own_image(spec.get("image", ""), context.folder / "own-image")
+        folders = [*(image.path if image else ()), str(Path(sys.executable).parent), _SYSTEM_PATH]
+        path = {"PATH": os.pathsep.join(folders), **(image.env if image else {})}
         hostname = {"HOSTNAME": context.pod()["spec"].get("hostname") or context.pod()["metadata"]["name"]}
         argv = network_devices.installer(spec) or expand_all([*spec["command"], *(spec.get("args") or [])], own)
         if (program := images.program(spec.get("image", ""))) is not None:
@@ -241,8 +244,8 @@ class Container:
             name=spec["name"],
             argv=argv,
             env={**path, **hostname, **context.base_env, **own},
-            cwd=spec.get("workingDir") or "/",
-            mounts=mounts,
+            cwd=spec.get("workingDir") or (image.folder if image else "/"),
+            mounts=[*(image.mounts if image else ()), *mounts],
             termination_log=(termination_log, spec.get("terminationMessagePath") or _TERMINATION_LOG),
             output=lambda _line: None,
             errors=lambda _line: None,

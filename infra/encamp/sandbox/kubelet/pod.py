@@ -232,11 +232,8 @@ class PodLife:
                 await container.run(context, "Never" if policy == "Never" else "OnFailure")
                 if container.state.exit_code != 0:
                     return
-            refresh = asyncio.create_task(volumes.keep_fresh())
-            try:
+            async with volumes.kept_fresh():
                 await asyncio.gather(*(container.run(context, policy) for container in self.containers))
-            finally:
-                refresh.cancel()
         finally:
             if buckets is not None:
                 await buckets.close()

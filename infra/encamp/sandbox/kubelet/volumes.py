@@ -8,7 +8,7 @@ that mounts it; without namespaces it is a folder on disk.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud import quantity
@@ -18,7 +18,7 @@ from encamp.sandbox.kubelet.expansion import expand
 from encamp.sandbox.kubelet.gcsfuse import check_volume
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
 
     from encamp.sandbox.kubelet.environment import Lookup
@@ -63,8 +63,16 @@ class Volumes:
             else:
                 await self._fill(place, kind, volume[kind], volume[kind].get("defaultMode"))
 
-    async def keep_fresh(self) -> None:
-        """Write anew what has changed of Secrets, for ever; what cannot be read stays."""
+    @asynccontextmanager
+    async def kept_fresh(self) -> AsyncIterator[None]:
+        """Write Secrets anew when they change, as long as the context is open; one that cannot be read stays."""
+        refresh = asyncio.create_task(self._keep_fresh())
+        try:
+            yield
+        finally:
+            refresh.cancel()
+
+    async def _keep_fresh(self) -> None:
         again = [one for one in self._pod["spec"].get("volumes") or [] if "secret" in one]
         while again:
             await asyncio.sleep(_REFRESH_SECONDS)
