@@ -158,8 +158,13 @@ def new_machines(draw: st.DrawFn) -> tuple[Data, Data, list[str]]:
 @st.composite
 def stock_program(draw: st.DrawFn) -> tuple[Data, Data]:
     """A module in one of AI Platform's own images: TrainingInput and block."""
-    version = draw(st.sampled_from(sorted(ai_platform().runtime_versions)))
-    python = draw(st.sampled_from(ai_platform().runtime_versions[version].pythons))
+    # Without an image of the environment's own nothing stands for Python 2.
+    versions = {
+        version: [python for python in known.pythons if not python.startswith("2")]
+        for version, known in ai_platform().runtime_versions.items()
+    }
+    version = draw(st.sampled_from(sorted(version for version, pythons in versions.items() if pythons)))
+    python = draw(st.sampled_from(versions[version]))
     packages = draw(package_uris())
     local = draw(local_packages(given=bool(packages)))
     fields = {"runtimeVersion": version, "pythonVersion": python, "pythonModule": "trainer.task"}

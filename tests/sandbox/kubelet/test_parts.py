@@ -9,7 +9,7 @@ import gc
 import socket
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import httpx
 import pytest
@@ -267,6 +267,7 @@ def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
 
     class Pool:
         system: tuple[Any, ...] = ()
+        devices: ClassVar[dict[str, int]] = {}
 
         def node(self, *_: Any) -> dict[str, Any]:
             return {"metadata": {"name": "n-0"}}

@@ -45,6 +45,7 @@ def add_pool(cluster: Any, plan: JobPlan, **network: Any) -> None:
         labels=dict(pool.labels),
         taints=[{"key": key, "value": value, "effect": "NO_SCHEDULE"}],
         accelerators=[accelerator],
+        reservationAffinity={"values": [pool.reservation] if pool.reservation else []},
     )
 
 
