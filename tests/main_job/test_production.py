@@ -114,15 +114,6 @@ def empty(bucket: str) -> None:
         client.request(Service.STORAGE, "DELETE", f"{path}/{quote(one['name'], safe='')}", params=params)
 
 
-def admit_to_states(account: str) -> None:
-    """Give an account its role on the bucket of states, as docs/production.md has it done by hand."""
-    client, path = GoogleClient(), f"/storage/v1/b/{STATES}/iam"
-    policy = client.request(Service.STORAGE, "GET", path).json()
-    binding = {"role": "roles/storage.objectUser", "members": [f"serviceAccount:{account}"]}
-    policy["bindings"] = [*policy.get("bindings", []), binding]
-    client.request(Service.STORAGE, "PUT", path, json=policy)
-
-
 def test_it_is_planned_before_anything_is_there(camp: Camp) -> None:
     bucket = {
         "name": STATES,
@@ -160,11 +151,12 @@ def test_nothing_changes_by_itself(camp: Camp) -> None:
 
 
 def test_its_reaper_waits_for_its_secret_and_then_looks_at_everything(camp: Camp, record: str) -> None:
-    """With its own account at Google, its own token in the cluster, the team's record and the bucket of states."""
+    """With its own account and role at Google, its token in the cluster, the team's record and the bucket of states.
+
+    Its role holds for objects of every bucket of the project, that of states among them.
+    """
     jsonpath = "jsonpath={.items[0].metadata.namespace} {.items[0].metadata.name}"
     namespace, cron = camp.tool("kubectl", "get", "cronjobs", "--all-namespaces", "-o", jsonpath).split()
-    email = 'jsonpath={.items[?(@.metadata.name!="default")].metadata.annotations.iam\\.gke\\.io/gcp-service-account}'
-    admit_to_states(camp.tool("kubectl", "get", "serviceaccounts", "-n", namespace, "-o", email))
     camp.tool("kubectl", "create", "job", "once", f"--from=cronjob/{cron}", "-n", namespace)
     waiting = "jsonpath={.items[*].status.containerStatuses[*].state.waiting.message}"
     pods = ("kubectl", "get", "pods", "-n", namespace, "-l", "job-name=once", "-o")
