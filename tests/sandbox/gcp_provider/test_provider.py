@@ -14,7 +14,7 @@ from tests.sandbox.gcp_provider.conftest import Engine, good
 from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
 from encamp.sandbox.cloud.faults import Fault, FaultKind
 from encamp.sandbox.gcp_provider import client
-from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState
+from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState, Secret
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -254,3 +254,16 @@ def test_pools_made_at_once_wait_for_each_other(
 
         runner.run(work())
         assert [pool.short_name for pool in cloud.store.all_of("nodePool")] == [f"pool-{n}" for n in range(4)]
+
+
+def test_the_clusters_client_key_is_secret_and_its_address_is_not(engine: Engine, session: GcpSession) -> None:
+    engine.furnish(SUBNETWORK)
+
+    async def work() -> Properties:
+        made = await session.create(engine.resource(CLUSTER), good(CLUSTER), time_limit=60, preview=False)
+        return made.outputs
+
+    outputs = engine.runner.run(work())
+    secret = [name for name, value in outputs["masterAuth"].items() if isinstance(value, Secret)]
+    assert secret == ["clientKey"]
+    assert not isinstance(outputs["endpoint"], Secret)
