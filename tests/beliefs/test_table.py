@@ -45,6 +45,7 @@ PLUMBING = {
     "kubelet/logs.py": KUBERNETES,
     "kubelet/namespaces.py": MACHINE,
     "kubelet/on_demand.py": MACHINE,
+    "kubelet/own_image.py": MACHINE,
     "kubelet/plain.py": MACHINE,
     "kubelet/readiness.py": KUBERNETES,
     "kubelet/relay.py": HTTP,

@@ -15,6 +15,7 @@ from encamp.sandbox.gcp_provider.client import Rest
 from encamp.sandbox.gcp_provider.model import Context
 from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
+from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.provider import Resource, ResourceState
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def test_every_alert_tells_people_of_its_own_and_given_channels(monitoring: Reso
 
 def test_the_rules_of_google_take_all_of_it(monitoring: Resources, tmp_path: Path) -> None:
     layout = Layout.create(tmp_path / "sb")
+    issue_certificates(layout)
     write_access(layout, {}, path="")
     cloud = Cloud.open(tmp_path / "cloud.sqlite3", "sandbox-encamp", layout)
     front, _ = make_front(cloud, layout)

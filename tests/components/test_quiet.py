@@ -1,4 +1,4 @@
-"""A preview right after an up is empty: of every committed stack, and of jobs of each kind."""
+"""Previews after an up and after a refresh are empty: of every committed stack, environment and golden job."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+GOLDEN = REPOSITORY / "tests" / "golden"
 #: Stacks by the cloud that they are brought up in, one after the other.
 CLOUDS = {
     "acme-ml": ("production", "production-digits"),
@@ -18,13 +19,45 @@ CLOUDS = {
         "sandbox",
         "digits",
         "golden/identity-account",
+        "golden/a2-highgpu",
+        "golden/flex-start",
+        "golden/gpu-h100-mega",
+        "golden/gpu-h200",
+        "golden/gpu-l4",
         "golden/identity-direct",
         "golden/queued",
+        "golden/reservation",
+        "golden/spot-all-roles",
         "golden/tpu-7x-multi-host",
+        "golden/tpu-v5e-single-host",
         "golden/tuning-distributed",
     ),
 }
 STACKS = [stack for stacks in CLOUDS.values() for stack in stacks]
+#: Environments of ``environments/``, each in a cloud of its own: there is one control plane in each.
+ENVIRONMENTS = ("with-queues", "with-drivers", "with-a-reaper", "with-access")
+#: Golden jobs that cannot be made in this cloud alone, and why.
+ELSEWHERE = {
+    "own-service-account": "its account is of another project",
+    "storage-given-account": "its account is of another project",
+    "storage-own-bucket-given-account": "its account is of another project",
+    "packages-and-requirements": "its packages lie on the author's disk",
+    "packages-staging-bucket": "its packages lie on the author's disk",
+    "queue-queued": "it runs in an environment of its own",
+    "queue-spot": "it runs in an environment of its own",
+}
+JOBS = sorted(
+    f"golden/{job.parent.name}"
+    for job in GOLDEN.glob("*/job.yaml")
+    if (job.parent / "plan.json").is_file() and job.parent.name not in ELSEWHERE
+)
+
+
+def quiet(programs: Any, arguments: list[str], stack: str) -> None:
+    """Nothing of a stack is refused, and nothing would be changed afterwards."""
+    said = programs.ask({"twice": arguments})[stack]
+    assert int(said.pop("")[0]) > 10
+    assert said == {}
 
 
 def test_every_committed_stack_is_brought_up() -> None:
@@ -32,9 +65,18 @@ def test_every_committed_stack_is_brought_up() -> None:
     assert committed <= set(STACKS)
 
 
+def test_every_golden_job_is_brought_up() -> None:
+    assert {name for name in ELSEWHERE if not (GOLDEN / name / "plan.json").is_file()} == set()
+    assert len(JOBS) > 70
+
+
 @pytest.mark.parametrize("stack", STACKS)
 def test_nothing_is_refused_and_nothing_would_be_changed_afterwards(programs: Any, stack: str) -> None:
-    arguments = [f"{project}={','.join(stacks)}" for project, stacks in CLOUDS.items()]
-    said = programs.ask({"twice": arguments})[stack]
-    assert int(said.pop("")[0]) > 10
-    assert said == {}
+    quiet(programs, [f"{project}={','.join(stacks)}" for project, stacks in CLOUDS.items()], stack)
+
+
+@pytest.mark.jobs
+@pytest.mark.parametrize("stack", [*JOBS, *(f"environment/{name}" for name in ENVIRONMENTS)])
+def test_every_golden_job_and_environment_is_quiet(programs: Any, stack: str) -> None:
+    jobs = f"sandbox-encamp=sandbox,{','.join(JOBS)}"
+    quiet(programs, [jobs, *(f"my-lab-project=environment/{name}" for name in ENVIRONMENTS)], stack)

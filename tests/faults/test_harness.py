@@ -14,18 +14,19 @@ from harness.judging import Evidence, wrong_outcome
 from harness.steps import Step, noted_steps
 
 BUCKET = "projects/_/buckets"
+PROVIDER = "encamp-gcp-provider"
 STRUCK: list[dict[str, Any]] = [
-    {"type": kind, "operation": operation, "name": name}
-    for kind, operation, name in (
-        ("gcp:storage/bucket:Bucket", "create", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef"),
-        ("gcp:container/nodePool:NodePool", "create", "c/nodePools/s1x-0123abcd-n1[a]"),
-        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "create", "encamp-jobs/s1x-0123abcd"),
-        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json"),
-        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json"),
-        ("gcp:container/nodePool:NodePool", "delete", "c/nodePools/s1x-0123abcd-n1[a]"),
-        ("gcp:storage/bucket:Bucket", "delete", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef"),
-        ("container:clusters", "read", "projects/p/locations/-/clusters"),
-        ("logging:entries", "create", "entries of s1x"),
+    {"type": kind, "operation": operation, "name": name, "agent": agent}
+    for kind, operation, name, agent in (
+        ("storage:buckets", "create", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef", PROVIDER),
+        ("container:nodePools", "create", "c/nodePools/s1x-0123abcd-n1[a]", PROVIDER),
+        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "create", "encamp-jobs/s1x-0123abcd", ""),
+        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json", "python"),
+        ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json", "python"),
+        ("container:nodePools", "delete", "c/nodePools/s1x-0123abcd-n1[a]", PROVIDER),
+        ("storage:buckets", "delete", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef", PROVIDER),
+        ("container:clusters", "read", "projects/p/locations/-/clusters", "python"),
+        ("logging:entries", "create", "entries of s1x", "python"),
     )
 ]
 STEPS = noted_steps(STRUCK, "s1x")
@@ -34,9 +35,9 @@ STEPS = noted_steps(STRUCK, "s1x")
 def test_steps_are_what_names_the_job_each_once_whoever_came_first() -> None:
     assert len(STEPS) == 6
     assert noted_steps(reversed(STRUCK), "s1x") == STEPS
-    pool = next(step for step in STEPS if step.operation == "delete" and "nodePool" in step.type)
+    pool = next(step for step in STEPS if step.operation == "delete" and step.type == "container:nodePools")
     assert pool.fault("s2y", "409", 2) == {
-        "type": "gcp:container/nodePool:NodePool",
+        "type": "container:nodePools",
         "operation": "delete",
         "name": "c/nodePools/s2y-*-n1[[]a]",
         "kind": "409",
@@ -57,12 +58,13 @@ def test_seeds_meet_every_case_once() -> None:
 
 
 def test_who_cannot_be_there_is_not_killed_there() -> None:
-    there = {(victim, step.type.partition(":")[0]) for victim, step, _ in kills(STEPS)}
-    assert ("engine", "storage") not in there
-    assert ("driver", "storage") in there
+    there = {(victim, step.type) for victim, step, _ in kills(STEPS)}
+    assert ("engine", "storage:objects") not in there
+    assert ("engine", "storage:buckets") in there
+    assert ("driver", "storage:objects") in there
     assert not [step for victim, step, _ in kills(STEPS) if victim == "language host" and step.operation == "delete"]
     assert {step for kind, step in refusals(STEPS) if kind == "stockout"} == {
-        Step("create", "gcp:container/nodePool:NodePool", "c/nodePools/{job}-*-n1[[]a]")
+        Step("create", "container:nodePools", "c/nodePools/{job}-*-n1[[]a]", by_engine=True)
     }
 
 
@@ -80,7 +82,7 @@ def evidence(
     return Evidence(said, strikes, succeeds, disturbed, killed, refused)
 
 
-BUCKET_TYPE = "gcp:storage/bucket:Bucket"
+BUCKET_TYPE = "storage:buckets"
 WAITERS = (("alone", True), ("later", False))
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 

@@ -73,7 +73,7 @@ def test_an_engine_killed_in_the_middle_of_a_create_leaves_nothing(camp: Camp, j
         trust_env=False,
     )
     with front:
-        fault = {"type": "gcp:container/nodePool:NodePool", "operation": "create", "kind": "pause-after"}
+        fault = {"type": "container:nodePools", "operation": "create", "kind": "pause-after"}
         path = f"/encamp/v1/faults/{front.post('/encamp/v1/faults', json=fault).json()['id']}"
         command = camp.start("run", job("chief-0=sleep"), "--job-id", "cut")
         end = time.monotonic() + 120

@@ -33,7 +33,7 @@ def test_creating_again_keeps_everything(tmp_path: Path) -> None:
 def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
     layout = Layout.create(tmp_path)
     data = json.loads(layout.config_file.read_text())
-    assert set(data) == {"version", "project", "ports", "token", "kubernetesProvider"}
+    assert set(data) == {"version", "project", "ports", "token", "kubernetesProvider", "gcpProvider"}
     assert data["project"] == "sandbox-encamp"
     assert data["ports"]["front"] == layout.ports.front
 

@@ -28,7 +28,7 @@ FINAL = ("403", "stockout", "quota")
 BEFORE, AFTER = "before", "after"
 #: The fault that holds a step up for a kill before or after it.
 PAUSES = {BEFORE: "pause", AFTER: "pause-after"}
-_POOL = "gcp:container/nodePool:NodePool"
+_POOL = "container:nodePools"
 _RANDOM_EVERY = 4
 
 
@@ -139,7 +139,7 @@ def _is_there(victim: str, step: Step) -> bool:
 
 
 def _is_given(kind: str, step: Step) -> bool:
-    if step.operation not in ("create", "delete") or not step.type.startswith("gcp:"):
+    if step.operation not in ("create", "delete") or not step.of_google:
         return False
     if kind in ("stockout", "quota"):
         return step.type == _POOL and step.operation == "create"

@@ -13,25 +13,31 @@ if TYPE_CHECKING:
 #: Hashes differ from job to job, and with what a package holds.
 _HASH = re.compile(r"[0-9a-f]{8,}")
 _JOB = "{job}"
-#: What the engine asks of its providers, as a type begins.
-_ENGINES = ("gcp:", "kubernetes:")
+#: How types of the engine's kubernetes provider begin, and user agents of its gcp providers, ours and the official one.
+_KUBERNETES = "kubernetes:"
+_PROVIDERS = re.compile(r"encamp-gcp-provider|Terraform|Pulumi")
 
 
 @dataclass(frozen=True, order=True)
 class Step:
-    """Something that a run asks of a cloud: type, operation, and a pattern of names with ``{job}`` for the job."""
+    """Something that a run asks of a cloud: type, operation, and a pattern of names with ``{job}`` for the job.
+
+    Attributes:
+        by_engine: whether the engine's provider asks, and not the driver or a replica.
+    """
 
     operation: str
     type: str
     name: str
+    by_engine: bool = False
 
     def __str__(self) -> str:
         return f"{self.operation} {self.type} {self.name}"
 
     @property
-    def by_engine(self) -> bool:
-        """Whether the engine asks a provider, and not the driver or a replica the REST front."""
-        return self.type.startswith(_ENGINES)
+    def of_google(self) -> bool:
+        """Whether the engine asks it of a Google API."""
+        return self.by_engine and not self.type.startswith(_KUBERNETES)
 
     def fault(self, job: str, kind: str, count: int = 1) -> dict[str, Any]:
         """The fault that strikes this step of a job."""
@@ -46,11 +52,15 @@ def noted_steps(struck: Iterable[dict[str, Any]], job: str) -> list[Step]:
     """
     return sorted(
         {
-            Step(one["operation"], one["type"], _pattern(one["name"], job))
+            Step(one["operation"], one["type"], _pattern(one["name"], job), _is_engine(one))
             for one in struck
             if job in one["name"] and not one["type"].startswith("logging:")
         }
     )
+
+
+def _is_engine(struck: dict[str, Any]) -> bool:
+    return struck["type"].startswith(_KUBERNETES) or bool(_PROVIDERS.search(struck["agent"]))
 
 
 def _pattern(name: str, job: str) -> str:

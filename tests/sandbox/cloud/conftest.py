@@ -63,6 +63,11 @@ def desk(cloud: Cloud, layout: Layout, storage: StorageServer) -> Desk:
 @pytest.fixture
 def session(cloud: Cloud, layout: Layout, storage: StorageServer) -> GcpSession:
     """A session of the provider over a front and a storage server in this process."""
+    return session_over(cloud, layout, storage)
+
+
+def session_over(cloud: Cloud, layout: Layout, storage: StorageServer) -> GcpSession:
+    """A session of the provider over a cloud in this process."""
     front, _ = make_front(cloud, layout, httpx.ASGITransport(app=storage))
     context = Context(rest=Rest.inside(front, layout.token), project=cloud.project, region="us-central1")
     return GcpSession(context)

@@ -30,7 +30,7 @@ _NAMED = re.compile(rf"/({'|'.join(_NAMED_BY_SERVER)})/([0-9a-f-]+)$")
 _POLICY = re.compile(r":[gs]etIamPolicy$|/iam$")
 _NUMBER = "42"
 #: Values that an API leaves out of its answers.
-_EMPTY: tuple[object, ...] = (None, "", 0, "0", False, [], {})
+_EMPTY: tuple[Any, ...] = (None, "", 0, "0", False, [], {})
 
 
 @dataclass

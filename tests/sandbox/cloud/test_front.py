@@ -224,7 +224,7 @@ def test_logs_are_written_and_found(admin: httpx.Client) -> None:
 
 def test_faults_are_set_over_the_front(admin: httpx.Client) -> None:
     assert admin.post("/encamp/v1/faults", json={"kind": "nonsense"}).status_code == 400
-    fault = {"type": "gcp:storage/*", "operation": "create", "kind": "stockout", "count": 2, "name": "*"}
+    fault = {"type": "storage:*", "operation": "create", "kind": "stockout", "count": 2, "name": "*"}
     made = admin.post("/encamp/v1/faults", json=fault)
     assert made.status_code == 201
     number = made.json()["id"]

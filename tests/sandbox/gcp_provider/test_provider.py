@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.sandbox.gcp_provider.conftest import good
+from tests.sandbox.cloud.conftest import session_over
+from tests.sandbox.gcp_provider.conftest import Engine, good
 
+from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
 from encamp.sandbox.cloud.faults import Fault, FaultKind
-from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState
+from encamp.sandbox.gcp_provider import client
+from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState, Secret
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.sandbox.cloud.desk import Desk
-    from tests.sandbox.gcp_provider.conftest import Engine
 
-    from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.gcp_provider.session import GcpSession
     from encamp.sandbox.layout import Layout
+    from encamp.sandbox.storage.api import StorageServer
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +36,7 @@ OBJECT = "gcp:storage/bucketObject:BucketObject"
 ACCOUNT = "gcp:serviceaccount/account:Account"
 PROJECT_MEMBER = "gcp:projects/iAMMember:IAMMember"
 EMAIL = "trainer-1@sandbox-encamp.iam.gserviceaccount.com"
+PROJECT = "sandbox-encamp"
 NET = "projects/sandbox-encamp/global/networks/net"
 
 #: Faults that pass when the provider asks again, those that do not, and those that refuse nothing.
@@ -227,3 +232,49 @@ def test_functions(engine: Engine, session: GcpSession) -> None:
     token = "gcp:storage/getBucketObjects:getBucketObjects"  # noqa: S105 - a function's token
     found = engine.runner.run(session.invoke(token, {"bucket": "data-bucket", "prefix": "a/"}, preview=False))
     assert [item["name"] for item in found.outputs["bucketObjects"]] == ["a/b"]
+
+
+def test_a_binding_right_after_its_account_waits_until_iam_knows_the_account(
+    tmp_path: Path, layout: Layout, storage: StorageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IAM_DELAY_VARIABLE, "0.5")
+    monkeypatch.setattr(client, "_RETRY_SECONDS", 20.0)
+    with asyncio.Runner() as runner, closing(Cloud.open(tmp_path / "slow.sqlite3", PROJECT, layout)) as cloud:
+        engine = Engine(session_over(cloud, layout, storage), runner)
+        began = time.monotonic()
+        engine.furnish(PROJECT_MEMBER)
+        assert time.monotonic() - began >= 0.4
+        [binding] = cloud.policies.bindings(f"projects/{PROJECT}")
+        assert binding.members == (f"serviceAccount:{EMAIL}",)
+
+
+def test_pools_made_at_once_wait_for_each_other(
+    tmp_path: Path, layout: Layout, storage: StorageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LATENCY_VARIABLE, "0.2")
+    monkeypatch.setattr(client, "_RETRY_SECONDS", 20.0)
+    with asyncio.Runner() as runner, closing(Cloud.open(tmp_path / "slow.sqlite3", PROJECT, layout)) as cloud:
+        session = session_over(cloud, layout, storage)
+        engine = Engine(session, runner)
+        engine.furnish(CLUSTER)
+
+        async def work() -> None:
+            wanted = [good(POOL, {"name": f"pool-{number}"}) for number in range(4)]
+            creates = (session.create(engine.resource(POOL), one, time_limit=60, preview=False) for one in wanted)
+            await asyncio.gather(*creates)
+
+        runner.run(work())
+        assert [pool.short_name for pool in cloud.store.all_of("nodePool")] == [f"pool-{n}" for n in range(4)]
+
+
+def test_the_clusters_client_key_is_secret_and_its_address_is_not(engine: Engine, session: GcpSession) -> None:
+    engine.furnish(SUBNETWORK)
+
+    async def work() -> Properties:
+        made = await session.create(engine.resource(CLUSTER), good(CLUSTER), time_limit=60, preview=False)
+        return made.outputs
+
+    outputs = engine.runner.run(work())
+    secret = [name for name, value in outputs["masterAuth"].items() if isinstance(value, Secret)]
+    assert secret == ["clientKey"]
+    assert not isinstance(outputs["endpoint"], Secret)
