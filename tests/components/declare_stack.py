@@ -107,6 +107,15 @@ def written_environment(name: str) -> EnvironmentSpec:
     return parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name)
 
 
+def golden_environment(case: str) -> EnvironmentSpec:
+    environment = load_environment("sandbox", REPOSITORY)
+    own = REPOSITORY / "tests" / "golden" / case / "environment.yaml"
+    if not own.is_file():
+        return environment
+    data = environment.model_dump(exclude_none=True, exclude_defaults=True) | yaml.safe_load(own.read_text())
+    return parse_environment(data, project=environment.project, source=own.name)
+
+
 def declare(stack: str) -> dict[str, pulumi.Input[object]]:
     """Declare the resources of a stack; returns its outputs."""
     if stack.startswith("golden/"):
@@ -127,10 +136,10 @@ def declare(stack: str) -> dict[str, pulumi.Input[object]]:
 
 
 def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
-    """A golden case, ``@ENVIRONMENT`` for another one than the sandbox's."""
+    """A golden case in the sandbox's environment, with what its own file says of it, or in that after an ``@``."""
     case, _, where = case.partition("@")
     found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
-    plan = plan_job(found.job, written_environment(where) if where else load_environment("sandbox", REPOSITORY))
+    plan = plan_job(found.job, written_environment(where) if where else golden_environment(case))
     return TrainingJob(
         plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE
     ).outputs

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ENVIRONMENTS = [f"environment/{file.stem}" for file in sorted((HERE / "environments").glob("*.yaml"))]
 STACKS = sorted(file.name.split(".")[1] for file in (HERE.parents[1] / "stacks").glob("Pulumi.*.yaml"))
 #: Environments that give nobody anything.
-WITHOUT = {"sandbox", "environment/adopted-cluster", "environment/of-the-sandbox-with-queues"}
+WITHOUT = {"acceptance", "sandbox", "environment/adopted-cluster", "environment/of-the-sandbox-with-queues"}
 #: What says whose policy a member's binding stands in.
 TARGETS = ("repository", "cryptoKeyId", "serviceAccountId", "bucket", "project")
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 Declared = dict[str, dict[str, Any]]
+#: Kinds that the engine waits for until their controller has put its authority into them.
+WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def of_queues(resources: Declared) -> Declared:
@@ -37,7 +39,10 @@ def test_every_object_of_the_charts_is_declared(declared: Callable[[str], Declar
             made = resources[f"{token} {item['metadata']['name']}"]
             labels = made["metadata"].pop("labels")
             assert labels.items() >= {"encamp-owner": "lab-team", **item["metadata"].get("labels", {})}.items()
-            rest = {key: value for key, value in item["metadata"].items() if key != "labels"}
+            annotations = made["metadata"].pop("annotations", {})
+            assert (annotations.pop("pulumi.com/waitFor", None) is not None) == (item["kind"] in WEBHOOKS)
+            assert annotations == item["metadata"].get("annotations", {})
+            rest = {key: value for key, value in item["metadata"].items() if key not in ("annotations", "labels")}
             assert made == {**item, "metadata": rest}
 
 

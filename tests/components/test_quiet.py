@@ -12,28 +12,32 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden"
 #: Stacks by the cloud that they are brought up in, one after the other.
-CLOUDS = {
-    "acme-ml": ("production", "production-digits"),
-    "my-lab-project": ("environment/with-an-api",),
-    "sandbox-encamp": (
-        "sandbox",
-        "digits",
-        "golden/identity-account",
-        "golden/a2-highgpu",
-        "golden/flex-start",
-        "golden/gpu-h100-mega",
-        "golden/gpu-h200",
-        "golden/gpu-l4",
-        "golden/identity-direct",
-        "golden/queued",
-        "golden/reservation",
-        "golden/spot-all-roles",
-        "golden/tpu-7x-multi-host",
-        "golden/tpu-v5e-single-host",
-        "golden/tuning-distributed",
+CLOUDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("acme-ml", ("production", "production-digits")),
+    ("my-lab-project", ("environment/with-an-api",)),
+    ("sandbox-encamp", ("acceptance",)),
+    (
+        "sandbox-encamp",
+        (
+            "sandbox",
+            "digits",
+            "golden/identity-account",
+            "golden/a2-highgpu",
+            "golden/flex-start",
+            "golden/gpu-h100-mega",
+            "golden/gpu-h200",
+            "golden/gpu-l4",
+            "golden/identity-direct",
+            "golden/queued",
+            "golden/reservation",
+            "golden/spot-all-roles",
+            "golden/tpu-7x-multi-host",
+            "golden/tpu-v5e-single-host",
+            "golden/tuning-distributed",
+        ),
     ),
-}
-STACKS = [stack for stacks in CLOUDS.values() for stack in stacks]
+)
+STACKS = [stack for _, stacks in CLOUDS for stack in stacks]
 #: Environments of ``environments/``, each in a cloud of its own: there is one control plane in each.
 ENVIRONMENTS = ("with-queues", "with-drivers", "with-a-reaper", "with-access")
 #: Golden jobs that cannot be made in this cloud alone, and why.
@@ -72,7 +76,7 @@ def test_every_golden_job_is_brought_up() -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_nothing_is_refused_and_nothing_would_be_changed_afterwards(programs: Any, stack: str) -> None:
-    quiet(programs, [f"{project}={','.join(stacks)}" for project, stacks in CLOUDS.items()], stack)
+    quiet(programs, [f"{project}={','.join(stacks)}" for project, stacks in CLOUDS], stack)
 
 
 @pytest.mark.jobs

@@ -106,9 +106,11 @@ def _read_group(replicated: dict[str, Any]) -> Group:
     (container,) = pod["containers"]
     selector = dict(pod["nodeSelector"])
     taint = pod["tolerations"][0]
-    devices = container["resources"].get("limits", {})
+    requests, limits = container["resources"]["requests"], container["resources"]["limits"]
     assert job["parallelism"] == job["completions"]
-    assert all(container["resources"]["requests"][name] == count for name, count in devices.items())
+    assert limits["memory"]
+    assert all(requests[name] == amount for name, amount in limits.items())
+    devices = {name: count for name, count in limits.items() if "/" in name}
     return Group(
         role=replicated["name"],
         count=job["completions"],
@@ -118,7 +120,7 @@ def _read_group(replicated: dict[str, Any]) -> Group:
         accelerator=next((selector[key] for key in ACCELERATORS if key in selector), None),
         spot=selector.get("cloud.google.com/gke-spot") == "true",
         tolerates=(taint["key"], taint["value"], taint["effect"]),
-        requests={name: each for name, each in container["resources"]["requests"].items() if name not in devices},
+        requests={name: each for name, each in requests.items() if name not in devices},
         devices=devices,
         deadline_seconds=job["activeDeadlineSeconds"],
         restarts=job["backoffLimitPerIndex"],

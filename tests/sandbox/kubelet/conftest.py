@@ -307,7 +307,8 @@ def _declare(layout: Layout) -> None:
     node = {"machineType": "e2-standard-2", "labels": {"encamp-pool": "small"}}
     cluster = {"name": "encamp", "location": "us-central1", "initialNodeCount": 1, "removeDefaultNodePool": True}
     wanted = {
-        "gcp:container/cluster:Cluster": cluster | {"deletionProtection": False},
+        "gcp:compute/network:Network": {"name": "camp", "autoCreateSubnetworks": True},
+        "gcp:container/cluster:Cluster": cluster | {"network": "camp", "deletionProtection": False},
         "gcp:container/nodePool:NodePool": {
             "name": "small",
             **place,
