@@ -57,7 +57,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             for pool in plan.node_pools
         ],
         "identity": {
-            "mode": "DIRECT" if plan.identity.service_account is None else "SERVICE_ACCOUNT",
+            "mode": str(plan.identity.mode),
             "serviceAccount": plan.identity.service_account,
             "kubernetesServiceAccount": plan.identity.kubernetes_service_account,
             "grants": [

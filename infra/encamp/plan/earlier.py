@@ -41,14 +41,14 @@ class EarlierUp:
 def earlier_up(outputs: Mapping[str, Any]) -> EarlierUp | None:
     """Read the outputs of a job's stack; None if it has none yet.
 
-    Outputs of stacks of before do not name the account: each job had one then, unless its file asked for none.
+    Outputs of stacks of before do not say who replicas are: each job had an account then, unless its file asked for
+    none. The engine keeps no output that is null.
     """
     if "jobSet" not in outputs:
         return None
-    direct = "account" in outputs and outputs["account"] is None
     return EarlierUp(
         name=str(outputs["name"]) if outputs.get("name") else None,
-        mode=IdentityMode.DIRECT if direct else IdentityMode.SERVICE_ACCOUNT,
+        mode=IdentityMode(outputs.get("identityMode", IdentityMode.SERVICE_ACCOUNT)),
         pools=frozenset(outputs.get("nodePools") or ()),
         has_scratch=bool(outputs.get("scratchBucket")),
     )

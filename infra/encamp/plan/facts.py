@@ -43,7 +43,7 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "hourly": dict(hourly),
         "pricesOf": str(plan.cost.basis) if plan.cost is not None else None,
         "grantedBuckets": list(granted_buckets(plan)),
-        "account": plan.identity.service_account if plan.identity.account_id is not None else None,
+        "identityMode": str(plan.identity.mode),
         "givenAccount": None if plan.identity.account_id is not None else plan.identity.service_account,
         "jobDir": plan.storage.job_dir,
         "resultsBucket": plan.storage.results_bucket,

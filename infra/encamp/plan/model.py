@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.machines.model import NodePoolPlan  # noqa: TC001 - its other users take it from here
 from encamp.plan.role import Role  # noqa: TC001 - its other users take it from here
+from encamp.spec.encamp import IdentityMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,6 +154,11 @@ class IdentityPlan:
     account_id: str | None
     kubernetes_service_account: str
     grants: tuple[Grant, ...]
+
+    @property
+    def mode(self) -> IdentityMode:
+        """What stands for the replicas in IAM."""
+        return IdentityMode.DIRECT if self.service_account is None else IdentityMode.SERVICE_ACCOUNT
 
 
 @dataclass(frozen=True)

@@ -280,3 +280,35 @@ def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
             asyncio.run(nodes._make(cast("Any", Pool()), 0))
         assert server.ours[0]
         assert nodes.is_ours("n-0") is not fails
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_no_pod_is_bound_to_a_node_while_it_is_taken_down(*, bound: bool) -> None:
+    """A pod that was bound before the taint was seen keeps its node; else the taint comes before the end."""
+    asked: list[tuple[str, Any]] = []
+    stays = {"key": "encamp-job", "value": "j", "effect": "NoSchedule"}
+
+    class Server:
+        async def patch(self, path: str, body: dict[str, Any], *_: Any) -> dict[str, Any]:
+            asked.append((path, [taint["key"] for taint in body["spec"]["taints"]]))
+            return {}
+
+        async def get(self, path: str) -> dict[str, Any]:
+            assert path.endswith("fieldSelector=spec.nodeName%3Dn-0")
+            ended = {"metadata": {"name": "ended"}, "status": {"phase": "Failed"}}
+            runs = {"metadata": {"name": "runs"}, "status": {"phase": "Pending"}}
+            return {"items": [ended, *([runs] if bound else [])]}
+
+        async def delete(self, path: str, *_: Any) -> bool:
+            asked.append((path.partition("?")[0], None))
+            return True
+
+    unused = cast("Any", None)
+    nodes = Nodes(cast("Any", Server()), unused, unused, list, lambda _: [], host="127.0.0.1", port=1, idle_seconds=1)
+    nodes._nodes["n-0"] = {"metadata": {"name": "n-0"}, "spec": {"taints": [stays]}}
+    asyncio.run(nodes._take_down("n-0"))
+    node = "/api/v1/nodes/n-0"
+    assert asked[0] == (node, ["encamp-job", "ToBeDeletedByClusterAutoscaler"])
+    assert nodes.is_ours("n-0") is bound
+    assert (asked[1:] == [(node, ["encamp-job"])]) is bound
+    assert ((node, None) in asked) is not bound

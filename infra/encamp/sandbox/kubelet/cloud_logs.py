@@ -46,6 +46,7 @@ class CloudLogs:
         self._lives = lives
         self._node = node
         self._positions: dict[Path, _Position] = {}
+        self._pools: dict[str, str] = {}
 
     async def run(self) -> None:
         """Send for ever; what Cloud Logging does not take is sent again."""
@@ -80,12 +81,17 @@ class CloudLogs:
                     end, held = stream.tell(), b""
         return (entries, end) if entries else None
 
+    def _pool(self, node: str) -> str:
+        """Full name of a node's pool; the last lines of its pods may be read when it is gone."""
+        found = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool")
+        return self._pools.setdefault(node, found) if found else self._pools.get(node, "")
+
     def _entry(self, life: PodLife, file: Path, offset: int, line: tuple[bytes, bytes, bytes]) -> dict[str, Any]:
         moment, channel, text = (part.decode("utf-8", "replace") for part in line)
         metadata = life.pod["metadata"]
         labels = {f"k8s-pod/{key.replace('.', '_')}": value for key, value in (metadata.get("labels") or {}).items()}
         node = life.pod["spec"]["nodeName"]
-        pool = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
+        pool = self._pool(node)
         _, _, _, location, _, cluster, *_ = [*pool.split("/"), *[""] * 6]
         return {
             "logName": f"projects/{self._front.project}/logs/{channel}",

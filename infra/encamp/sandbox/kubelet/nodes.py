@@ -46,6 +46,10 @@ _SETTLED = timedelta(minutes=1)
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _REPEAT = timedelta(seconds=30)
+#: The autoscaler's taint of nodes that go: k8s.io/autoscaler/cluster-autoscaler/utils/taints.
+_GOING = "ToBeDeletedByClusterAutoscaler"
+#: What was bound before the scheduler saw the taint is written by then.
+_SEEN_SECONDS = 0.1
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -279,7 +283,24 @@ class Nodes:
             if not pool.autoscaled or (pool.atomic and len(idle) < len(nodes)):
                 idle = idle[: max(len(nodes) - pool.maximum, 0)]
             for node in idle[: len(nodes) - pool.minimum]:
-                await self._unmake(node)
+                await self._take_down(node)
+
+    async def _take_down(self, name: str) -> None:
+        """Remove an idle node as the autoscaler does: its taint keeps pods away first, and one that came before stays.
+
+        The scheduler may bind a pod until it has seen the taint, so the API server is asked, not what was heard so far.
+        """
+        taints = self._nodes[name]["spec"].get("taints") or []
+        mark = {"key": _GOING, "value": str(int(now().timestamp())), "effect": "NoSchedule"}
+        await self._api.patch(f"{_NODES}/{name}", {"spec": {"taints": [*taints, mark]}}, MERGE)
+        await asyncio.sleep(_SEEN_SECONDS)
+        query = httpx.QueryParams({"fieldSelector": f"spec.nodeName={name}"})
+        found = await self._api.get(f"/api/v1/pods?{query}") or {}
+        if any(not is_stand_in(pod) and pod["status"].get("phase") not in _ENDED for pod in found.get("items") or []):
+            self._busy_at[name] = now()
+            await self._api.patch(f"{_NODES}/{name}", {"spec": {"taints": taints}}, MERGE)
+            return
+        await self._unmake(name)
 
     async def _remove_orphans(self) -> None:
         """Nodes of pools that are gone are drained and gone at once."""
