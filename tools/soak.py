@@ -27,7 +27,6 @@ from tests.camp import opened_camp, write_job  # noqa: E402
 
 from harness.cases import case_of, kills, refusals  # noqa: E402 - the tests' harness is no installed package
 from harness.ground import Ground  # noqa: E402
-from harness.steps import noted_steps  # noqa: E402
 from harness.trial import Result, Trial, note  # noqa: E402
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ def run(chosen: list[int], jobs: int, minutes: float | None) -> Iterator[Result]
         with opened_camp(place / "sandbox", outputs) as camp:
             ground = Ground(camp, write_job, outputs)
             try:
-                job = ground.job_id(chosen[0]) + "n"
-                struck, seconds = note(ground, job)
-                steps = noted_steps(struck, job)
+                steps, seconds = note(ground)
                 cases = len(kills(steps)) + len(refusals(steps))
                 click.echo(
                     f"{len(steps)} steps noted in {seconds:.0f} s; {cases} cases of kills and wrong answers at them"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
+from encamp.plan.names import scratch_bucket, short_name
 from harness.cases import REFUSALS, VICTIMS, Case, case_of, kills, refusal, refusals, subset
-from harness.ground import Gate
+from harness.ground import Gate, Ground
 from harness.judging import Evidence, wrong_outcome
+from harness.listing import PROJECT
 from harness.steps import Step, noted_steps
 
 BUCKET = "projects/_/buckets"
@@ -18,13 +21,14 @@ PROVIDER = "encamp-gcp-provider"
 STRUCK: list[dict[str, Any]] = [
     {"type": kind, "operation": operation, "name": name, "agent": agent}
     for kind, operation, name, agent in (
-        ("storage:buckets", "create", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef", PROVIDER),
-        ("container:nodePools", "create", "c/nodePools/s1x-0123abcd-n1[a]", PROVIDER),
-        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "create", "encamp-jobs/s1x-0123abcd", ""),
+        ("storage:buckets", "create", f"{BUCKET}/s1x-1d2fqgjc7dpnb9nt-scratch-6751qm1f35z3mkq8", PROVIDER),
+        ("container:nodePools", "create", "c/nodePools/s1x-1d2fqgjc7dpnb9nt-n1[a]", PROVIDER),
+        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "create", "encamp-jobs/s1x-1d2fqgjc7dpnb9nt", ""),
         ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json", "python"),
         ("storage:objects", "create", f"{BUCKET}/results/objects/jobs/s1x/logs/manifest.json", "python"),
-        ("container:nodePools", "delete", "c/nodePools/s1x-0123abcd-n1[a]", PROVIDER),
-        ("storage:buckets", "delete", f"{BUCKET}/s1x-0123abcd-scratch-89abcdef", PROVIDER),
+        ("storage:policies", "update", f"{BUCKET}/s1x-1d2fqgjc7dpnb9nt-scratch-6751qm1f35z3mkq8", PROVIDER),
+        ("container:nodePools", "delete", "c/nodePools/s1x-1d2fqgjc7dpnb9nt-n1[a]", PROVIDER),
+        ("storage:buckets", "delete", f"{BUCKET}/s1x-1d2fqgjc7dpnb9nt-scratch-6751qm1f35z3mkq8", PROVIDER),
         ("container:clusters", "read", "projects/p/locations/-/clusters", "python"),
         ("logging:entries", "create", "entries of s1x", "python"),
     )
@@ -33,7 +37,7 @@ STEPS = noted_steps(STRUCK, "s1x")
 
 
 def test_steps_are_what_names_the_job_each_once_whoever_came_first() -> None:
-    assert len(STEPS) == 6
+    assert len(STEPS) == 7
     assert noted_steps(reversed(STRUCK), "s1x") == STEPS
     pool = next(step for step in STEPS if step.operation == "delete" and step.type == "container:nodePools")
     assert pool.fault("s2y", "409", 2) == {
@@ -43,6 +47,27 @@ def test_steps_are_what_names_the_job_each_once_whoever_came_first() -> None:
         "kind": "409",
         "count": 2,
     }
+
+
+def test_a_step_strikes_other_jobs_under_their_own_names() -> None:
+    fault = next(step for step in STEPS if step.type == "storage:buckets").fault("s2y", "409")
+    other = short_name(PROJECT, "sandbox", "s2y")
+    assert fnmatchcase(f"{BUCKET}/{scratch_bucket(PROJECT, 'sandbox', 's2y', other)}", fault["name"])
+    assert not fnmatchcase(STRUCK[0]["name"], fault["name"])
+
+
+def test_steps_that_others_take_too_are_not_the_engines() -> None:
+    both = [{**STRUCK[0], "agent": agent} for agent in (PROVIDER, "python-requests/2.34.2")]
+    assert [step.by_engine for step in noted_steps(both[:1], "s1x")] == [True]
+    assert [step.by_engine for step in noted_steps(both, "s1x")] == [False]
+
+
+def test_every_cloud_name_holds_a_job_id_that_is_given() -> None:
+    ground = Ground.__new__(Ground)
+    ground._run = "fff"
+    assert ground.job_id(9999) == "s9999xfff"
+    with pytest.raises(AssertionError, match="take smaller seeds"):
+        ground.job_id(10000)
 
 
 def test_seeds_meet_every_case_once() -> None:
@@ -145,6 +170,8 @@ def test_a_case_says_what_is_done() -> None:
 
 def test_what_no_further_attempt_changes_has_to_fail_a_job() -> None:
     pool = next(step for step in STEPS if step.operation == "create" and "nodePool" in step.type)
+    rights = next(step for step in STEPS if step.operation == "update")
     gone = next(step for step in STEPS if step.operation == "delete" and "nodePool" in step.type)
     assert {kind for kind in REFUSALS if refusal(1, kind, pool).final} == {"403", "quota", "stockout"}
+    assert {kind for kind in REFUSALS if refusal(1, kind, rights).final} == {"403", "quota", "stockout"}
     assert not any(refusal(1, kind, gone).final for kind in REFUSALS)

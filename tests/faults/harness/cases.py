@@ -59,7 +59,7 @@ class Case:
     @property
     def final(self) -> bool:
         """Whether the job is refused something for good, and has to fail of it."""
-        return self.refusal in FINAL and self.refused is not None and self.refused.operation == "create"
+        return self.refusal in FINAL and self.refused is not None and self.refused.brings_up
 
     def __str__(self) -> str:
         parts = []
@@ -125,7 +125,7 @@ def subset(seed: int, steps: Sequence[Step]) -> list[Case]:
         refused = random.choice([one for one in by_kind[kind] if one.operation == "delete" and one != step])
         cases.append(Case(number, victim, step, when, refusal=kind, refused=refused, succeeds=number % 3 != 2))
     for kind in ("stockout", "quota", "lost", "500", HANG):
-        refused = random.choice([one for one in by_kind[kind] if one.operation == "create"])
+        refused = random.choice([one for one in by_kind[kind] if one.brings_up])
         cases.append(refusal(len(cases), kind, refused, victim=""))
     cases.append(Case(len(cases), DRIVER, moment=random.random()))
     # Who has to be alone comes last, when the others' drivers have ended.
@@ -139,7 +139,7 @@ def _is_there(victim: str, step: Step) -> bool:
 
 
 def _is_given(kind: str, step: Step) -> bool:
-    if step.operation not in ("create", "delete") or not step.of_google:
+    if step.operation == "read" or not step.of_google:
         return False
     if kind in ("stockout", "quota"):
         return step.type == _POOL and step.operation == "create"

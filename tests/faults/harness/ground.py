@@ -8,8 +8,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from encamp.plan.names import pool_name, short_name
 from harness.cases import SERVERS
 from harness.front import Front
+from harness.listing import PROJECT
 from harness.victims import kill
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _UNFINISHED = re.compile(r": (left alone|not brought to its end|would be)")
 _BROKEN = re.compile(r"^(Traceback \(most recent call last\)|error: )", re.MULTILINE)
 
 
+#: What the replicas run on; a pool's name ends in it and has the least room for a job's id.
+MACHINE = "n1-standard-4"
 #: Longer than an engine is silent here, however busy the machine is.
 PATIENCE = {"ENCAMP_STALL_SECONDS": "60"}
 
@@ -91,7 +95,7 @@ class Ground:
         self.front = Front(camp.layout)
         self.reaper = Reaper(camp)
         self._camp = camp
-        self._run = f"{int(time.time() * 10) % 36**4:x}"
+        self._run = f"{int(time.time()) % 16**3:03x}"
         self._killed: list[float] = []
         self._gate = Gate()
         self._apart = apart
@@ -100,11 +104,14 @@ class Ground:
             own = folder / str(code)
             own.mkdir()
             acts = (f"chief-0=exit:{code}:3", "worker-0=exit:0:2")
-            self._files[succeeds] = write_job(own, *acts, workerCount=1)
+            self._files[succeeds] = write_job(own, *acts, workerCount=1, masterType=MACHINE, workerType=MACHINE)
 
-    def job_id(self, seed: int) -> str:
-        """A job id that was never used: lowercase letters and digits, so that every cloud name holds it."""
-        return f"s{seed}x{self._run}"
+    def job_id(self, seed: int | str) -> str:
+        """A job id that was never used: lowercase letters and digits, and so few that every cloud name holds them."""
+        job = f"s{seed}x{self._run}"
+        pool = pool_name(short_name(PROJECT, "sandbox", job), MACHINE)
+        assert job in pool, f"the node pool {pool} does not hold the job id {job}: take smaller seeds"
+        return job
 
     def driving(self, victim: str) -> contextlib.AbstractContextManager[None]:
         """For as long as the driver of a trial with this victim lives."""

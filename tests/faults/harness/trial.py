@@ -14,6 +14,7 @@ from harness.foreign import Foreign
 from harness.front import Fault
 from harness.judging import Evidence, lost_logs, wrong_outcome
 from harness.listing import PROJECT, kept, listed
+from harness.steps import noted_steps
 
 if TYPE_CHECKING:
     from harness.ground import Command, Ground
@@ -27,10 +28,11 @@ _LOOK_SECONDS = 0.1
 
 @dataclass
 class Result:
-    """What became of one job; everything but ``reached`` has to be empty.
+    """What became of one job; ``left``, ``lost``, ``wrong`` and ``touched`` have to be empty.
 
     Attributes:
         reached: whether the step or the moment came, and the victim lived.
+        struck: whether the wrong answer was given; True where the case has none.
         outcome: the state that the receipt tells, None without one.
         left: what clouds still list of it.
         lost: which logs are lost.
@@ -43,6 +45,7 @@ class Result:
     job: str
     case: str
     reached: bool = False
+    struck: bool = True
     outcome: str | None = None
     left: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -63,12 +66,13 @@ class Result:
         return shown
 
 
-def note(ground: Ground, job: str) -> tuple[list[dict[str, Any]], float]:
-    """Run a job that nothing disturbs; what was asked of clouds about it, and how many seconds it took."""
+def note(ground: Ground) -> tuple[list[Step], float]:
+    """Run a job that nothing disturbs; its steps, and how many seconds it took."""
+    job = ground.job_id("n")
     with Fault(ground.front, type="*", operation="*", kind="note", name=f"*{job}*", count=10**6) as noted:
         began = time.monotonic()
         ground.start(job, succeeds=True).ends(0)
-        return noted.struck(), time.monotonic() - began
+        return noted_steps(noted.struck(), job), time.monotonic() - began
 
 
 class Trial:
@@ -93,17 +97,21 @@ class Trial:
         began = time.time()
         try:
             with Fault(front, type="*", operation="*", kind="note", name=f"*{self._job}*", count=10**6) as noted:
-                with self._ground.driving(self._case.victim):
-                    command = self._harmed()
-                self._result.left = self._cleaned(foreign.prefix)
+                with self._refused() as refused:
+                    with self._ground.driving(self._case.victim):
+                        command = self._harmed(refused)
+                    self._result.left = self._cleaned(foreign.prefix)
+                    self._result.struck = refused is None or bool(refused.struck())
                 asked = noted.struck()
+            if not self._case.victim:
+                self._result.reached = self._result.struck
             evidence = Evidence(
                 said=command.said(),
                 asked=asked,
                 succeeds=self._case.succeeds,
                 disturbed=self._ground.disturbed(began, time.time()) or bool(self._case.refusal),
                 driver_killed=self._case.victim == DRIVER,
-                refused=self._case.final and self._result.reached,
+                refused=self._case.final and self._result.struck,
             )
             receipt = kept(front, self._job, "receipt.json")
             self._result.outcome = receipt["outcome"]["state"] if receipt else None
@@ -115,30 +123,31 @@ class Trial:
             foreign.remove()
         return self._result
 
-    def _harmed(self) -> Command:
+    def _refused(self) -> contextlib.AbstractContextManager[Fault | None]:
+        """The wrong answer of the case, set until the job is gone: its driver may be dead when the step comes."""
+        case = self._case
+        if case.refused is None:
+            return contextlib.nullcontext()
+        return Fault(self._ground.front, **case.refused.fault(self._job, case.refusal, case.count))
+
+    def _harmed(self, refused: Fault | None) -> Command:
         """Start the job, do to it what the case says, and wait for its driver's end."""
-        case, front = self._case, self._ground.front
-        with contextlib.ExitStack() as faults:
-            refused = None
-            if case.refused is not None:
-                refused = faults.enter_context(Fault(front, **case.refused.fault(self._job, case.refusal, case.count)))
-            command = self._ground.start(self._job, succeeds=case.succeeds)
-            try:
-                if case.step is not None:
-                    self._killed_at(case.step, command)
-                elif case.victim and case.refusal == HANG and refused is not None:
-                    self._result.reached = self._comes(refused, command) and self._kills(command)
-                elif case.victim:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        command.process.wait(case.moment * self._run_seconds)
-                    self._result.reached = self._kills(command)
-                command.process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._result.wrong = f"its driver did not end within {_END_SECONDS:.0f} s"
-                command.process.kill()
-                command.process.wait()
-            if refused is not None and not case.victim:
-                self._result.reached = bool(refused.struck())
+        case = self._case
+        command = self._ground.start(self._job, succeeds=case.succeeds)
+        try:
+            if case.step is not None:
+                self._killed_at(case.step, command)
+            elif case.victim and case.refusal == HANG and refused is not None:
+                self._result.reached = self._comes(refused, command) and self._kills(command)
+            elif case.victim:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    command.process.wait(case.moment * self._run_seconds)
+                self._result.reached = self._kills(command)
+            command.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._result.wrong = f"its driver did not end within {_END_SECONDS:.0f} s"
+            command.process.kill()
+            command.process.wait()
         self._since = self._since or time.monotonic()
         return command
 

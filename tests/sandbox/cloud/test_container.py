@@ -10,6 +10,7 @@ from tests.sandbox.cloud.examples import EXAMPLES
 
 from encamp.plan.machines import catalog
 from encamp.sandbox.cloud.cloud import LATENCY_VARIABLE, Cloud
+from encamp.sandbox.cloud.faults import Fault, FaultKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,17 @@ def test_a_change_is_an_operation(cluster: Desk) -> None:
     assert cluster.do("GET", f"{LOCATION}/operations/{operation['name']}") == operation
     kinds = [one["operationType"] for one in cluster.do("GET", f"{LOCATION}/operations")["operations"]]
     assert sorted(kinds) == ["CREATE_CLUSTER", "CREATE_NODE_POOL"]
+
+
+def test_a_stockout_ends_the_operation_of_a_pool(cluster: Desk) -> None:
+    cluster.cloud.faults.add(Fault("container:nodePools", "create", FaultKind.STOCKOUT))
+    operation = cluster.do("POST", f"{CLUSTER}/nodePools", {"nodePool": {"name": "pool", "initialNodeCount": 1}})
+    assert operation["operationType"] == "CREATE_NODE_POOL"
+    ended = cluster.do("GET", f"{LOCATION}/operations/{operation['name']}")
+    assert ended["status"] == "DONE"
+    assert "ZONE_RESOURCE_POOL_EXHAUSTED" in ended["statusMessage"]
+    assert ended["error"] == {"code": 8, "message": ended["statusMessage"]}
+    assert cluster.refused("GET", POOL).status == 404
 
 
 def test_one_operation_runs_on_a_cluster_at_a_time(slow: Desk) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.sandbox.cloud.conftest import session_over
 from tests.sandbox.gcp_provider.conftest import Engine, good
 
+from encamp.run.transient import is_transient
 from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
 from encamp.sandbox.cloud.faults import Fault, FaultKind
 from encamp.sandbox.gcp_provider import client
@@ -185,6 +186,16 @@ def test_a_lasting_fault_is_told(engine: Engine, cloud: Cloud, kind: FaultKind) 
         engine.create(NETWORK, good(NETWORK))
     assert (cloud.store.find(NET) is not None) is (kind is FaultKind.LOST_ANSWER)
     assert cloud.faults.armed() == []
+
+
+def test_a_stockout_of_a_pool_is_told_and_not_retried(engine: Engine, cloud: Cloud) -> None:
+    engine.furnish(CLUSTER)
+    cloud.faults.add(Fault("container:nodePools", "create", FaultKind.STOCKOUT))
+    with pytest.raises(ProviderError, match="ZONE_RESOURCE_POOL_EXHAUSTED") as caught:
+        engine.create(POOL, good(POOL))
+    assert not is_transient(str(caught.value))
+    assert cloud.faults.armed() == []
+    assert not [pool for pool in cloud.store.all_of("nodePool") if pool.short_name == good(POOL)["name"]]
 
 
 def test_every_kind_of_fault_is_told_apart() -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.cloud.calls import Call
     from encamp.sandbox.cloud.cloud import Cloud
+    from encamp.sandbox.cloud.faults import FaultError
     from encamp.sandbox.cloud.store import CloudResource
     from encamp.sandbox.cloud.tokens import Tokens
 
@@ -47,6 +48,11 @@ class AdminApi:
     async def asked(self, call: Call) -> Asked | None:
         """Nothing that a fault strikes."""
         del call
+        return None
+
+    def failed(self, asked: Asked, error: FaultError) -> Response | None:
+        """Nothing: every fault refuses at once."""
+        del asked, error
         return None
 
     async def __call__(self, call: Call) -> Response:

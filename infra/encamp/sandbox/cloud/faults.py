@@ -228,8 +228,16 @@ class Faults:
         return ArmedFault(row["id"], fault, row["left"], struck)
 
 
-def fault_error(kind: FaultKind) -> GoogleError:
+class FaultError(GoogleError):
+    """A refusal that was set as a fault."""
+
+    def __init__(self, kind: FaultKind, code: int, message: str, *, reason: str, status: str | None) -> None:
+        super().__init__(code, message, reason=reason, status=status)
+        self.kind = kind
+
+
+def fault_error(kind: FaultKind) -> FaultError:
     """What the caller is told."""
     code, message, reason = _ERRORS[kind]
     status = {"operationInProgress": "ABORTED", "failedPrecondition": "FAILED_PRECONDITION"}.get(reason)
-    return GoogleError(code, message, reason=reason, status=status)
+    return FaultError(kind, code, message, reason=reason, status=status)

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from encamp.sandbox.cloud.calls import Call
 from encamp.sandbox.cloud.errors import GoogleError
+from encamp.sandbox.cloud.faults import FaultError
 from encamp.sandbox.cloud.striking import perform
 from encamp.sandbox.project import project_number
 
@@ -51,6 +52,10 @@ class Handler(Protocol):
 
     async def asked(self, call: Call) -> Asked | None:
         """What a call asks for, in the words of faults; None where no fault strikes."""
+        ...
+
+    def failed(self, asked: Asked, error: FaultError) -> Response | None:
+        """The answer to a call that is accepted and fails later; None where a fault refuses it at once."""
         ...
 
 
@@ -127,10 +132,12 @@ class Front:
 
         try:
             return await perform(self._faults, asked, work, hang=lambda: _gone(call.request))
-        except GoogleError:
+        except FaultError as error:
             for answer in answers:
                 if answer.background is not None:
                     await answer.background()
+            if (failed := handler.failed(asked, error)) is not None:
+                return failed
             raise
 
     def _service(self, request: Request, path: tuple[str, ...]) -> tuple[str, tuple[str, ...], str]:

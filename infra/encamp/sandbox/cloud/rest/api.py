@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.cloud.calls import Call
     from encamp.sandbox.cloud.cloud import Cloud
+    from encamp.sandbox.cloud.faults import FaultError
     from encamp.sandbox.cloud.rest.collection import Collection
     from encamp.sandbox.cloud.rest.routes import Route
 
@@ -60,6 +61,11 @@ class Api:
         route, ask = found
         name = await route.named(ask) if route.named is not None else None
         return Asked(f"{self.name}:{route.plural}", route.operation, name or ask.name, call.agent)
+
+    def failed(self, asked: Asked, error: FaultError) -> Response | None:
+        """Nothing: every fault refuses at once."""
+        del asked, error
+        return None
 
     def _found(self, call: Call) -> tuple[Route, Ask] | None:
         plain = call.plain

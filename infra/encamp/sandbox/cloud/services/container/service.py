@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.responses import JSONResponse
+
 from encamp.sandbox.cloud.errors import not_found
+from encamp.sandbox.cloud.faults import FaultKind
 from encamp.sandbox.cloud.rest.api import Api
 from encamp.sandbox.cloud.rest.routes import Route
 from encamp.sandbox.cloud.services.container.cluster_fill import VERSION
 from encamp.sandbox.cloud.services.container.clusters import CLUSTER_METHODS, CLUSTERS
 from encamp.sandbox.cloud.services.container.node_pools import NODE_POOLS, POOL_METHODS
-from encamp.sandbox.cloud.services.container.style import shown_operation
+from encamp.sandbox.cloud.services.container.style import begin, shown_operation
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from encamp.sandbox.cloud.cloud import Cloud
+    from encamp.sandbox.cloud.faults import Asked, FaultError
     from encamp.sandbox.cloud.rest.routes import Ask
 
 _LOCATION: Final = "projects/{project}/locations/{location}"
+#: Creates that a zone may have no machines for, and the types of their operations.
+_MADE_OF_MACHINES: Final = {"container:nodePools": "CREATE_NODE_POOL", "container:clusters": "CREATE_CLUSTER"}
 
 
 async def _operations(ask: Ask) -> dict[str, Any]:
@@ -48,6 +56,17 @@ async def _server_config(ask: Ask) -> dict[str, Any]:
     }
 
 
+class _Gke(Api):
+    """GKE accepts a create of nodes before it knows of machines: for want of them its operation fails."""
+
+    def failed(self, asked: Asked, error: FaultError) -> Response | None:
+        """The operation that ends with a stockout; None for other faults."""
+        verb = _MADE_OF_MACHINES.get(asked.type)
+        if error.kind is not FaultKind.STOCKOUT or asked.operation != "create" or verb is None:
+            return None
+        return JSONResponse(begin(verb, asked.name, self._cloud, failure=error.message))
+
+
 def container(cloud: Cloud) -> Api:
     """Serve container.googleapis.com."""
     methods = (
@@ -57,4 +76,4 @@ def container(cloud: Cloud) -> Api:
         Route(f"{_LOCATION}/operations/{{operation}}", ("GET",), _operation),
         Route(f"{_LOCATION}/serverConfig", ("GET",), _server_config),
     )
-    return Api(cloud, "container", ("v1", "v1beta1"), (CLUSTERS, NODE_POOLS), methods)
+    return _Gke(cloud, "container", ("v1", "v1beta1"), (CLUSTERS, NODE_POOLS), methods)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.store import CloudResource
 
 _ROOT: Final = "https://container.googleapis.com/v1"
+#: RESOURCE_EXHAUSTED of google.rpc.Code.
+_EXHAUSTED: Final = 8
 
 
 def link(name: str) -> str:
@@ -44,10 +46,12 @@ def check_idle(name: str, cloud: Cloud) -> None:
         raise failed_precondition(message, belief="gke-one-operation-a-cluster")
 
 
-def begin(verb: str, target: str, cloud: Cloud) -> Shown:
-    """Begin an operation and show it."""
+def begin(verb: str, target: str, cloud: Cloud, *, failure: str = "") -> Shown:
+    """Begin an operation and show it; a ``failure`` is what it ends with (``fault-stockout-ends-operation``)."""
     parent = "/".join(target.split("/")[:4])
-    return shown_operation(cloud.operations.begin(f"{parent}/operations", verb, target))
+    error = {"code": _EXHAUSTED, "message": failure}
+    detail = {"statusMessage": failure, "error": error} if failure else {}
+    return shown_operation(cloud.operations.begin(f"{parent}/operations", verb, target, detail))
 
 
 def shown_operation(operation: Operation) -> Shown:
@@ -63,7 +67,7 @@ def shown_operation(operation: Operation) -> Shown:
         "targetLink": link(operation.target),
         "startTime": operation.began,
     }
-    return {**shown, "endTime": operation.began} if operation.done else shown
+    return {**shown, "endTime": operation.began, **operation.detail} if operation.done else shown
 
 
 class Container(Plain):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.cloud.calls import Call
     from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.cloud.faults import Asked
+    from encamp.sandbox.cloud.faults import Asked, FaultError
 
 _HEAD_BYTES = 1 << 20
 _HOP_BY_HOP = frozenset(
@@ -69,6 +69,11 @@ class StorageProxy:
     async def asked(self, call: Call) -> Asked | None:
         """What a call asks for, in the words of faults."""
         return await asked_of(call)
+
+    def failed(self, asked: Asked, error: FaultError) -> Response | None:
+        """Nothing: every fault refuses at once."""
+        del asked, error
+        return None
 
     async def __call__(self, call: Call) -> Response:
         """Answer one call."""
