@@ -242,6 +242,8 @@ def main(arguments: list[str]) -> int:
     elif arguments[0] == "cancel":
         (ROOT / "lock").unlink()
         code = 0
+    elif arguments[0] == "refresh":
+        code = _locked() if (ROOT / "lock").exists() else 0
     else:
         code = (
             _up(stacks[name], arguments[arguments.index("--event-log") + 1])
