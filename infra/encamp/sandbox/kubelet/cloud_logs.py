@@ -46,6 +46,8 @@ class CloudLogs:
         self._lives = lives
         self._node = node
         self._positions: dict[Path, _Position] = {}
+        #: Location and cluster by node: the last lines of a pod may be sent when its node is gone.
+        self._places: dict[str, tuple[str, str]] = {}
 
     async def run(self) -> None:
         """Send for ever; what Cloud Logging does not take is sent again."""
@@ -59,6 +61,7 @@ class CloudLogs:
 
     async def send(self, life: PodLife) -> None:
         """Send what is new of one pod. Raises httpx.HTTPError."""
+        self._note(life.pod["spec"]["nodeName"])
         for file in sorted(life.logs.glob("*/*.log")):
             position = self._positions.setdefault(file, _Position())
             while entries := self._read(life, file, position):
@@ -66,6 +69,12 @@ class CloudLogs:
                 position.offset = entries[1]
         for gone in [file for file in self._positions if not file.exists()]:
             del self._positions[gone]
+
+    def _note(self, node: str) -> None:
+        pool = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
+        if pool:
+            _, _, _, location, _, cluster, *_ = pool.split("/")
+            self._places[node] = (location, cluster)
 
     def _read(self, life: PodLife, file: Path, position: _Position) -> tuple[list[dict[str, Any]], int] | None:
         entries: list[dict[str, Any]] = []
@@ -85,8 +94,7 @@ class CloudLogs:
         metadata = life.pod["metadata"]
         labels = {f"k8s-pod/{key.replace('.', '_')}": value for key, value in (metadata.get("labels") or {}).items()}
         node = life.pod["spec"]["nodeName"]
-        pool = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
-        _, _, _, location, _, cluster, *_ = [*pool.split("/"), *[""] * 6]
+        location, cluster = self._places.get(node, ("", ""))
         return {
             "logName": f"projects/{self._front.project}/logs/{channel}",
             "resource": {
