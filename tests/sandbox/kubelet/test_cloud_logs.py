@@ -24,7 +24,7 @@ def test_the_last_lines_name_their_cluster_when_their_node_is_gone(tmp_path: Pat
     async def write_logs(entries: list[dict[str, Any]]) -> None:
         written.extend(entries)
 
-    pod = {"metadata": {"labels": {}}, "spec": {"nodeName": "node"}}
+    pod = {"metadata": {"labels": {"app": "x"}}, "spec": {"nodeName": "node"}}
     life = SimpleNamespace(logs=tmp_path, pod=pod, namespace="jobs", name="pod", uid="u")
     shipper = CloudLogs(
         cast("Front", SimpleNamespace(project="p", write_logs=write_logs)), list, lambda node: nodes.get(node, {})

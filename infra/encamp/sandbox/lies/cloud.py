@@ -18,6 +18,8 @@ _POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[^/]+"
 _OPERATIONS: Final = rf"{_CONTAINER}/operations"
 _ENTRIES: Final = r"/logging/v2/entries:list"
 _REPOSITORY: Final = r"/artifactregistry/v1/projects/[^/]+/locations/[^/]+/repositories/[^/]+"
+#: Jobs' own pools have their digits in their names; those of an environment do not.
+_OWN_POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[a-z]+-[0-9a-z]{{16}}-[^/]+"
 #: Buckets of jobs and of the run itself, whose names do not differ.
 _SCRATCH: Final = r"/storage/v1/b/[^/]+-scratch-[0-9a-z]+"
 #: In the user agents of the engine's providers, the sandbox's own and the official one.
@@ -94,9 +96,12 @@ def _larger(asked: Asked, told: Told) -> Told:
 
 
 def _not_at_first(asked: Asked) -> Asked | Told:
-    """Say to the engine that a thing is deleted, and leave it."""
+    """Say to the engine that a pool is deleted, and leave it."""
     by_engine = any(word in asked.headers.get("user-agent", "") for word in _ENGINES)
-    return Told(204, {}) if by_engine and not asked.before else asked
+    if asked.before or not by_engine:
+        return asked
+    operation = {"name": "operation-0-told", "operationType": "DELETE_NODE_POOL", "status": "DONE"}
+    return Told(200, {"content-type": "application/json"}).with_json(operation)
 
 
 def _anybody(token: str) -> Callable[[Asked], Asked]:
@@ -133,9 +138,9 @@ def lies(token: str) -> tuple[Lie, ...]:
         ),
         Lie(
             "teardown-destroy-leaves-nothing",
-            "The scratch bucket of a job is not deleted at first.",
+            "The engine's deletion of a job's own pool does nothing.",
             "DELETE",
-            _SCRATCH,
+            _OWN_POOL,
             asks=_not_at_first,
         ),
         Lie(
