@@ -215,7 +215,8 @@ def _import(state: dict[str, Any], file: Path) -> int:
     if (ROOT / "lock").exists():
         return _locked()
     imported = json.loads(file.read_text())["deployment"]
-    state["pending"] = [one["urn"].rpartition("::")[2] for one in imported["pending_operations"]]
+    # As the engine does: whatever is pending in what is imported is dropped.
+    state["pending"] = list[str]()
     listed = {one["urn"].rpartition("::")[2] for one in imported["resources"]}
     state["resources"] = [one for one in state["resources"] if one in listed]
     for one in imported["resources"]:
@@ -242,6 +243,8 @@ def main(arguments: list[str]) -> int:
     elif arguments[0] == "cancel":
         (ROOT / "lock").unlink()
         code = 0
+    elif arguments[0] == "refresh":
+        code = _locked() if (ROOT / "lock").exists() else 0
     else:
         code = (
             _up(stacks[name], arguments[arguments.index("--event-log") + 1])

@@ -29,7 +29,7 @@ _SHORTEST_SECONDS = 1.0
     help="How often --watch looks for more.",
 )  # fmt: skip
 @click.option("--job", metavar="JOB", help="Only this job, by its id or its cloud name.")
-@click.option("--quiet", is_flag=True, help="Say nothing of jobs that nothing is done to, as for cron.")
+@click.option("--quiet", is_flag=True, help="Say nothing where nothing is done, as for cron.")
 @click.option("--remote", is_flag=True, help="Refuse a backend or a record of this machine, as where nothing is kept.")
 @ENVIRONMENT
 def command(
@@ -68,7 +68,14 @@ def command(
         if not (quiet and finding.idle):
             click.echo("\n".join(_lines(finding)))
 
-    wishes = Wishes(dry_run=dry_run, wait=wait, watch=interval if watch else None, job=job, tell=remote and not dry_run)
+    wishes = Wishes(
+        dry_run=dry_run,
+        wait=wait,
+        watch=interval if watch else None,
+        job=job,
+        tell=remote and not dry_run,
+        quiet=quiet,
+    )
     lines = Lines()
     findings = reap(lines.context(), environment, wishes, found=say)
     runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []

@@ -214,18 +214,21 @@ class JobEngine:
     def settle_pending(self, stack: str, provider_id: Callable[[Unanswered], str | None]) -> list[Unanswered]:
         """Ask the cloud for creates whose answer never came: what exists enters the state, the rest leaves it.
 
+        What GKE was still making when an engine ended is waited for.
+
         ``provider_id`` gives the id by which the provider reads one, None where none can be made; those creates are
         returned, dropped from the state.
         """
-        unanswered = StackState.read(self._export(stack)).unanswered()
-        known = [(one.urn, found) for one in unanswered if (found := provider_id(one)) is not None]
-        words = [word for pair in known for word in pair]
-        flags = [f"--import-pending-creates={word}" for word in words] or ["--clear-pending-creates"]
+        exported = self._export(stack)
+        state = StackState.read(exported)
+        unanswered = state.unanswered()
+        known = {one.urn: found for one in unanswered if (found := provider_id(one)) is not None}
         if unanswered:
-            self._run(["refresh", "--yes", "--skip-preview", "--stack", stack, *flags], f"stack {stack}")
-            self.forget_pending(stack)
-        urns = {urn for urn, _ in known}
-        return [one for one in unanswered if one.urn not in urns]
+            # The engine's own flag for it, `refresh --import-pending-creates`, drops what exists, too (3.259.0).
+            self._import(stack, {**exported, "deployment": state.with_answers(known)})
+        if unanswered or state.is_cut_short:
+            self._run(["refresh", "--yes", "--skip-preview", "--stack", stack], f"stack {stack}")
+        return [one for one in unanswered if one.urn not in known]
 
     def tag(self, stack: str, key: str) -> str | None:
         """A tag of a stack, None where it has none or is not there."""
@@ -279,10 +282,15 @@ class JobEngine:
         )
 
     def take_lock(self, stack: str) -> bool:
-        """Take the stack's lock for a moment, a dead engine's away; False where another engine works on it."""
-        exported = self._export(stack)
+        """Take the stack's lock for a moment, a dead engine's away; False where another engine works on it.
+
+        By a command that reads the state under the lock: a state that was exported before would overwrite what an
+        engine wrote at its end in between, and an import drops what is pending.
+        """
+        target = StackState.read(self._export(stack)).stack_urn
+        nothing = ["--target", target] if target else []
         try:
-            self._import(stack, exported)
+            self._run(["refresh", "--yes", "--skip-preview", "--stack", stack, *nothing], f"stack {stack}")
         except LockedError as error:
             return self.unlock(stack, error.lock)
         return True

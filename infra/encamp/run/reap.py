@@ -52,6 +52,7 @@ class Wishes:
         watch: go on for ever, looking for more each so many seconds; supervises too.
         job: id or cloud name of the only job that is looked at.
         tell: let the project's log know that the jobs were looked at, and of what could not be brought to its end.
+        quiet: say nothing of an environment that is not up.
     """
 
     dry_run: bool = False
@@ -59,6 +60,7 @@ class Wishes:
     watch: float | None = None
     job: str | None = None
     tell: bool = False
+    quiet: bool = False
 
 
 def reap(
@@ -87,7 +89,7 @@ def reap(
     """
     records = context.records()
     try:
-        target = find_target(context, environment)
+        target = find_target(context, environment, quiet=bool(wishes and wishes.quiet))
         return _Reaping(context, records, target, wishes or Wishes(), found, clock).run()
     finally:
         records.close()

@@ -22,6 +22,8 @@ _STACK = "pulumi:pulumi:Stack"
 _PROVIDERS = "pulumi:providers:"
 _KUBERNETES = "kubernetes:"
 _BUCKET = "gcp:storage/bucket:Bucket"
+#: Types whose provider waits, at a refresh, for the operation that a create was cut short in.
+_RESUMED = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
 _JOB = "encamp:components:TrainingJob"
 _DISTINCT_CHARACTERS = 6
 #: Of the job's component: its outputs as far as they are known before anything is made, as JSON text.
@@ -47,6 +49,12 @@ class StackState:
             for resource in self.deployment.get("resources") or []
             if resource["type"] != _STACK and not resource["type"].startswith(_PROVIDERS)
         ]
+
+    @property
+    def stack_urn(self) -> str | None:
+        """The engine's name of the stack itself; None where nothing was ever made in it."""
+        found = (one["urn"] for one in self.deployment.get("resources") or [] if one["type"] == _STACK)
+        return next(found, None)
 
     @property
     def names(self) -> list[str]:
@@ -111,6 +119,11 @@ class StackState:
         pending = self.deployment.get("pending_operations") or []
         return [_unanswered(one["resource"]) for one in pending if one["type"] == "creating"]
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a create of GKE's went on when its engine ended: the state has its operation, and not all outputs."""
+        return any(one["type"] in _RESUMED and (one.get("outputs") or {}).get("operation") for one in self.resources)
+
     def created(self) -> list[ResourceStep]:
         """When each resource was made."""
         return [
@@ -129,6 +142,18 @@ class StackState:
     def without_pending(self) -> dict[str, Any]:
         """The deployment without the operations that never had an answer."""
         return {**self.deployment, "pending_operations": []}
+
+    def with_answers(self, ids: Mapping[str, str]) -> dict[str, Any]:
+        """The deployment with pending creates as if they had been answered by these ids, by URN, and no others."""
+        pending = self.deployment.get("pending_operations") or []
+        creates = [one["resource"] for one in pending if one["type"] == "creating"]
+        made = [
+            {**one, "id": ids[one["urn"]], "outputs": one.get("inputs") or {}} for one in creates if one["urn"] in ids
+        ]
+        # What a create was to replace is in the state under the same name; a refresh asks for it as ever.
+        there = {one["urn"] for one in self.resources}
+        made = [one for one in made if one["urn"] not in there]
+        return {**self.without_pending(), "resources": [*(self.deployment.get("resources") or []), *made]}
 
     def without_cluster(self) -> dict[str, Any]:
         """The deployment without the objects of a cluster that is gone; what nothing of it depends on any more."""

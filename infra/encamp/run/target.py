@@ -44,8 +44,8 @@ class Target:
         return all((labels or {}).get(key) == value for key, value in self.labels.items())
 
 
-def find_target(context: Context, stack: str) -> Target:
-    """The environment of a stack, also of one that is not up any more.
+def find_target(context: Context, stack: str, *, quiet: bool = False) -> Target:
+    """The environment of a stack, also of one that is not up any more, which is said unless ``quiet``.
 
     Raises:
         UsageError: there is no such environment.
@@ -55,7 +55,8 @@ def find_target(context: Context, stack: str) -> Target:
     try:
         outputs = context.environment(stack)
     except EncampError as error:
-        context.show(f"{error.what}; its jobs are looked for where it was")
+        if not quiet:
+            context.show(f"{error.what}; its jobs are looked for where it was")
         outputs = EnvironmentOutputs("", spec.cluster, spec.region, spec.project, spec.artifacts_bucket, spec.namespace)
     alone = spec.project.startswith(SANDBOX_PREFIX) or shared_record()
     return Target(stack, environment_labels(spec), outputs, alone)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.sandbox.cloud.conftest import session_over
-from tests.sandbox.gcp_provider.conftest import Engine, good
+from tests.sandbox.gcp_provider.conftest import INPUTS, Engine, good, plain
 
 from encamp.run.transient import is_transient
 from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
@@ -235,6 +235,41 @@ def test_a_hang_ends_with_the_engine(engine: Engine, session: GcpSession, cloud:
             await task
 
     engine.runner.run(work())
+
+
+@pytest.mark.parametrize("token", [CLUSTER, POOL])
+def test_a_create_of_gke_that_is_cut_short_is_kept_and_gone_on_with(
+    tmp_path: Path, layout: Layout, storage: StorageServer, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    """Source: resource_container_cluster.go and resource_container_node_pool.go of the official provider."""
+    with asyncio.Runner() as runner, closing(Cloud.open(tmp_path / "quick.sqlite3", PROJECT, layout)) as cloud:
+        engine = Engine(session_over(cloud, layout, storage), runner)
+        for need in INPUTS[token]["needs"]:
+            engine.furnish(need)
+    monkeypatch.setenv(LATENCY_VARIABLE, "1")
+    with asyncio.Runner() as runner, closing(Cloud.open(tmp_path / "quick.sqlite3", PROJECT, layout)) as cloud:
+        session = session_over(cloud, layout, storage)
+        engine = Engine(session, runner)
+
+        async def work() -> ResourceState:
+            creating = session.create(engine.resource(token), good(token), time_limit=None, preview=False)
+            task = asyncio.create_task(creating)
+            await asyncio.sleep(0.3)
+            session.cancelled.set()
+            made = await task
+            return ResourceState(made.resource_id, good(token), plain(made.outputs))
+
+        state = runner.run(work())
+        assert state.outputs["operation"].startswith("operation-")
+        engine = Engine(session_over(cloud, layout, storage), runner)
+        found = engine.read(token, state)
+        assert found is not None
+        assert (found.outputs["operation"], found.outputs["name"]) == ("", good(token)["name"])
+        assert not engine.diff(
+            token, ResourceState(found.resource_id, state.inputs, plain(found.outputs)), state.inputs
+        ).changes
+        engine.delete(token, state)
+        assert engine.read(token, ResourceState(state.resource_id, state.inputs, plain(found.outputs))) is None
 
 
 def test_functions(engine: Engine, session: GcpSession) -> None:

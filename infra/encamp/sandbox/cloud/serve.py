@@ -45,10 +45,11 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     """All servers of a sandbox's cloud, for as long as the context lasts."""
     cloud = Cloud.open(layout.cloud_database, layout.project, layout)
     front, storage = make_front(cloud, layout)
-    client = Rest.inside(front, layout.token)
+    lying = LyingFront(front, Switches(layout.lies, layout.token), layout)
+    # The provider is lied to like any other client.
+    client = Rest.inside(lying, layout.token)
     provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider)
     proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
-    lying = LyingFront(front, Switches(layout.lies, layout.token), layout)
     fronts = [_uvicorn(lying, layout.ports.front), _tls(lying, layout)]
     tasks = [asyncio.create_task(server.serve()) for server in fronts]
     try:

@@ -169,6 +169,9 @@ class ResourceType:
         answer = await context.rest.find(self.path(name), context.patience)
         return None if answer is None else self.made(name, answer, inputs, context)
 
+    async def resume(self, resource_id: str, outputs: Properties, context: Context) -> None:
+        """Wait for what an earlier engine began and did not wait for: nothing, where a type does not keep track."""
+
     async def update(self, made: Made, inputs: Properties, changed: set[Path], context: Context) -> Made:
         """Change a resource in place; ``changed`` are the paths of properties that differ."""
         name = self.by_id(made.resource_id, context)

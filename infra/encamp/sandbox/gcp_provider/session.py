@@ -94,6 +94,7 @@ class GcpSession(Session):
         """Read a resource as it is."""
         type_ = _type(resource)
         context = self._context.patient(Patience.within(self.cancelled, None))
+        await self._worded(type_.resume(state.resource_id, state.outputs, context), resource)
         made = await self._worded(type_.read(state.resource_id, _given(state.inputs), context), resource)
         if made is None:
             return None

@@ -46,7 +46,8 @@ class CloudLogs:
         self._lives = lives
         self._node = node
         self._positions: dict[Path, _Position] = {}
-        self._pools: dict[str, str] = {}
+        #: Location and cluster by node: the last lines of a pod may be sent when its node is gone.
+        self._places: dict[str, tuple[str, str]] = {}
 
     async def run(self) -> None:
         """Send for ever; what Cloud Logging does not take is sent again."""
@@ -60,6 +61,7 @@ class CloudLogs:
 
     async def send(self, life: PodLife) -> None:
         """Send what is new of one pod. Raises httpx.HTTPError."""
+        self._note(life.pod["spec"]["nodeName"])
         for file in sorted(life.logs.glob("*/*.log")):
             position = self._positions.setdefault(file, _Position())
             while entries := self._read(life, file, position):
@@ -67,6 +69,12 @@ class CloudLogs:
                 position.offset = entries[1]
         for gone in [file for file in self._positions if not file.exists()]:
             del self._positions[gone]
+
+    def _note(self, node: str) -> None:
+        pool = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool", "")
+        if pool:
+            _, _, _, location, _, cluster, *_ = pool.split("/")
+            self._places[node] = (location, cluster)
 
     def _read(self, life: PodLife, file: Path, position: _Position) -> tuple[list[dict[str, Any]], int] | None:
         entries: list[dict[str, Any]] = []
@@ -81,18 +89,12 @@ class CloudLogs:
                     end, held = stream.tell(), b""
         return (entries, end) if entries else None
 
-    def _pool(self, node: str) -> str:
-        """Full name of a node's pool; the last lines of its pods may be read when it is gone."""
-        found = (self._node(node).get("metadata", {}).get("annotations") or {}).get("sandbox.encamp.dev/node-pool")
-        return self._pools.setdefault(node, found) if found else self._pools.get(node, "")
-
     def _entry(self, life: PodLife, file: Path, offset: int, line: tuple[bytes, bytes, bytes]) -> dict[str, Any]:
         moment, channel, text = (part.decode("utf-8", "replace") for part in line)
         metadata = life.pod["metadata"]
         labels = {f"k8s-pod/{key.replace('.', '_')}": value for key, value in (metadata.get("labels") or {}).items()}
         node = life.pod["spec"]["nodeName"]
-        pool = self._pool(node)
-        _, _, _, location, _, cluster, *_ = [*pool.split("/"), *[""] * 6]
+        location, cluster = self._places.get(node, ("", ""))
         return {
             "logName": f"projects/{self._front.project}/logs/{channel}",
             "resource": {

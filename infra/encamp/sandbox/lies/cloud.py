@@ -6,16 +6,24 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.plan.model import JOB_LABEL
+from encamp.sandbox.gcp_provider.client import USER_AGENT
 from encamp.sandbox.lies.model import Asked, Lie, Told, in_json, instead
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CONTAINER: Final = r"/container/v1/projects/[^/]+/locations/[^/]+"
+_CONTAINER: Final = r"/container/v1(?:beta1)?/projects/[^/]+/locations/[^/]+"
 _POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[^/]+"
 _OPERATIONS: Final = rf"{_CONTAINER}/operations"
 _ENTRIES: Final = r"/logging/v2/entries:list"
 _REPOSITORY: Final = r"/artifactregistry/v1/projects/[^/]+/locations/[^/]+/repositories/[^/]+"
+#: Jobs' own pools have their digits in their names; those of an environment do not.
+_OWN_POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[a-z]+-[0-9a-z]{{16}}-[^/]+"
+#: Buckets of jobs and of the run itself, whose names do not differ.
+_SCRATCH: Final = r"/storage/v1/b/[^/]+-scratch-[0-9a-z]+"
+#: In the user agents of the engine's providers, the sandbox's own and the official one.
+_ENGINES: Final = (USER_AGENT, "Terraform", "Pulumi")
 _HOUR: Final = timedelta(hours=1)
 _DELAY: Final = timedelta(minutes=3)
 
@@ -77,17 +85,23 @@ def _changed(*, first: bool) -> Callable[[Asked, Told], Told]:
 
 
 def _larger(asked: Asked, told: Told) -> Told:
-    """Show a new pool with larger disks."""
-    if asked.before:
-        return told
-    return in_json(lambda data: data["config"].update(diskSizeGb=1 + int(data["config"].get("diskSizeGb", 100))))(
-        asked, told
-    )
+    """Show a new pool of a job with larger disks."""
+
+    def change(pool: dict[str, Any]) -> None:
+        config = pool["config"]
+        if JOB_LABEL in config.get("labels", {}):
+            config["diskSizeGb"] = 1 + int(config.get("diskSizeGb", 100))
+
+    return told if asked.before else in_json(change)(asked, told)
 
 
 def _not_at_first(asked: Asked) -> Asked | Told:
-    """Say that a thing is deleted, and leave it."""
-    return asked if asked.before else Told(204, {})
+    """Say to the engine that a pool is deleted, and leave it."""
+    by_engine = any(word in asked.headers.get("user-agent", "") for word in _ENGINES)
+    if asked.before or not by_engine:
+        return asked
+    operation = {"name": "operation-0-told", "operationType": "DELETE_NODE_POOL", "status": "DONE"}
+    return Told(200, {"content-type": "application/json"}).with_json(operation)
 
 
 def _anybody(token: str) -> Callable[[Asked], Asked]:
@@ -124,9 +138,9 @@ def lies(token: str) -> tuple[Lie, ...]:
         ),
         Lie(
             "teardown-destroy-leaves-nothing",
-            "The scratch bucket of a job is not deleted at first.",
+            "The engine's deletion of a job's own pool does nothing.",
             "DELETE",
-            r"/storage/v1/b/acceptance-[a-z][^/]*-scratch-[0-9a-f]+",
+            _OWN_POOL,
             asks=_not_at_first,
         ),
         Lie(
@@ -145,7 +159,7 @@ def lies(token: str) -> tuple[Lie, ...]:
         Lie(
             "teardown-nothing-is-left",
             "The run's bucket is shown after it was deleted.",
-            path=r"/storage/v1/b/acceptance-[0-9][^/]*-scratch-[0-9a-f]+",
+            path=_SCRATCH,
             tells=instead(404, 200, {"name": "left"}),
         ),
         *(

@@ -47,9 +47,15 @@ def _renamed(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tainted_spot(node: dict[str, Any]) -> None:
-    # By the label that the lies before this one leave alone.
+    # By the label that the other lies leave alone.
     if node["metadata"]["labels"].get(_PROVISIONING) == "spot":
         node["spec"].setdefault("taints", []).append({"key": _SPOT, "value": "true", "effect": "NoSchedule"})
+
+
+def _on_demand(labels: dict[str, str]) -> None:
+    # Not those of Spot, which the lie about taints knows by this label.
+    if labels.get(_PROVISIONING) == "standard":
+        labels[_PROVISIONING] = "ON_DEMAND"
 
 
 def _without_gpu_taint(node: dict[str, Any]) -> None:
@@ -182,7 +188,7 @@ LIES: Final = (
     _label(
         "node-label-of-provisioning",
         "Nodes on demand say ON_DEMAND.",
-        lambda labels: labels.update({_PROVISIONING: "ON_DEMAND"}),
+        _on_demand,
     ),
     _label("node-labels-of-gpus", "GPU nodes say l4.", lambda labels: labels.update({_GPU_LABEL: "l4"})),
     _node("node-taint-of-gpus", "GPU nodes are not tainted.", _without_gpu_taint),

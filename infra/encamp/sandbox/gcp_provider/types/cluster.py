@@ -129,7 +129,10 @@ class _Clusters(Gke):
         cluster = {**self.body(inputs), "name": inputs["name"]}
         self._label(cluster, self._new_labels(inputs, context))
         name = self.name(inputs, context)
-        await self.ask("POST", self.path(self.collection(inputs, context)), context, {"cluster": cluster})
+        path = self.path(self.collection(inputs, context))
+        unfinished = await self.started(name, path, {"cluster": cluster}, inputs, context)
+        if unfinished is not None:
+            return unfinished
         if inputs.get("removeDefaultNodePool"):
             await self.ask("DELETE", self.path(f"{name}/nodePools/{_DEFAULT_POOL}"), context)
         return await self.found(name, inputs, context)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.rest.values import short
 from encamp.sandbox.gcp_provider.client import retried
 from encamp.sandbox.gcp_provider.mapping import TypeMapping
@@ -14,7 +15,6 @@ from encamp.sandbox.gcp_provider.model import Context, Made, ResourceType
 from encamp.sandbox.gcp_provider.types import node_config
 
 if TYPE_CHECKING:
-    from encamp.sandbox.cloud.errors import GoogleError
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
     from encamp.sandbox.provider.values import Path
@@ -34,16 +34,47 @@ def busy(error: GoogleError) -> bool:
 
 
 class Gke(ResourceType):
-    """A type of GKE: every change is an operation, and waits while another runs on the cluster."""
+    """A type of GKE: every change is an operation, and waits while another runs on the cluster.
+
+    A create that the engine no longer waits for leaves a resource that names its operation; the next read waits for it.
+    """
 
     async def ask(self, method: str, path: str, context: Context, body: Body | None = None) -> None:
         """Make a change and wait until it is done."""
-        answer = await retried(
+        await self.done(await self.begin(method, path, context, body), path, context)
+
+    async def begin(self, method: str, path: str, context: Context, body: Body | None = None) -> Body:
+        """Ask for a change; returns its operation."""
+        return await retried(
             lambda: context.rest.call(method, path, context.patience, body=body), context.patience, busy
         )
-        name = path.removeprefix(f"/{self.endpoint}/")
-        operation = f"/{self.endpoint}/{'/'.join(name.split('/')[:4])}/operations/{answer['name']}"
-        await context.rest.finished(answer, operation, context.patience)
+
+    async def done(self, operation: Body, path: str, context: Context) -> None:
+        """Wait until an operation is done; ``path`` is of any resource in the same location."""
+        location = "/".join(path.removeprefix(f"/{self.endpoint}/").split("/")[:4])
+        await context.rest.finished(
+            operation, self.path(f"{location}/operations/{operation['name']}"), context.patience
+        )
+
+    async def started(self, name: str, path: str, body: Body, inputs: Properties, context: Context) -> Made | None:
+        """Ask for a create and wait until it is done.
+
+        Returns:
+            None; the resource with the name of its operation if the engine gave up while that was running.
+        """
+        operation = await self.begin("POST", path, context, body)
+        try:
+            await self.done(operation, path, context)
+        except GoogleError:
+            if not context.patience.cancelled.is_set():
+                raise
+            return Made(name, {**inputs, "operation": operation["name"]})
+        return None
+
+    async def resume(self, resource_id: str, outputs: Properties, context: Context) -> None:
+        """Wait for the operation of a create that was cut short."""
+        if operation := outputs.get("operation"):
+            await self.done({"name": operation}, self.path(resource_id), context)
 
 
 def cluster_of(inputs: Properties, context: Context) -> str:
@@ -77,8 +108,9 @@ class _Pools(Gke):
         count = inputs.get("initialNodeCount", inputs.get("nodeCount"))
         if count is not None:
             pool["initialNodeCount"] = count
-        await self.ask("POST", self.path(f"{cluster}/nodePools"), context, {"nodePool": pool})
-        return await self.found(f"{cluster}/nodePools/{inputs['name']}", inputs, context)
+        name, path = f"{cluster}/nodePools/{inputs['name']}", self.path(f"{cluster}/nodePools")
+        unfinished = await self.started(name, path, {"nodePool": pool}, inputs, context)
+        return unfinished or await self.found(name, inputs, context)
 
     async def update(self, made: Made, inputs: Properties, changed: set[Path], context: Context) -> Made:
         """Change the pool, one request for each group of properties that the API changes together."""
