@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.cloud.leftovers import Leftover
 from encamp.errors import EncampError, EngineError
 from encamp.retries import RetryPolicy
 from encamp.run.bring_up import BringUp
 from encamp.run.engine_errors import LockedError, RunError
 from encamp.run.events import EventLog, Failure
-from encamp.run.unanswered import Unanswered
+from encamp.run.unanswered import Unanswered, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,3 +184,30 @@ def test_a_cancel_ends_it_at_once(ends_at: float) -> None:
     with pytest.raises(EngineError, match="cancelled by the user"):
         told.brings_up(preparation)
     assert preparation.begun == 1
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "kind", "listed"),
+    [
+        ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", "j-1", "jobset", "encamp-jobs/j-1"),
+        ("kubernetes:core/v1:ServiceAccount", "j-1", "serviceaccount", "encamp-jobs/j-1"),
+        ("kubernetes:networking.k8s.io/v1:NetworkPolicy", "j-1", "networkpolicy", "encamp-jobs/j-1"),
+        ("gcp:serviceaccount/account:Account", "j-1", "service account", "j-1@p.iam.gserviceaccount.com"),
+        ("gcp:container/nodePool:NodePool", "j-1-n1", "node pool", "c/nodePools/j-1-n1"),
+        ("gcp:storage/bucket:Bucket", "j-1-scratch", "bucket", "gs://j-1-scratch"),
+    ],
+)
+def test_of_things_with_one_name_only_the_kind_that_had_no_answer_is_deleted(
+    type_: str, name: str, kind: str, listed: str
+) -> None:
+    deleted: list[str] = []
+    found = [
+        *(Leftover(one, "encamp-jobs/j-1", lambda: None) for one in ("jobset", "serviceaccount", "networkpolicy")),
+        Leftover("service account", "j-1@p.iam.gserviceaccount.com", lambda: None),
+        Leftover("binding", "p roles/logging.logWriter ns/encamp-jobs/sa/j-1", lambda: None),
+        Leftover("node pool", "c/nodePools/j-1-n1", lambda: None),
+        Leftover("bucket", "gs://j-1-scratch", lambda: None),
+    ]
+    create = Unanswered(type_, "thing", name)
+    unseen = settle([create], known=(), found=found, show=lambda _: None, delete=lambda one: deleted.append(str(one)))
+    assert (unseen, deleted) == ([], [f"{kind} {listed}"])

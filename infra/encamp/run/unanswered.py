@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
     from encamp.cloud.leftovers import Leftover
 
+#: What a listing calls Google's things, by the last word of their type; Kubernetes' are called by the word itself.
+_KINDS = {
+    "NodePool": "node pool",
+    "ResourcePolicy": "placement policy",
+    "Account": "service account",
+    "BucketObject": "package",
+}
+
 
 @dataclass(frozen=True)
 class Unanswered:
@@ -45,8 +53,13 @@ class Unanswered:
         return cls(kind, urn.rpartition("::")[2], str(cloud), urn, inputs)
 
     def made(self, found: Iterable[Leftover]) -> list[Leftover]:
-        """What it made, of all that the cloud lists: things of the name that it gave."""
-        return [one for one in found if self.cloud and _short(one.name) == self.cloud]
+        """What it made, of all that the cloud lists: things of its kind with the name that it gave.
+
+        Several things of a job have one name: its JobSet, its accounts, its network policy.
+        """
+        word = self.type.rpartition(":")[2]
+        kind = _KINDS.get(word, word.lower())
+        return [one for one in found if self.cloud and one.kind == kind and _short(one.name) == self.cloud]
 
 
 def settle(
