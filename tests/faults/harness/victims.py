@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The sandbox's own host is a module of ours, the official one an executable.
 _LANGUAGES = ("pulumi-language", "encamp.sandbox.language_host")
+#: Official plugins that serve in a server's place are processes of the engine.
+_PLUGINS = {"kubernetes-provider": "pulumi-resource-kubernetes"}
 #: On a busy machine a server that was killed takes many seconds to be back.
 _APPEAR_SECONDS = 30.0
 
@@ -37,8 +39,9 @@ def kill(victim: str, driver: int, layout: Layout) -> bool:
 def _found(victim: str, driver: int, layout: Layout) -> psutil.Process | None:
     if victim in SERVERS:
         state = read_state(layout)
-        server = state.processes[victim] if state else None
-        return find(server.pid, server.created) if server else None
+        server = state.processes.get(victim) if state else None
+        if server is not None or victim not in _PLUGINS:
+            return find(server.pid, server.created) if server else None
     try:
         process = psutil.Process(driver)
         if victim == DRIVER:
@@ -54,6 +57,8 @@ def _is(victim: str, process: psutil.Process) -> bool:
         command = process.cmdline()
     except psutil.Error:
         return False
+    if victim in _PLUGINS:
+        return bool(command) and command[0].rpartition("/")[2] == _PLUGINS[victim]
     language = any(name in part for part in command for name in _LANGUAGES)
     engine = bool(command) and command[0].rpartition("/")[2] == "pulumi"
     return language if victim == LANGUAGE else victim == ENGINE and engine and not language
