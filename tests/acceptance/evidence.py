@@ -12,11 +12,15 @@ from encamp.acceptance.cases import INSIDE, JobCase
 from encamp.acceptance.ladder import LADDER
 from encamp.acceptance.rung_jobs import plan_rung
 from encamp.acceptance.sightings import Sightings
-from encamp.acceptance.watcher import EVENTS, JOB_SETS, LEASES, NODES, PODS, POOLS, WORKLOADS
+from encamp.acceptance.watcher import EVENTS, JOB_SETS, LEASES, NODES, PODS, POOLS, SYSTEM_PODS, WORKLOADS
 from encamp.ci.preview import Previewed
+from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.allocatable import allocatable
+from encamp.plan.machines.rdma import node_features_of
+from encamp.plan.machines.system_pods import device_features, system_pods
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.states import State
+from encamp.sandbox.kubelet.system_pods import pod_object
 from encamp.sandbox.lies.front import shown_by
 from encamp.sandbox.lies.model import Asked, Told
 from encamp.spec.environment import load_environment
@@ -37,6 +41,7 @@ RUNGS = {rung.name: rung for rung in LADDER}
 RESOURCES = {
     NODES: "nodes",
     PODS: "pods",
+    SYSTEM_PODS: "pods",
     EVENTS: "events",
     LEASES: "leases",
     WORKLOADS: "workloads",
@@ -74,9 +79,11 @@ class Evidence:
             self._note(seconds, NODES, [self.node(number) for number in range(len(self.replicas))])
             self._note(seconds, LEASES, [self.lease(number, seconds) for number in range(len(self.replicas))])
             self._note(seconds, PODS, [self.pod(number, waits=False) for number in range(len(self.replicas))])
+            self._note(seconds, SYSTEM_PODS, list(self.system_pods()))
         self.sightings.note(POOLS, [{"name": pool.name} for pool in self.plan.node_pools], 40)
         return JobCase(
             rung=self.rung,
+            environment=SPEC,
             plan=self.plan,
             outputs=OUTPUTS,
             client=SimpleNamespace(request=lambda *_, **__: SimpleNamespace(status_code=404)),  # type: ignore[arg-type]
@@ -166,6 +173,14 @@ class Evidence:
                 "containerStatuses": [{"name": "replica", "state": state}],
             },
         }
+
+    def system_pods(self) -> Iterable[dict[str, Any]]:
+        for number in range(len(self.replicas)):
+            pool = self.pool(number)
+            features = node_features_of(pool, node_features(SPEC))
+            devices = device_features(allocatable(pool.machine_type, pool.accelerator).devices)
+            for pod in system_pods({*features, *devices}):
+                yield pod_object(pod, self.node_name(number))
 
     def triggered(self) -> Iterable[dict[str, Any]]:
         message = "pod triggered scale-up: [{https://…/gke-encamp-grp 0->2 (max: 2)}]"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
 Resources = dict[str, dict[str, Any]]
 
 
@@ -42,7 +43,7 @@ class Programs:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(HERE / "programs.py")],
-                env={"PYTHONPATH": str(HERE.parents[1] / "infra"), "PATH": "", "PYTHONWARNINGS": "ignore"},
+                env={"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'infra'}", "PATH": "", "PYTHONWARNINGS": "ignore"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

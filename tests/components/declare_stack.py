@@ -1,14 +1,12 @@
-"""Runs the components of a committed stack against Pulumi's own mocks and prints what they register, as JSON.
+"""Runs the components of a stack against Pulumi's own mocks, and notes what they register.
 
-A process of its own, because Pulumi's runtime is global to one: ``declare_stack.py STACK...``, or ``golden/CASE`` for
-the job file of a golden case. Prints an object of each stack's resources, by its name.
+A stack is a committed one, ``golden/CASE`` for the job file of a golden case, or ``environment/NAME`` for a file of
+``environments/``. For a process of its own, because Pulumi's runtime is global to one: see ``programs.py``.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ import yaml
 from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
+from tests.golden_cases import GOLDEN, REPOSITORY, environment_of
 
 from encamp.components.environment import Environment
 from encamp.components.training_job import TrainingJob
@@ -31,7 +30,6 @@ from encamp.spec.job_stack import read_job_stack
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE = "1800000000"
 CLUSTER = "projects/sandbox-encamp/locations/us-central1/clusters/encamp"
 #: What a cloud would compute of each type.
@@ -107,15 +105,6 @@ def written_environment(name: str) -> EnvironmentSpec:
     return parse_environment(yaml.safe_load(file.read_text()), project="lab", source=file.name)
 
 
-def golden_environment(case: str) -> EnvironmentSpec:
-    environment = load_environment("sandbox", REPOSITORY)
-    own = REPOSITORY / "tests" / "golden" / case / "environment.yaml"
-    if not own.is_file():
-        return environment
-    data = environment.model_dump(exclude_none=True, exclude_defaults=True) | yaml.safe_load(own.read_text())
-    return parse_environment(data, project=environment.project, source=own.name)
-
-
 def declare(stack: str) -> dict[str, pulumi.Input[object]]:
     """Declare the resources of a stack; returns its outputs."""
     if stack.startswith("golden/"):
@@ -130,29 +119,20 @@ def declare(stack: str) -> dict[str, pulumi.Input[object]]:
     found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
     environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
     plan = plan_job(found.job, environment, packages=local_packages(found))
-    return TrainingJob(
-        plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE
-    ).outputs
+    return declare_plan(plan)
 
 
 def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
     """A golden case in the sandbox's environment, with what its own file says of it, or in that after an ``@``."""
     case, _, where = case.partition("@")
-    found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
-    plan = plan_job(found.job, written_environment(where) if where else golden_environment(case))
-    return TrainingJob(
-        plan.name, plan, cluster="encamp", kubeconfig="{}", cluster_path=CLUSTER, deadline=DEADLINE
-    ).outputs
+    found = load_job(GOLDEN / case / "job.yaml").named(case.replace("-", "_"))
+    environment = load_environment("sandbox", REPOSITORY)
+    return declare_plan(plan_job(found.job, written_environment(where) if where else environment_of(case, environment)))
 
 
 def declare_plan(plan: JobPlan) -> dict[str, pulumi.Input[object]]:
     where = {"cluster": "encamp", "cluster_path": CLUSTER, "kubeconfig": "{}"}
     return TrainingJob(plan.name, plan, **where, deadline=DEADLINE).outputs
-
-
-def main(stacks: list[str]) -> None:
-    found = {stack: registered(stack) for stack in stacks}
-    sys.stdout.write(json.dumps(found, default=lambda asset: Path(asset.path).name))
 
 
 def registered(stack: str) -> dict[str, dict[str, Any]]:
@@ -196,7 +176,3 @@ def run(stack: str) -> tuple[Recorder, dict[str, pulumi.ResourceOptions]]:
 
     _sync_await(runtime_stack.run_pulumi_func(declared))
     return recorder, options
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

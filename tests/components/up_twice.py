@@ -1,9 +1,9 @@
-"""Runs programs twice over the sandbox's Google Cloud, in this process, and prints what the second run would change.
+"""Runs programs twice over the sandbox's Google Cloud, in this process, and says what the second run would change.
 
 The first run is an ``up``: each resource is checked and made by the sandbox's own provider, so what its rules refuse is
 refused here too. A refresh then reads each resource and must find it as it was made. Then nodes come, Google adds
 labels, a day passes. The second run previews each resource twice: as it was made, and after another refresh.
-``up_twice.py PROJECT=STACK,STACK...``, a cloud for each argument; stacks are named as by ``declare_stack.py``.
+Stacks are named as in ``declare_stack.py``; see ``programs.py``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib
-import json
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -248,7 +246,3 @@ def all_twice(arguments: list[str]) -> dict[str, dict[str, list[str]]]:
             clouds = Clouds(Path(root), project)
             found |= {stack: twice(clouds, stack) for stack in stacks.split(",")}
     return found
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(all_twice(sys.argv[1:])))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from tests.golden_cases import EXAMPLES, GOLDEN, environment_of, job_path
 
 from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
-from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import JobFile, examine_job, load_job
 from encamp.spec.loading import load_document
 
@@ -22,31 +22,10 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
-ROOT = Path(__file__).parent.parent.parent
-GOLDEN = ROOT / "tests" / "golden"
-#: ``example-<folder>`` for its job.yaml, ``example-<folder>-<rest>`` for its job-<rest>.yaml.
-EXAMPLES = {
-    f"example-{path.parent.name}{path.stem.removeprefix('job')}": path
-    for path in (ROOT / "examples").glob("*/job*.yaml")
-}
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 SCRIPT = "<templates/bootstrap.py>\n"
 #: What of a case somebody wrote.
 WRITTEN = ("job.yaml", "environment.yaml")
-
-
-def job_path(case: str) -> Path:
-    own = GOLDEN / case / "job.yaml"
-    return own if own.exists() else EXAMPLES[case]
-
-
-def environment_of(case: str, environment: EnvironmentSpec) -> EnvironmentSpec:
-    """The environment of all cases, with what the case's own file says of it."""
-    own = GOLDEN / case / "environment.yaml"
-    if not own.exists():
-        return environment
-    data = environment.model_dump(exclude_none=True, exclude_defaults=True) | yaml.safe_load(own.read_text())
-    return parse_environment(data, project=environment.project, source=own.name)
 
 
 def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> dict[str, str]:

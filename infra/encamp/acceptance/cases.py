@@ -79,6 +79,7 @@ class JobCase:
     """A rung's job that has ended.
 
     Attributes:
+        environment: where it ran.
         state: how it ended.
         times: when each state began.
         sightings: what was seen of it while it lived.
@@ -92,6 +93,7 @@ class JobCase:
     """
 
     rung: Rung
+    environment: EnvironmentSpec
     plan: JobPlan
     outputs: EnvironmentOutputs
     client: GoogleClient
@@ -130,10 +132,17 @@ class JobCase:
         for node in found:
             yield node, pools.get(node["metadata"]["labels"].get(POOL_LABEL, ""), self.plan.node_pools[0])
 
-    def pods_on(self, node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Pods of GKE's own and of the cluster's that were seen on a machine."""
+    def system_pods(self, node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Pods of GKE's own and of the cluster's that were seen on a machine.
+
+        Raises:
+            NotAskedError: none was seen.
+        """
         name = node["metadata"]["name"]
-        return [pod for pod in self.sightings.latest(SYSTEM_PODS) if pod["spec"].get("nodeName") == name]
+        found = [pod for pod in self.sightings.latest(SYSTEM_PODS) if pod["spec"].get("nodeName") == name]
+        if not found:
+            raise NotAskedError(self.refused.get(SYSTEM_PODS) or f"no pod of GKE's own was seen on {name}")
+        return found
 
     def inside(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each replica's trainer saw from inside its pod.

@@ -114,6 +114,7 @@ class RungRun:
         self._sightings.write(self._folder / "sightings.json")
         case = gather(
             self._rung,
+            self._place.spec,
             self._plan,
             known,
             record,

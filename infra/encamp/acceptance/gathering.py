@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from encamp.run.catalogue import KnownJob
     from encamp.run.outputs import EnvironmentOutputs
     from encamp.run.records import RunRecord
+    from encamp.spec.environment import EnvironmentSpec
 
 _LONGEST_LOG: Final = 1_000_000
 _MOST_LINES: Final = 200
@@ -32,6 +33,7 @@ _MOST_LINES: Final = 200
 
 def gather(
     rung: Rung,
+    environment: EnvironmentSpec,
     plan: JobPlan,
     known: KnownJob,
     record: RunRecord | None,
@@ -49,6 +51,7 @@ def gather(
     operations = _tried(lambda: Container(client).operations(outputs.cluster_path, pools), "operations", missing)
     return JobCase(
         rung=rung,
+        environment=environment,
         plan=plan,
         outputs=outputs,
         client=client,

@@ -14,7 +14,7 @@ from encamp.acceptance.cases import EndCase, EnvironmentCase, JobCase
 from encamp.errors import EncampError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
 
 _FOUND: list[Probe] = []
 
@@ -89,8 +89,3 @@ def ask(probe: Probe, case: Any, place: str) -> BeliefAnswer:
         # What Google serves has another shape than the probe knows: that ends neither the run nor its tear-down.
         why = f"what was served could not be read: {type(error).__name__}: {error}"
         return BeliefAnswer(probe.belief, BeliefState.NOT_ASKED, place, why)
-
-
-def unasked(asked: Collection[str]) -> Iterator[str]:
-    """Beliefs that have a probe and no answer."""
-    yield from sorted({probe.belief for probe in probes()} - set(asked))

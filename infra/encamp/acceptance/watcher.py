@@ -95,10 +95,7 @@ class JobWatcher:
         yield WORKLOADS, lambda: [one for one in self._cluster.list("workloads", namespace) if self._is_owned(one)]
         yield EVENTS, lambda: [one for one in self._cluster.list("events", namespace) if self._is_about(one)]
         yield NODE_EVENTS, self._node_events
-        yield (
-            LEASES,
-            lambda: [one for one in self._cluster.list("leases", _LEASES) if one["metadata"]["name"] in self._nodes],
-        )
+        yield LEASES, self._leases
 
     def _pools(self) -> list[dict[str, Any]]:
         wanted = {pool.name for pool in self._plan.node_pools}

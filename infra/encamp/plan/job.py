@@ -87,7 +87,7 @@ def plan_job(
     queue = job_queue(job, environment)
     # Until its queue lets it in a job holds as little as it can, a bucket of its own least of all.
     scratch = queue is None or (earlier is not None and earlier.has_scratch)
-    placed = storage(job, (job_id, name), environment, packages, scratch=scratch)
+    placed = storage(job, job_id, name, environment, packages, scratch=scratch)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
     named = [container(training_input, one, placed.job_dir, images) for one in requests]

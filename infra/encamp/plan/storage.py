@@ -27,7 +27,8 @@ def job_prefix(job_id: str) -> str:
 
 def storage(
     job: TrainingJobSpec,
-    names: tuple[str, str],
+    job_id: str,
+    name: str,
     environment: EnvironmentSpec,
     packages: Sequence[LocalPackage],
     *,
@@ -37,12 +38,12 @@ def storage(
 
     Args:
         job: the job.
-        names: its id, and its short name.
+        job_id: its id.
+        name: its short name.
         environment: where it runs.
         packages: its archives on this machine.
         scratch: whether it has a bucket of its own for them; else they lie beside its results until its end.
     """
-    job_id, name = names
     scratch_name = scratch_bucket(environment.project, environment.name, job_id, name) if scratch else None
     wanted, key = job.encamp.storage, plan_key(environment)
     own = None

@@ -93,7 +93,7 @@ class Trial:
     def run(self) -> Result:
         """Do it, clean up as a user would, and judge."""
         front = self._ground.front
-        foreign = Foreign(front, self._ground.layout, short_name(PROJECT, "sandbox", self._job))
+        foreign = Foreign(front, short_name(PROJECT, "sandbox", self._job))
         began = time.time()
         try:
             with Fault(front, type="*", operation="*", kind="note", name=f"*{self._job}*", count=10**6) as noted:

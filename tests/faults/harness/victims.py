@@ -39,9 +39,11 @@ def kill(victim: str, driver: int, layout: Layout) -> bool:
 def _found(victim: str, driver: int, layout: Layout) -> psutil.Process | None:
     if victim in SERVERS:
         state = read_state(layout)
-        server = state.processes.get(victim) if state else None
-        if server is not None or victim not in _PLUGINS:
-            return find(server.pid, server.created) if server else None
+        if state is None:
+            return None
+        if victim not in _PLUGINS or victim in state.processes:
+            server = state.processes[victim]
+            return find(server.pid, server.created)
     try:
         process = psutil.Process(driver)
         if victim == DRIVER:

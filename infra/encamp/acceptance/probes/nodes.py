@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from encamp.acceptance.answers import NotAskedError, expect
 from encamp.acceptance.probe import of_job
 from encamp.acceptance.watcher import LEASES
 from encamp.cloud.quantity import parse
+from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.allocatable import GPU_RESOURCE, allocatable
+from encamp.plan.machines.rdma import node_features_of
+from encamp.plan.machines.room import pods_of_gke
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from encamp.acceptance.cases import JobCase
@@ -163,6 +167,28 @@ def node_allocatable(case: JobCase) -> str:
         )
         said.append(f"{name}: {wanted}")
     return "; ".join(said)
+
+
+@of_job("gke-system-pods")
+def system_pods_of_gke(case: JobCase) -> str:
+    """Compare what GKE's own pods on each machine ask for with the room that plans leave for them."""
+    said = []
+    for node, pool in case.nodes():
+        features = node_features_of(pool, node_features(case.environment))
+        believed = pods_of_gke(pool.machine_type, pool.accelerator, features)
+        containers = [one for pod in case.system_pods(node) for one in pod["spec"]["containers"]]
+        cpu = int(_requested(containers, "cpu") * 1000)
+        memory = int(_requested(containers, "memory") / _MIB)
+        found, name = f"GKE's pods on {node['metadata']['name']} ask for {cpu}m and {memory}Mi", pool.machine_type
+        room = f"room is left on {name} for {believed.cpu_millis}m and {believed.memory_mib}Mi"
+        expect(cpu <= believed.cpu_millis and memory <= believed.memory_mib, f"{found}; {room}")
+        said.append(f"{found}; {room}")
+    return "; ".join(said)
+
+
+def _requested(containers: Iterable[Mapping[str, Any]], resource: str) -> Fraction:
+    requests = [(one.get("resources") or {}).get("requests") or {} for one in containers]
+    return sum((parse(each[resource]) for each in requests if resource in each), Fraction(0))
 
 
 @of_job("node-conditions")

@@ -16,7 +16,7 @@ from encamp.plan.environment.queues import FLAVOR_LABEL, pool_flavor, quota_labe
 from encamp.plan.machines import catalog
 from encamp.plan.machines.placing import Wish, offered, place
 from encamp.plan.machines.pools import PoolMachine, PoolUse, disk_of, pool_of
-from encamp.plan.machines.preconditions import ways_given
+from encamp.plan.machines.preconditions import way_refused
 from encamp.plan.machines.rdma import driver_label, node_features_of, rdma_nics
 from encamp.plan.machines.room import replica_room
 from encamp.plan.machines.shapes import Choice, is_ai_platform_tpu, requested, shape, today
@@ -204,10 +204,10 @@ def _not_offered(
     pool: NodePoolPlan, machine_shape: Shape, environment: EnvironmentSpec, where: str
 ) -> PlanError | None:
     """Why Google gives no machine of a pool; None if it does."""
-    ways = ways_given(pool.machine_type)
-    if ways is not None and pool.provisioning not in ways:
-        what = f"{pool.provisioning} gives no {pool.machine_type}"
-        return PlanError(what, where=where, hint=f"use {' or '.join(ways)}, or leave the pool out")
+    refused = way_refused(pool)
+    if refused is not None:
+        what, hint = refused
+        return PlanError(what, where=where, hint=f"{hint}, or leave the pool out")
     zones = offered(machine_shape)
     region = environment.region
     if zones is not None and not environment.stands_in and not any(zone.startswith(f"{region}-") for zone in zones):

@@ -174,22 +174,25 @@ def _flex_tpu(situation: Situation) -> Iterator[Finding]:
             yield "encamp.provisioning", message, "use ON_DEMAND, SPOT or RESERVATION, or a TPU v5e, v5p or v6e"
 
 
-def ways_given(machine_type: str) -> tuple[str, ...] | None:
-    """Ways in which Google gives a machine type; None where it may be any.
+def way_refused(pool: NodePoolPlan) -> tuple[str, str] | None:
+    """Why Google gives no machine of a pool in the way it asks for, and the ways in which it does; None if it does.
 
     Beliefs: gpu-h100-small-consumption, gpu-a4x-consumption.
     """
     entries = data_file("placement")["consumption"]
-    return next((tuple(each["provisioning"]) for each in entries if machine_type in each["machines"]), None)
+    ways = next((each["provisioning"] for each in entries if pool.machine_type in each["machines"]), None)
+    if ways is None or pool.provisioning in ways:
+        return None
+    return f"{pool.provisioning} gives no {pool.machine_type}", f"use {' or '.join(ways)}"
 
 
 def _consumption(situation: Situation) -> Iterator[Finding]:
     """Yield machines that are asked for in a way in which Google gives none."""
     for case in situation.pools:
-        able = ways_given(case.pool.machine_type)
-        if able is not None and case.pool.provisioning not in able:
-            message = f"{case.pool.provisioning} gives no {case.pool.machine_type}"
-            yield "encamp.provisioning", message, f"use {' or '.join(able)}{_more_gpus(case)}"
+        refused = way_refused(case.pool)
+        if refused is not None:
+            message, hint = refused
+            yield "encamp.provisioning", message, f"{hint}{_more_gpus(case)}"
 
 
 def _more_gpus(case: PoolCase) -> str:

@@ -66,6 +66,13 @@ def replica_room(
     return ReplicaRoom(request, request.memory_mib // 2)
 
 
+def pods_of_gke(
+    machine_type: str, accelerator: Accelerator | None, features: Collection[NodeFeature]
+) -> ResourceAmounts:
+    """What GKE's own pods on a machine ask for together; see :func:`replica_room`."""
+    return _of_gke(allocatable(machine_type, accelerator), features)
+
+
 def _of_gke(node: ResourceAmounts, features: Collection[NodeFeature]) -> ResourceAmounts:
     return total(system_pods({*features, *device_features(node.devices)}))
 

@@ -23,7 +23,7 @@ from encamp.sandbox.kubelet.system_pods import SystemPods, is_stand_in, pod_name
 from encamp.sandbox.kubelet.times import micro_stamp, now, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from datetime import datetime
     from fractions import Fraction
 
@@ -159,13 +159,7 @@ class Nodes:
 
     def _on(self, name: str) -> list[dict[str, Any]]:
         """Pods of a node that have not ended, GKE's own left out."""
-        return [
-            pod
-            for pod in self._pods()
-            if pod["spec"].get("nodeName") == name
-            and (pod.get("status") or {}).get("phase") not in _ENDED
-            and not is_stand_in(pod)
-        ]
+        return [pod for pod in self._pods() if pod["spec"].get("nodeName") == name and _holds(pod)]
 
     async def _let_go(self) -> None:
         """Begin the end of nodes that have run for as long as they may, and of those that somebody has deleted."""
@@ -195,7 +189,8 @@ class Nodes:
             )
             if pool is not None:
                 places = ((pool, sizes[pool.full_name] + ordinal) for ordinal in range(count))
-                await self._make_all(places, provisioning.marks(request))
+                marks = provisioning.marks(request)
+                await _at_once(self._make(*place, marks) for place in places)
             if provisioning.says_new(request, status := provisioning.status(request, pool, reason)):
                 path = provisioning.path(metadata["namespace"], metadata["name"])
                 await self._api.patch(f"{path}/status", {"status": status}, MERGE)
@@ -222,8 +217,10 @@ class Nodes:
         for uid in self._noted.keys() - waiting.keys():
             del self._noted[uid]
         wanted = {name: max(pool.minimum - sizes[name], plan.add[name]) for name, pool in self._pools.items()}
-        await self._make_all(
-            (pool, sizes[name] + ordinal) for name, pool in self._pools.items() for ordinal in range(wanted[name])
+        await _at_once(
+            self._make(pool, sizes[name] + ordinal)
+            for name, pool in self._pools.items()
+            for ordinal in range(wanted[name])
         )
 
     def _free(self, pool: pools.Pool, node: str, claimed: Mapping[str, Mapping[str, int]]) -> dict[str, Fraction]:
@@ -239,14 +236,6 @@ class Nodes:
         if before is None or before[0] != message or moment - before[1] > _REPEAT:
             self._noted[uid] = (message, moment)
             self._events.send({"kind": "Pod", **pod}, reason, message)
-
-    async def _make_all(
-        self, places: Iterable[tuple[pools.Pool, int]], marks: provisioning.NodeMarks | None = None
-    ) -> None:
-        """Make nodes at once. One that fails stops no other; the first error is raised."""
-        done = await asyncio.gather(*(self._make(*place, marks) for place in places), return_exceptions=True)
-        for error in filter(None, done):
-            raise error
 
     async def _make(self, pool: pools.Pool, ordinal: int, marks: provisioning.NodeMarks | None = None) -> None:
         wished = pool.node(ordinal, self._host, self._port)
@@ -273,6 +262,7 @@ class Nodes:
 
     async def _scale_down(self) -> None:
         moment = now()
+        going: list[str] = []
         for name, pool in self._pools.items():
             nodes = [node["metadata"]["name"] for node in self._of(name)]
             for node in nodes:
@@ -282,8 +272,8 @@ class Nodes:
             idle = [node for node in nodes if moment - self._busy_at[node] > patience and node not in self._departures]
             if not pool.autoscaled or (pool.atomic and len(idle) < len(nodes)):
                 idle = idle[: max(len(nodes) - pool.maximum, 0)]
-            for node in idle[: len(nodes) - pool.minimum]:
-                await self._take_down(node)
+            going += idle[: len(nodes) - pool.minimum]
+        await _at_once(self._take_down(node) for node in going)
 
     async def _take_down(self, name: str) -> None:
         """Remove an idle node as the autoscaler does: its taint keeps pods away first, and one that came before stays.
@@ -296,7 +286,7 @@ class Nodes:
         await asyncio.sleep(_SEEN_SECONDS)
         query = httpx.QueryParams({"fieldSelector": f"spec.nodeName={name}"})
         found = await self._api.get(f"/api/v1/pods?{query}") or {}
-        if any(not is_stand_in(pod) and pod["status"].get("phase") not in _ENDED for pod in found.get("items") or []):
+        if any(map(_holds, found.get("items") or [])):
             self._busy_at[name] = now()
             await self._api.patch(f"{_NODES}/{name}", {"spec": {"taints": taints}}, MERGE)
             return
@@ -378,6 +368,18 @@ class Nodes:
     async def _make_lease(self, name: str) -> None:
         lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": _lease_spec(name)}
         await self._api.create(_LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
+
+
+def _holds(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod keeps its node there: it has not ended, and is none of GKE's own."""
+    return (pod.get("status") or {}).get("phase") not in _ENDED and not is_stand_in(pod)
+
+
+async def _at_once(changes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Change nodes at once. One that fails stops no other; the first error is raised."""
+    done = await asyncio.gather(*changes, return_exceptions=True)
+    for error in filter(None, done):
+        raise error
 
 
 def _lease_spec(node: str) -> dict[str, Any]:

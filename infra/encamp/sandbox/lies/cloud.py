@@ -95,10 +95,18 @@ def _larger(asked: Asked, told: Told) -> Told:
     return told if asked.before else in_json(change)(asked, told)
 
 
+def _still_there(asked: Asked, told: Told) -> Told:
+    """Show to everybody but the engine what is not there: the official provider asks before it makes a pool."""
+    return told if _by_engine(asked) else instead(404, 200, {"status": "STOPPING"})(asked, told)
+
+
+def _by_engine(asked: Asked) -> bool:
+    return any(word in asked.headers.get("user-agent", "") for word in _ENGINES)
+
+
 def _not_at_first(asked: Asked) -> Asked | Told:
     """Say to the engine that a pool is deleted, and leave it."""
-    by_engine = any(word in asked.headers.get("user-agent", "") for word in _ENGINES)
-    if asked.before or not by_engine:
+    if asked.before or not _by_engine(asked):
         return asked
     operation = {"name": "operation-0-told", "operationType": "DELETE_NODE_POOL", "status": "DONE"}
     return Told(200, {"content-type": "application/json"}).with_json(operation)
@@ -128,7 +136,7 @@ def lies(token: str) -> tuple[Lie, ...]:
             "teardown-deleted-is-404",
             "A deleted pool is still shown.",
             path=_POOL,
-            tells=instead(404, 200, {"status": "STOPPING"}),
+            tells=_still_there,
         ),
         Lie(
             "teardown-operations-end",

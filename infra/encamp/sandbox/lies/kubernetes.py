@@ -155,6 +155,13 @@ def _millis(quantity: str) -> int:
     return int(quantity.removesuffix("m")) if quantity.endswith("m") else int(quantity) * 1000
 
 
+def _hungry(pod: dict[str, Any]) -> dict[str, Any]:
+    if pod["metadata"].get("namespace") == "kube-system":
+        for container in pod["spec"]["containers"]:
+            container["resources"] = {"requests": {"cpu": "1", "memory": "64Mi"}}
+    return pod
+
+
 def _only_ready(node: dict[str, Any]) -> None:
     status = node["status"]
     status["conditions"] = [one for one in status.get("conditions") or () if one["type"] == "Ready"]
@@ -195,6 +202,7 @@ LIES: Final = (
     _node("node-offers-gpus", "Nodes offer eight GPUs.", _more_gpus),
     Lie("node-lease-is-renewed", "Leases of nodes last five seconds.", objects="leases", shows=_short_lease),
     Lie("autoscaler-says-not-triggered", "The autoscaler says nothing helpful.", objects="events", shows=_no_reason),
+    Lie("gke-system-pods", "Each pod of GKE's own asks for a whole CPU.", objects="pods", shows=_hungry),
     _node("node-conditions", "Nodes post that they are ready, and nothing else.", _only_ready),
     _node("autoscaler-grows-from-zero", "Nodes were there before the pods.", _earlier),
     Lie("autoscaler-adds-one-node-per-pod", "A machine too many comes.", objects="nodes", lists=_one_more),

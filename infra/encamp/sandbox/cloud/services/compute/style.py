@@ -51,11 +51,6 @@ def global_name(reference: object, collection: str, project: str) -> str:
     return f"projects/{project}/global/{collection}/{short(reference)}"
 
 
-def regional_name(reference: object, collection: str, project: str, region: str) -> str:
-    """The full name of a regional resource that is given by name, partial or full URL."""
-    return f"projects/{project}/regions/{region}/{collection}/{short(reference)}"
-
-
 class Compute(Plain):
     """Compute Engine's form.
 

@@ -18,7 +18,7 @@ from encamp.sandbox.cloud.rest.values import at, default, merged, put, short
 from encamp.sandbox.cloud.services.container.cluster_fill import fill_cluster
 from encamp.sandbox.cloud.services.container.cluster_rules import CLUSTER_RULES
 from encamp.sandbox.cloud.services.container.node_pools import NODE_POOLS
-from encamp.sandbox.cloud.services.container.style import Container, begin, check_idle
+from encamp.sandbox.cloud.services.container.style import Container, change, check_idle
 from encamp.sandbox.cloud.services.container.zones import region_of
 
 if TYPE_CHECKING:
@@ -143,20 +143,6 @@ CLUSTERS: Final = Collection(
 )
 
 
-def change_cluster(cloud: Cloud, name: str, body: Body, verb: str = "UPDATE_CLUSTER") -> Body:
-    """Judge a cluster as it would be, keep it, and answer with the operation.
-
-    Raises:
-        GoogleError: GKE refuses it, or an operation runs on it.
-    """
-    with cloud.database.transaction():
-        present = CLUSTERS.find(name, cloud)
-        check_idle(name, cloud)
-        judge(CLUSTERS.rules, Change(cloud, name, body, before=present.body, given=body))
-        cloud.store.update(name, body)
-        return begin(verb, name, cloud)
-
-
 async def _update(ask: Ask) -> Body:
     """UpdateCluster: each ``desired…`` field replaces what it names."""
     ask.require("container.clusters.update", ask.name)
@@ -172,7 +158,7 @@ async def _update(ask: Ask) -> Body:
         partial_update = key in _PARTIAL and isinstance(before, dict)
         put(body, path, merged(before, value) if partial_update else value)
     default(body, {"loggingConfig": {}, "autoscaling.autoscalingProfile": "BALANCED"})
-    return change_cluster(ask.cloud, ask.name, body)
+    return change(CLUSTERS, ask, body, "UPDATE_CLUSTER")
 
 
 async def _set_field(ask: Ask, *, field: str, verb: str) -> Body:
@@ -190,7 +176,7 @@ async def _set_field(ask: Ask, *, field: str, verb: str) -> Body:
         body["labelFingerprint"] = present.etag[:8]
     if field == "maintenancePolicy":
         body[field] = {**given[field], "resourceVersion": present.etag[:8]}
-    return change_cluster(ask.cloud, ask.name, body, verb)
+    return change(CLUSTERS, ask, body, verb)
 
 
 def _method(verb: str, handler: Callable[[Ask], Any]) -> Route:

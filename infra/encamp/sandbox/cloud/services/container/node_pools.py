@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.sandbox.cloud.errors import GoogleError
 from encamp.sandbox.cloud.rest.collection import Body, Collection
 from encamp.sandbox.cloud.rest.routes import Route
-from encamp.sandbox.cloud.rest.rules import Change, judge
 from encamp.sandbox.cloud.rest.values import merged
 from encamp.sandbox.cloud.services.container.machine_rules import MACHINE_RULES
 from encamp.sandbox.cloud.services.container.pool_fill import fill_pool
 from encamp.sandbox.cloud.services.container.pool_rules import POOL_RULES
-from encamp.sandbox.cloud.services.container.style import Container, begin, check_idle
+from encamp.sandbox.cloud.services.container.style import Container, begin, change, check_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,20 +66,6 @@ NODE_POOLS: Final = Collection(
 )
 
 
-def change_pool(cloud: Cloud, name: str, body: Body, verb: str = "UPDATE_NODE_POOL") -> Body:
-    """Judge a pool as it would be, keep it, and answer with the operation.
-
-    Raises:
-        GoogleError: GKE refuses it, or an operation runs on the cluster.
-    """
-    with cloud.database.transaction():
-        present = NODE_POOLS.find(name, cloud)
-        check_idle(name, cloud)
-        judge(NODE_POOLS.rules, Change(cloud, name, body, before=present.body, given=body))
-        cloud.store.update(name, body)
-        return begin(verb, name, cloud)
-
-
 async def _update(ask: Ask) -> Body:
     """UpdateNodePool: fields of the config, and some of the pool, each replaced where it is given."""
     ask.require("container.clusters.update", ask.name)
@@ -100,7 +85,7 @@ async def _update(ask: Ask) -> Body:
         else:
             inner = _WRAPPED.get(key)
             body["config"][key] = value.get(inner) or {} if inner is not None and isinstance(value, dict) else value
-    return change_pool(ask.cloud, ask.name, body)
+    return change(NODE_POOLS, ask, body, "UPDATE_NODE_POOL")
 
 
 async def _set_field(ask: Ask, *, field: str, verb: str) -> Body:
@@ -110,7 +95,7 @@ async def _set_field(ask: Ask, *, field: str, verb: str) -> Body:
     given = (await ask.call.json()).get(field)
     if not isinstance(given, dict):
         raise GoogleError(400, f"{field} is required.", reason="required")
-    return change_pool(ask.cloud, ask.name, {**present.body, field: given}, verb)
+    return change(NODE_POOLS, ask, {**present.body, field: given}, verb)
 
 
 async def _set_size(ask: Ask) -> Body:

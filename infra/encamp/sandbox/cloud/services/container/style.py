@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.sandbox.cloud.errors import GoogleError, failed_precondition
+from encamp.sandbox.cloud.rest.rules import Change, judge
 from encamp.sandbox.cloud.rest.styles import Plain
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.operations import Operation
+    from encamp.sandbox.cloud.rest.collection import Body, Collection
     from encamp.sandbox.cloud.rest.routes import Ask
     from encamp.sandbox.cloud.rest.styles import Shown
     from encamp.sandbox.cloud.store import CloudResource
@@ -52,6 +54,21 @@ def begin(verb: str, target: str, cloud: Cloud, *, failure: str = "") -> Shown:
     error = {"code": _EXHAUSTED, "message": failure}
     detail = {"statusMessage": failure, "error": error} if failure else {}
     return shown_operation(cloud.operations.begin(f"{parent}/operations", verb, target, detail))
+
+
+def change(collection: Collection, ask: Ask, body: Body, verb: str) -> Shown:
+    """Judge a resource as it would be, keep it, and show the operation.
+
+    Raises:
+        GoogleError: GKE refuses it, or an operation runs on its cluster.
+    """
+    cloud, name = ask.cloud, ask.name
+    with cloud.database.transaction():
+        present = collection.find(name, cloud)
+        check_idle(name, cloud)
+        judge(collection.rules, Change(cloud, name, body, before=present.body, given=body))
+        cloud.store.update(name, body)
+        return begin(verb, name, cloud)
 
 
 def shown_operation(operation: Operation) -> Shown:
@@ -113,10 +130,10 @@ class Container(Plain):
         return {plural: items} if items else {}
 
     def check_fresh(self, resource: CloudResource, patch: Mapping[str, Any], query: Mapping[str, str]) -> None:
-        """Refuse a change of what an operation runs on, or by who has read an older state.
+        """Refuse a change by a caller who has read an older state.
 
         Raises:
-            GoogleError: 400 or 409.
+            GoogleError: 409.
         """
         if patch.get("etag") not in (None, "", resource.etag):
             message = f"Provided etag does not match the latest etag of {resource.name}."
