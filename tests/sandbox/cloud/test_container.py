@@ -303,6 +303,18 @@ def test_workload_policies_that_compute_refuses(desk: Desk, policy: dict[str, An
     assert (answer.status, message in answer.message) == (400, True)
 
 
+def test_pools_of_a_cluster_with_routes_cannot_say_how_many_pods_a_node_has(desk: Desk) -> None:
+    routed = {"name": "routed", "initialNodeCount": 1, "ipAllocationPolicy": {"useIpAliases": False}}
+    desk.do("POST", f"{LOCATION}/clusters", {"cluster": routed})
+    assert desk.do("GET", f"{LOCATION}/clusters/routed")["ipAllocationPolicy"] == {
+        "useRoutes": True,
+        "stackType": "IPV4",
+    }
+    body = {"name": "pool", "initialNodeCount": 0, "maxPodsConstraint": {"maxPodsPerNode": "32"}}
+    answer = desk.ask("POST", f"{LOCATION}/clusters/routed/nodePools", {"nodePool": body})
+    assert (answer.status, answer.message) == (400, "max_pods_per_node requires a VPC-native cluster")
+
+
 def test_pools_go_with_their_cluster(cluster: Desk) -> None:
     pool(cluster)
     assert cluster.do("DELETE", CLUSTER)["operationType"] == "DELETE_CLUSTER"

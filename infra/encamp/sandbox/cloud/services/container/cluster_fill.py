@@ -87,18 +87,14 @@ def _fill_networks(change: Change) -> None:
     services = ranges.get(of_services) or policy.get("servicesIpv4CidrBlock")
     cluster |= {"network": network, "subnetwork": subnetwork, "clusterIpv4Cidr": pods}
     cluster["servicesIpv4Cidr"] = services or _SERVICES_CIDR
-    suffix = secrets.token_hex(4)
+    if policy.get("useIpAliases") is False or policy.get("useRoutes"):
+        # Belief: gke-vpc-native-unless-told-otherwise.
+        cluster["ipAllocationPolicy"] = {"useRoutes": True, "stackType": "IPV4"}
+    else:
+        _fill_aliases(cluster, pods, f"gke-{change.name.rpartition('/')[2]}-pods-{secrets.token_hex(4)}")
     default(
         cluster,
         {
-            "ipAllocationPolicy.useIpAliases": True,
-            "ipAllocationPolicy.clusterSecondaryRangeName": f"gke-{change.name.rpartition('/')[2]}-pods-{suffix}",
-            "ipAllocationPolicy.clusterIpv4Cidr": pods,
-            "ipAllocationPolicy.clusterIpv4CidrBlock": pods,
-            "ipAllocationPolicy.servicesIpv4Cidr": cluster["servicesIpv4Cidr"],
-            "ipAllocationPolicy.servicesIpv4CidrBlock": cluster["servicesIpv4Cidr"],
-            "ipAllocationPolicy.stackType": "IPV4",
-            "ipAllocationPolicy.podCidrOverprovisionConfig": {},
             "networkConfig.defaultSnatStatus": {},
             "networkConfig.serviceExternalIpsConfig": {},
             "networkConfig.datapathProvider": "LEGACY_DATAPATH",
@@ -108,6 +104,21 @@ def _fill_networks(change: Change) -> None:
         "network": f"projects/{change.project}/global/networks/{network}",
         "subnetwork": f"projects/{change.project}/regions/{region}/subnetworks/{subnetwork}",
     }
+
+
+def _fill_aliases(cluster: dict[str, Any], pods: str, made: str) -> None:
+    """Ranges of a VPC-native cluster; ``made`` is the name of the one that GKE makes for its pods."""
+    policy = {
+        "useIpAliases": True,
+        "clusterSecondaryRangeName": made,
+        "clusterIpv4Cidr": pods,
+        "clusterIpv4CidrBlock": pods,
+        "servicesIpv4Cidr": cluster["servicesIpv4Cidr"],
+        "servicesIpv4CidrBlock": cluster["servicesIpv4Cidr"],
+        "stackType": "IPV4",
+        "podCidrOverprovisionConfig": {},
+    }
+    cluster["ipAllocationPolicy"] = policy | cluster["ipAllocationPolicy"]
 
 
 def _secondary_ranges(change: Change, subnetwork: str) -> dict[str, str]:
