@@ -18,7 +18,10 @@ from encamp.sandbox.pki import issue_certificates
 if TYPE_CHECKING:
     from pathlib import Path
 
-NODES: dict[str, Any] = {"kind": "NodeList", "items": [{"metadata": {"name": "n", "labels": {}}, "spec": {}, "status": {}}]}
+NODES: dict[str, Any] = {
+    "kind": "NodeList",
+    "items": [{"metadata": {"name": "n", "labels": {}}, "spec": {}, "status": {}}],
+}
 
 
 def api_server(request: httpx.Request) -> httpx.Response:
