@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 if TYPE_CHECKING:
@@ -51,3 +53,21 @@ def test_a_job_whose_driver_is_killed_while_it_brings_up_is_cancelled_by_an_adop
     assert "nobody drives this job" in said
     assert "unsettled is CANCELLED" in said
     camp.assert_nothing_left("unsettled")
+
+
+@pytest.mark.parametrize("comes", ["reap", "attach"])
+def test_a_job_whose_driver_is_told_to_end_while_it_prepares_it_trains_whoever_comes(
+    camp: Camp, job: Callable[..., str], comes: str
+) -> None:
+    job_id = f"let_go_{comes}"
+    camp.encamp("submit", job("chief-0=exit:0", "worker-0=exit:0", "worker-1=exit:0"), "--job-id", job_id)
+    (log,) = (camp.layout.root / "state" / "jobs").glob(f"{job_id.replace('_', '-')}*/driver.log")
+    driver = re.search(r"process (\d+)", camp.encamp("list", "--format", "json"))
+    assert driver is not None
+    camp.until(lambda: "bringing up stack" in log.read_text())
+    os.kill(int(driver[1]), signal.SIGTERM)
+    camp.until(lambda: "the job goes on" in log.read_text())
+    camp.until(lambda: not psutil.pid_exists(int(driver[1])))
+    camp.encamp("reap", "--wait", "--job", job_id) if comes == "reap" else camp.encamp("attach", job_id)
+    assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
+    camp.assert_nothing_left(job_id)

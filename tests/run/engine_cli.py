@@ -3,7 +3,7 @@
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
 ``kubeconfig`` (of the provider of Kubernetes),
 ``error``, ``failures`` (messages by the names of resources whose create fails), ``killed`` (it dies by SIGKILL and
-leaves its lock) and ``hang`` (wait for SIGINT). With ``times`` that is so as often, and then as ``then`` says.
+leaves its lock) and ``hang`` (wait for SIGINT). It goes on when there is no file ``up-held``. With ``times`` that is so as often, and then as ``then`` says.
 ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``; it goes on when there is no file ``held``,
 and writes the provider's kubeconfig of that moment to ``reached``.
 ``stack.json`` has an ``error`` of that many ``times`` for every command about stacks.
@@ -111,6 +111,8 @@ def _up(state: dict[str, Any], service: str) -> int:
             script = script.get("then", {})
         else:
             _write("up.json", {**script, "times": script["times"] - 1})
+    while (ROOT / "up-held").exists():
+        time.sleep(0.01)
     state["resources"] = script.get("resources", ["bucket"])
     state["pending"] = script.get("pending", [])
     state["kubeconfig"] = script.get("kubeconfig", "")
