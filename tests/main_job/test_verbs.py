@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from tests.camp import ENVIRONMENT, PROJECT
+
+from encamp.plan.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +63,8 @@ def test_a_job_whose_driver_is_told_to_end_while_it_prepares_it_trains_whoever_c
     camp: Camp, job: Callable[..., str], comes: str
 ) -> None:
     job_id = f"let_go_{comes}"
-    camp.encamp("submit", job("chief-0=exit:0", "worker-0=exit:0", "worker-1=exit:0"), "--job-id", job_id)
-    (log,) = (camp.layout.root / "state" / "jobs").glob(f"{job_id.replace('_', '-')}*/driver.log")
+    camp.encamp("submit", job("chief-0=exit:0:5", "worker-0=exit:0:5", "worker-1=exit:0:5"), "--job-id", job_id)
+    log = camp.layout.root / "state" / "jobs" / short_name(PROJECT, ENVIRONMENT, job_id) / "driver.log"
     driver = re.search(r"process (\d+)", camp.encamp("list", "--format", "json"))
     assert driver is not None
     camp.until(lambda: "bringing up stack" in log.read_text())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Kind of the journal's entries about who took a job over.
 ACTOR = "actor"
 
+
 @dataclass(frozen=True)
 class Actor:
     """Somebody.

@@ -12,11 +12,10 @@ import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from encamp.errors import EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
 from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, excerpt
+from encamp.run.engine_process import has_ended
 from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
@@ -24,6 +23,7 @@ from encamp.run.slow_steps import SlowSteps
 from encamp.run.stack_state import StackState
 from encamp.run.stalling import StallWatch
 from encamp.run.transient import is_transient
+from encamp.run.unreadable import UnreadableStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from encamp.run.command import StackWorkspace, ToldStack
     from encamp.run.unanswered import Unanswered
 
-_LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
 #: For commands of the engine that touch its backend only: a state in a bucket, a key that opens it.
 _POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
@@ -75,6 +74,7 @@ class JobEngine:
         self._stall = stall
         self._sleep = sleep
         self._command = SessionCommand()
+        self._unreadable = UnreadableStates(folder)
         self._workspace: StackWorkspace | None = None
 
     def interrupt(self) -> None:
@@ -82,18 +82,24 @@ class JobEngine:
         self._command.interrupt()
 
     def stacks(self) -> list[str]:
-        """Names of all stacks of the project in the backend.
+        """Names of all stacks of the project in the backend, also of those whose state cannot be read.
 
         In a backend of files a state that another engine replaces meanwhile spoils the listing; it is then made anew.
         """
-        listing = ["stack", "ls", "--json"]
-        for _ in range(_LISTINGS - 1):
+        for attempt in range(1, _LISTINGS + 1):
             try:
-                return _names(self._run(listing, "the engine's stacks"))
+                return _names(self._run(["stack", "ls", "--json"], "the engine's stacks"))
             except EngineError as error:
-                if _REPLACED not in str(error):
-                    raise
-        return _names(self._run(listing, "the engine's stacks"))
+                if _REPLACED in str(error) and attempt < _LISTINGS:
+                    continue
+                if (names := self._unreadable.listed()) is not None:
+                    return names
+                raise
+        raise AssertionError
+
+    def set_aside(self, stack: str) -> str | None:
+        """Rename a stack's state that cannot be read; where it is now, None where nothing was wrong with it."""
+        return self._unreadable.set_aside(stack)
 
     def has(self, stack: str) -> bool:
         """Whether the backend has a stack of this name."""
@@ -308,7 +314,7 @@ class JobEngine:
         if verdict is Verdict.CLEAR and self._fence is None:
             # Who shows no lease judges processes only.
             return False
-        if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not _ended(lock.pid)):
+        if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not has_ended(lock.pid)):
             return False
         self._show(f"clearing the lock of a dead engine (pid {lock.pid} on {lock.host})")
         self._run(["cancel", "--yes", stack], f"stack {stack}")
@@ -345,7 +351,7 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(where.removeprefix("stack "), str(error)) from error
         except CommandError as error:
-            raise EngineError(excerpt(str(error)), where=where) from error
+            raise self._unreadable.error(where, str(error)) or EngineError(excerpt(str(error)), where=where) from error
 
     def _opened(self) -> StackWorkspace:
         from encamp.run.command import StackWorkspace  # noqa: PLC0415
@@ -368,28 +374,11 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:
+            if (unreadable := self._unreadable.error(f"stack {stack}", str(error))) is not None:
+                raise unreadable from error
             what = "; ".join(map(str, events.failures)) or excerpt(str(error))
             raise RunError(what, stack, events) from error
 
 
 def _names(listing: str) -> list[str]:
     return [summary["name"] for summary in json.loads(listing)]
-
-
-def _ended(pid: int) -> bool:
-    """Whether an engine of this machine has ended, which it is given a minute for."""
-    for _ in range(_LOCK_PATIENCE_SECONDS):
-        if not _is_engine(pid):
-            return True
-        time.sleep(1)
-    return False
-
-
-def _is_engine(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and "pulumi" in process.name()
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.Error:
-        return True

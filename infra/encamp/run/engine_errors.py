@@ -29,6 +29,18 @@ class LockedError(EngineError):
         self.lock = lock
 
 
+class UnreadableStateError(EngineError):
+    """A stack's state is damaged, and no engine can read it; ``file`` says where it is, also as a ``gs://`` name."""
+
+    def __init__(self, stack: str, file: str, why: str) -> None:
+        super().__init__(
+            f"its state {file} cannot be read: {why}",
+            where=f"stack {stack}",
+            hint=f"`encamp reap` sets the states of jobs aside; for others compare {file}.bak, the engine's own copy",
+        )
+        self.file = file
+
+
 class RunError(EngineError):
     """An engine run failed.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from encamp.run import holder
 from encamp.run.actor import ACTOR, Actor
 from encamp.run.ending import check_lease, ending
 from encamp.run.engine import JobEngine
+from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.finding import Finding, Verdict
 from encamp.run.judging import LEFT, OVER, Facts, Judgement, Seen, judge
 from encamp.run.keeper import LeaseKeeper
@@ -316,9 +317,11 @@ class Reaper:
         engine = self._engine_at(self._fence(record))
         # What a driver made and died before it wrote it down.
         told = {entry.data.get("urn") for entry in record.entries if entry.kind == "resource"} if record else set()
-        for step in engine.state(self._intent.stack).created():
-            if step.urn not in told:
-                self._keep(step)
+        # Tear-down sets a state aside that nobody can read.
+        with suppress(UnreadableStateError):
+            for step in engine.state(self._intent.stack).created():
+                if step.urn not in told:
+                    self._keep(step)
         return engine
 
     def _engine_at(self, fence: Fence | None) -> JobEngine:
@@ -359,7 +362,10 @@ class Reaper:
         """What of the job there is: by the engine's state, and by the cloud's listing."""
         engine = self._engine_at(None) if self._candidate.has_stack else None
         teardown = self._teardown(engine, check=False)
-        named = [f"{name} (in the engine's state)" for name in teardown.listed()]
+        try:
+            named = [f"{name} (in the engine's state)" for name in teardown.listed()]
+        except UnreadableStateError as error:
+            named = [error.what]
         try:
             return (*named, *map(str, teardown.left()))
         except EngineError as error:

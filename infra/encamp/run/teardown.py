@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from encamp.cloud.leftovers import JobPlace, Leftover, label_selector, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.engine_errors import LockedError, NoStackError
+from encamp.run.engine_errors import LockedError, NoStackError, UnreadableStateError
 from encamp.run.records import LeaseLostError
 from encamp.run.transient import is_transient
 from encamp.run.unanswered import settle
@@ -96,10 +96,7 @@ class Teardown:
         """One attempt at it all; what is known to pass is tried for longer than what is not."""
         attempt = next(attempts)
         try:
-            self._destroy()
-            self._settle()
-            self._sweep()
-            self._forget()
+            self._take_down()
         except LeaseLostError:
             raise
         except EncampError as error:
@@ -107,6 +104,22 @@ class Teardown:
             if attempt < _ATTEMPTS or is_transient(error.what):
                 raise TransientError(error) from error
             raise
+
+    def _take_down(self) -> None:
+        try:
+            self._destroy()
+        except UnreadableStateError as error:
+            self._set_aside(error)
+        self._settle()
+        self._sweep()
+        self._forget()
+
+    def _set_aside(self, error: UnreadableStateError) -> None:
+        """Go on without a state that nobody can read: what the cloud lists of the job is all that is known of it."""
+        self._held()
+        place = self._engine.set_aside(self._stack) if self._engine is not None else None
+        self._show(f"{error.what}; it is kept as {place}, and what the cloud lists of the job is deleted")
+        self._engine, self._there = None, False
 
     def _tell_retry(self, _: int, pause: float, error: Exception) -> None:
         what = error.what if isinstance(error, EncampError) else str(error)
@@ -181,7 +194,7 @@ class Teardown:
                 self._engine.forget_cluster(self._stack)
             self._held()
             self._engine.destroy(self._stack)
-        except (LockedError, LeaseLostError):
+        except (LockedError, LeaseLostError, UnreadableStateError):
             raise
         except NoStackError:
             self._there = False
