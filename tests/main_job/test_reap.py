@@ -120,9 +120,9 @@ def test_states_that_nobody_can_read_stop_no_other_job(camp: Camp, job: Callable
         "garbled": lambda _: b"garbage {",
         "emptied": lambda _: b"",
     }
-    path = job("chief-0=exit:0:12", "worker-0=sleep", "worker-1=sleep")
-    commands = [camp.start("run", path, "--job-id", one) for one in (*damages, "sound")]
-    for command in commands:
+    for job_id in (*damages, "sound"):
+        path = job("chief-0=sleep" if job_id == "torn" else "chief-0=exit:0:12", "worker-0=sleep", "worker-1=sleep")
+        command = camp.start("run", path, "--job-id", job_id)
         command.until("the job is RUNNING", seconds=240)
         killed(command)
     states = camp.layout.pulumi_backend / ".pulumi" / "stacks" / "encamp"

@@ -74,3 +74,23 @@ def test_a_job_whose_driver_is_told_to_end_while_it_prepares_it_trains_whoever_c
     camp.encamp("reap", "--wait", "--job", job_id) if comes == "reap" else camp.encamp("attach", job_id)
     assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
     camp.assert_nothing_left(job_id)
+
+
+def test_a_replica_that_does_not_go_is_named_and_taken_by_force(camp: Camp, job: Callable[..., str]) -> None:
+    """Something holds the pod as a node does that is gone."""
+    camp.encamp("submit", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "stuck")
+    follower = camp.start("attach", "stuck")
+    follower.until("the job is RUNNING", seconds=240)
+    listed = ("kubectl", "get", "pods", "-n", "encamp-jobs", "-o", "name")
+    pod = next(name for name in camp.tool(*listed).split() if "/stuck" in name)
+    hold = '{"metadata": {"finalizers": ["example.com/held"]}}'
+    camp.tool("kubectl", "patch", pod, "-n", "encamp-jobs", "--type=merge", "-p", hold)
+    command = camp.start("cancel", "stuck")
+    said = command.ends(0, seconds=240)
+    assert "stuck is CANCELLED" in said
+    name = pod.partition("/")[2]
+    assert f"waiting for pod {name}" in said
+    assert f"pod {name} did not go within" in said
+    assert "waiting for its end for 5 s: it is" in said
+    assert camp.receipt("stuck")["outcome"]["state"] == "CANCELLED"
+    camp.assert_nothing_left("stuck")

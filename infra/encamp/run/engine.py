@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from encamp.run.unanswered import Unanswered
 
 _LISTINGS = 10
+#: How often a destroy says what it waits for.
+_DESTROY_SECONDS = 10.0
 #: For commands of the engine that touch its backend only: a state in a bucket, a key that opens it.
 _POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
 #: What the listing of a backend of files says of a state that another engine replaces at that moment.
@@ -165,6 +167,7 @@ class JobEngine:
                 lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
                 stack,
                 events,
+                every=_DESTROY_SECONDS,
             )
 
     def _watched(self, events: EventLog) -> AbstractContextManager[object]:
@@ -365,11 +368,14 @@ class JobEngine:
 
         return ToldStack(stack, self._opened())
 
-    def _guarded(self, command: Callable[[], object], stack: str, events: EventLog) -> None:
+    def _guarded(
+        self, command: Callable[[], object], stack: str, events: EventLog, *, every: float | None = None
+    ) -> None:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
 
         try:
-            with SlowSteps(events, self._show, self._operations):
+            slow = SlowSteps(events, self._show, self._operations, **({"every": every, "usual": every} if every else {}))
+            with slow:
                 command()
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
