@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, excerpt
+from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, advice, excerpt, parsed
 from encamp.run.engine_process import has_ended
 from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
@@ -187,7 +187,7 @@ class JobEngine:
             answer = self._run(["stack", "output", "--json", "--stack", stack], f"stack {stack}")
         except NoStackError:
             return {}
-        outputs: dict[str, Any] = json.loads(answer or "{}")
+        outputs: dict[str, Any] = parsed(answer or "{}", f"stack {stack}")
         return outputs
 
     def resources(self, stack: str) -> list[str]:
@@ -242,7 +242,7 @@ class JobEngine:
     def tag(self, stack: str, key: str) -> str | None:
         """A tag of a stack, None where it has none or is not there."""
         try:
-            found: dict[str, str] = json.loads(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack))
+            found: dict[str, str] = parsed(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack), stack)
         except NoStackError:
             return None
         return found.get(key)
@@ -324,7 +324,8 @@ class JobEngine:
         return True
 
     def _export(self, stack: str) -> dict[str, Any]:
-        exported: dict[str, Any] = json.loads(self._run(["stack", "export", "--stack", stack], f"stack {stack}"))
+        where = f"stack {stack}"
+        exported: dict[str, Any] = parsed(self._run(["stack", "export", "--stack", stack], where), where)
         return exported
 
     def _run(self, arguments: list[str], where: str, given: str | None = None) -> str:
@@ -354,7 +355,9 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(where.removeprefix("stack "), str(error)) from error
         except CommandError as error:
-            raise self._unreadable.error(where, str(error)) or EngineError(excerpt(str(error)), where=where) from error
+            raise self._unreadable.error(where, str(error)) or EngineError(
+                excerpt(str(error)), where=where, hint=advice(str(error))
+            ) from error
 
     def _opened(self) -> StackWorkspace:
         from encamp.run.command import StackWorkspace  # noqa: PLC0415
@@ -387,4 +390,4 @@ class JobEngine:
 
 
 def _names(listing: str) -> list[str]:
-    return [summary["name"] for summary in json.loads(listing)]
+    return [summary["name"] for summary in parsed(listing, "the engine's stacks")]

@@ -21,6 +21,7 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE
 from encamp.run.candidates import Candidate, Search
+from encamp.run.database_trouble import words
 from encamp.run.engine import JobEngine
 from encamp.run.finding import Finding, Verdict, worst
 from encamp.run.reaper import Reaper
@@ -227,7 +228,7 @@ class _Reaping:
         except EncampError as error:
             return _failed(candidate, error)
         except SQLAlchemyError as error:
-            trouble = EngineError(f"the record gives no answer: {type(error).__name__}", where=candidate.intent.job_id)
+            trouble = EngineError(f"the record gives no answer: {words(error)}", where=candidate.intent.job_id)
             return _failed(candidate, trouble)
 
     def _context_of(self, candidate: Candidate) -> Context:
