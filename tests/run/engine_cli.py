@@ -3,7 +3,8 @@
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
 ``kubeconfig`` (of the provider of Kubernetes),
 ``error``, ``failures`` (messages by the names of resources whose create fails), ``killed`` (it dies by SIGKILL and
-leaves its lock) and ``hang`` (wait for SIGINT). It goes on when there is no file ``up-held``. With ``times`` that is so as often, and then as ``then`` says.
+leaves its lock) and ``hang`` (wait for SIGINT). With ``times`` that is so as often, and then as ``then`` says. It goes
+on when there is no file ``up-held``.
 ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``; it goes on when there is no file ``held``,
 and writes the provider's kubeconfig of that moment to ``reached``.
 States that are files of ``backend`` and no JSON cannot be read, nor can then the stacks be listed.

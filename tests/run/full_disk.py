@@ -1,4 +1,4 @@
-"""A program for ``test_full_disk``: record, spool, the sandbox's storage and the engine's backend on a disk that is full.
+"""A program for ``test_full_disk``: record, spool, the sandbox's storage and the engine's backend on a full disk.
 
     python -m tests.run.full_disk FOLDER_ON_THE_DISK FOLDER_ELSEWHERE
 
@@ -33,6 +33,7 @@ def told(error: EncampError) -> dict[str, str | None]:
 
 
 def record(disk: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     with contextlib.closing(Records.open(None, disk)) as records:
         lease = records.begin("j", "j", {"a": 1})
         with full(disk):
@@ -41,7 +42,7 @@ def record(disk: Path) -> dict[str, Any]:
                 for _ in range(20):
                     records.append(lease, "note", {"n": "x" * 20_000})
             except EncampError as error:
-                found: dict[str, Any] = told(error)
+                found = told(error)
             read = records.record("j")
         during = len(read.entries) if read is not None else 0
         records.append(lease, "after", {})

@@ -84,7 +84,7 @@ def test_a_pod_is_given_its_grace_period_and_a_little_more(ground: Ground) -> No
     ground.at(56)
     # Something holds it still.
     assert ground.cluster.forced[1:] == [("pods", "a", True)]
-    ground.cluster.objects["pods"] = []
+    ground.cluster.objects["pods"].clear()
     ground.at(58, 61)
     # Alone, what owned it is given as long as it takes without a grace period.
     assert ground.cluster.forced[2:] == [("jobsets", "s", False)]

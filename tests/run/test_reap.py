@@ -307,7 +307,7 @@ def test_strangers_go_with_their_deadline_and_never_before(ground: Ground) -> No
 
 def _left(ground: Ground, **changes: Any) -> None:
     """A job whose driver was told to end while it prepared it, on a machine whose files are not here."""
-    job = {"jobId": "job_1", "trainingInput": {}}
+    job: dict[str, Any] = {"jobId": "job_1", "trainingInput": {}}
     ground.record(job=job, specHash=spec_hash(job), **changes)
     records = ground.world.context.records()
     lease = records.adopt("job_1", "j", {})

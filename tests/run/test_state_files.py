@@ -100,7 +100,7 @@ def test_an_unreadable_state_is_named_and_kept_elsewhere(backend: _Backend, cont
     assert files.place("job-a").endswith(f"{STATES}/job-a.json")
     aside = files.set_aside("job-a")
     assert aside is not None
-    assert f".pulumi/unreadable/encamp/job-a.json." in aside
+    assert ".pulumi/unreadable/encamp/job-a.json." in aside
     (kept,) = [name for name in backend.contents() if "unreadable" in name]
     assert aside.endswith(kept)
     assert backend.contents()[kept] == content

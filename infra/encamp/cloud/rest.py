@@ -173,7 +173,7 @@ def parsed(answer: requests.Response, where: str) -> dict[str, Any]:
     """An answer's JSON object, an empty one for an empty answer.
 
     Raises:
-        RestError: the answer is something else: whoever stands between here and Google, or a server in trouble, sent it.
+        RestError: the answer is something else: a proxy on the way, or a server in trouble, sent it.
     """
     try:
         found = answer.json() if answer.content else {}

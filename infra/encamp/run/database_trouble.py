@@ -1,4 +1,4 @@
-"""What is wrong with the database of the record: in its own words where these hold no secret, and what to do about it."""
+"""Trouble with the record's database: its own words, where these hold no secret, and what to do about it."""
 
 from __future__ import annotations
 

@@ -317,6 +317,10 @@ class JobEngine:
         if verdict is Verdict.CLEAR and self._fence is None:
             # Who shows no lease judges processes only.
             return False
+        if verdict is Verdict.BY_PROCESS:
+            self._show(
+                f"stack {stack} is locked by an engine (pid {lock.pid}); its end is waited for, a minute at most"
+            )
         if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not has_ended(lock.pid)):
             return False
         self._show(f"clearing the lock of a dead engine (pid {lock.pid} on {lock.host})")
@@ -377,7 +381,9 @@ class JobEngine:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
 
         try:
-            slow = SlowSteps(events, self._show, self._operations, **({"every": every, "usual": every} if every else {}))
+            slow = SlowSteps(
+                events, self._show, self._operations, **({"every": every, "usual": every} if every else {})
+            )
             with slow:
                 command()
         except ConcurrentUpdateError as error:

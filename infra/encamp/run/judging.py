@@ -1,8 +1,8 @@
 """Whether a job without a living driver is over, and how it ended: the rules, without any cloud.
 
 In this order: an outcome that is on record stands; a JobSet that has ended says its own; a request to cancel, then the
-deadline, ends what has not; a job without a JobSet that its last driver let go of is brought up further; one whose JobSet
-or cluster is gone has failed. All else trains.
+deadline, ends what has not; a job that its driver let go of before it had a JobSet is brought up further; one whose
+JobSet or cluster is gone has failed. All else trains.
 """
 
 from __future__ import annotations

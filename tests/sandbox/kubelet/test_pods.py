@@ -360,7 +360,7 @@ def test_a_pod_that_a_later_kubelet_gives_another_address_goes_on(cluster: Any, 
     cluster.run("first", "exec sleep 8887")
     until(lambda: cluster.phase("first") == "Running")
     cluster.run("held", "echo $WORD", container={"env": [wanted]})
-    until(lambda: (cluster.pod("held")["status"].get("podIP") and "Failed" in cluster.events("held")))
+    until(lambda: cluster.pod("held")["status"].get("podIP") and "Failed" in cluster.events("held"))
     before = cluster.pod("held")["status"]["podIPs"]
     cluster.kill_kubelet()
     cluster.create("/api/v1/namespaces/trials/secrets", {"metadata": {"name": "later"}, "stringData": {"word": "on"}})
