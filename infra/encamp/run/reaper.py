@@ -21,7 +21,7 @@ from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.finding import Finding, Verdict
 from encamp.run.judging import LEFT, OVER, Facts, Judgement, Seen, judge
 from encamp.run.keeper import LeaseKeeper
-from encamp.run.locks import Fence, Held
+from encamp.run.locks import ADOPTED, Fence
 from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
 from encamp.run.resuming import LeftError, Resumption
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Lease, Records, RunRecord
     from encamp.run.supervise import Supervision
     from encamp.run.target import Target
-
-#: Journal entry of a lease that ran out under another machine's driver, see ``locks``.
-ADOPTED = "adopted"
 
 
 class Reaper:
@@ -337,14 +334,8 @@ class Reaper:
 
     def _fence(self, record: RunRecord | None) -> Fence:
         """What is shown against the locks of dead engines: the lease is ours, and who had it before."""
-        entries = record.entries if record is not None else ()
-        before = tuple(
-            Held(str(entry.data["host"]), str(entry.data["place"]), float(entry.data["expired"]))
-            for entry in entries
-            if entry.kind == ADOPTED
-        )
         me = _me()
-        return Fence(me["host"], me["place"], before)
+        return Fence.of(me["host"], me["place"], record.entries if record is not None else ())
 
     def _teardown(self, engine: JobEngine | None, *, check: bool) -> Teardown:
         return Teardown(
