@@ -13,6 +13,7 @@ import httpx
 from encamp.errors import EncampError
 from encamp.process import OutputLine
 from encamp.sandbox.kubelet import images, status
+from encamp.sandbox.kubelet.api import is_refused
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
@@ -374,12 +375,12 @@ class PodLife:
             wanted = self._status()
             if wanted == self._sent:
                 return
-            body = {"metadata": {"uid": self.uid}, "status": _patch(wanted)}
+            body = {"metadata": {"uid": self.uid}, "status": status.patch_of(wanted)}
             try:
                 await self._services.api.patch(f"{self.path}/status", body)
             except httpx.HTTPError as error:
                 _LOG.warning("status of %s/%s not taken: %s", self.namespace, self.name, error)
-                if self._deleting.is_set() and _is_refused(error):
+                if self._deleting.is_set() and is_refused(error):
                     return
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
@@ -398,19 +399,3 @@ class PodLife:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
-
-
-def _patch(wanted: dict[str, Any]) -> dict[str, Any]:
-    """A status as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
-
-    Without the directive the API server merges lists of addresses by key, and refuses a pod with two of one family.
-    Source: k8s.io/kubernetes/pkg/util/pod/pod.go, PatchPodStatus, whose two-way patch deletes what is not wanted.
-    """
-    lists = {key: [{"$patch": "replace"}, *wanted[key]] for key in ("hostIPs", "podIPs") if key in wanted}
-    return {**wanted, **lists}
-
-
-def _is_refused(error: httpx.HTTPError) -> bool:
-    """Whether the API server will say the same however often it is asked."""
-    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
-    return httpx.codes.is_client_error(status) and status != httpx.codes.TOO_MANY_REQUESTS
