@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.services import Services
 
 _LOG = logging.getLogger(__name__)
-_RETRY_SECONDS, _DEFAULT_GRACE_SECONDS = 1.0, 30
-_LOST = 137
+_RETRY_SECONDS, _DEFAULT_GRACE_SECONDS, _LOST = 1.0, 30, 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
 NOTES_PREFIX = "sandbox.encamp.dev/"  # Annotations of ours begin with it.
 _UNSTARTED_MESSAGE = "The container was never started"
@@ -375,9 +374,9 @@ class PodLife:
             wanted = self._status()
             if wanted == self._sent:
                 return
-            body = {"metadata": {"uid": self.uid}, "status": status.patch_of(wanted)}
+            patch = {"metadata": {"uid": self.uid}, "status": status.patch_of(wanted)}
             try:
-                await self._services.api.patch(f"{self.path}/status", body)
+                await self._services.api.patch(f"{self.path}/status", patch)
             except httpx.HTTPError as error:
                 _LOG.warning("status of %s/%s not taken: %s", self.namespace, self.name, error)
                 if self._deleting.is_set() and is_refused(error):
