@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from encamp.sandbox.streams import Connections, close, join
+from encamp.guard.listening import listen
+from encamp.guard.streams import Connections, close, join
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class ConnectProxy:
 
     async def start(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._connections, _HOST, self._port)
+        self._server = await asyncio.start_server(self._connections, sock=listen(self._port))
 
     async def stop(self) -> None:
         """Listen no more and cut what runs."""
