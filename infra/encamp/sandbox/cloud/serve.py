@@ -11,13 +11,14 @@ import uvicorn
 
 from encamp.guard.listening import listen
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.connect_proxy import ConnectProxy
 from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.cloud.tolerant_http import TolerantProtocol
 from encamp.sandbox.gcp_provider.client import Rest
 from encamp.sandbox.gcp_provider.provider import GcpProvider
 from encamp.sandbox.lies.front import LyingFront
 from encamp.sandbox.lies.switches import Switches
+from encamp.sandbox.outbound.destinations import Anywhere
+from encamp.sandbox.outbound.proxy import ConnectProxy
 from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     client = Rest.inside(lying, layout.token)
     folder = layout.socket_folder("gcp-provider")
     provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider, folder)
-    proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
+    proxy = ConnectProxy(listen(layout.ports.proxy), layout.ports.front_tls, Anywhere())
     ports = (layout.ports.front, layout.ports.front_tls)
     fronts = [_uvicorn(lying), _tls(lying, layout)]
     serving = zip(fronts, map(listen, ports), strict=True)
