@@ -137,7 +137,7 @@ async def _established(client: httpx.AsyncClient, item: dict[str, Any]) -> None:
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
         while True:
             status = (await client.get(_path(item))).json().get("status", {})
-            if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions", [])):
+            if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions") or []):
                 return
             await asyncio.sleep(0.1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ from encamp.sandbox.gcp_provider.client import Rest
 from encamp.sandbox.gcp_provider.provider import GcpProvider
 from encamp.sandbox.lies.front import LyingFront
 from encamp.sandbox.lies.switches import Switches
-from encamp.sandbox.outbound.destinations import Anywhere
+from encamp.sandbox.outbound.anywhere import Anywhere
+from encamp.sandbox.outbound.owner import owner_proxy
 from encamp.sandbox.outbound.proxy import ConnectProxy
 from encamp.sandbox.provider import ProviderServer
 
@@ -51,7 +53,8 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     client = Rest.inside(lying, layout.token)
     folder = layout.socket_folder("gcp-provider")
     provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider, folder)
-    proxy = ConnectProxy(listen(layout.ports.proxy), layout.ports.front_tls, Anywhere())
+    anywhere = Anywhere(owner_proxy(os.environ), os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "")
+    proxy = ConnectProxy(listen(layout.ports.proxy), layout.ports.front_tls, anywhere)
     ports = (layout.ports.front, layout.ports.front_tls)
     fronts = [_uvicorn(lying), _tls(lying, layout)]
     serving = zip(fronts, map(listen, ports), strict=True)

@@ -24,6 +24,7 @@ _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("6
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -32,20 +33,11 @@ class RefusedError(Exception):
 
 
 class Destinations(Protocol):
-    """Judges destinations."""
+    """Ways to hosts, as far as they are allowed."""
 
-    async def addresses(self, host: str, port: int) -> list[str]:
-        """Give the addresses to connect to, at least one. Raises RefusedError and OSError."""
+    async def connect(self, host: str, port: int) -> Stream:
+        """Connect. Raises RefusedError and OSError."""
         ...
-
-
-class Anywhere:
-    """For programs of the sandbox's own user, which reach everything without us."""
-
-    async def addresses(self, host: str, port: int) -> list[str]:
-        """Give the host itself."""
-        del port
-        return [host]
 
 
 @dataclass(frozen=True)
@@ -59,6 +51,16 @@ class Public:
 
     indexes: OwnerIndexes
     own: Callable[[], frozenset[Address]]
+
+    async def connect(self, host: str, port: int) -> Stream:
+        """Connect to the first address that answers. Raises RefusedError and OSError."""
+        last: OSError = TimeoutError("it does not answer")
+        for address in await self.addresses(host, port):
+            try:
+                return await asyncio.open_connection(address, port)
+            except OSError as error:
+                last = error
+        raise last
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Look a host up and give its addresses that a pod may reach. Raises RefusedError and OSError."""

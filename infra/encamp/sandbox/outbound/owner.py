@@ -1,4 +1,4 @@
-"""The package indexes that the owner of this machine configured for pip, by pip's variables and files.
+"""What the owner of this machine configured: package indexes, by pip's variables and files, and a proxy of their own.
 
 A job says nothing here: what it sets in its own environment is not looked at. Places of pip's files:
 pip.pypa.io/en/stable/topics/configuration.
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _KEYS: Final = ("index-url", "extra-index-url", "find-links")
 _SECTIONS: Final = ("global", "install")
 _PORTS: Final = {"http": 80, "https": 443}
+#: The variable that names the sandbox's own proxy, by which it is told from the owner's, which the other one keeps.
+OWN_PROXY: Final = "ENCAMP_SANDBOX_PROXY"
+OWNER_PROXY: Final = "ENCAMP_SANDBOX_OWNERS_PROXY"
 #: What pip asks when nothing is configured. Inside an organisation these names may lead to a mirror.
 _USUAL: Final = frozenset({("pypi.org", 443), ("files.pythonhosted.org", 443)})
 
@@ -79,3 +82,9 @@ def _configured(file: Path) -> Iterator[str]:
     for section in _SECTIONS:
         for key in _KEYS:
             yield parser.get(section, key, fallback="")
+
+
+def owner_proxy(variables: Mapping[str, str]) -> str:
+    """The URL of the proxy that the owner reaches the web through; empty without one."""
+    given = variables.get("https_proxy") or variables.get("HTTPS_PROXY") or ""
+    return variables.get(OWNER_PROXY, "") if given == variables.get(OWN_PROXY) else given

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from encamp.sandbox.outbound.destinations import Destinations
+    from encamp.sandbox.outbound.destinations import Destinations, Stream
 
-    Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
     #: Told of every connection: the client's address, the target, and why it was refused, empty where it was not.
     Note = Callable[[str, str, str], None]
 
@@ -102,19 +101,11 @@ class ConnectProxy:
             self._note(client, target, refusal)
 
     async def _reached(self, host: str, port: int) -> Stream:
-        """Connect to the first address that answers. Raises RefusedError and OSError."""
+        """Connect. Raises RefusedError and OSError."""
         if _is_google(host):
             return await asyncio.open_connection(_HOST, self._front_tls)
-        last: OSError = TimeoutError("it does not answer")
         async with asyncio.timeout(_CONNECT_SECONDS):
-            for address in await self._destinations.addresses(host, port):
-                try:
-                    return await asyncio.open_connection(address, port)
-                except TimeoutError:
-                    raise
-                except OSError as error:
-                    last = error
-        raise last
+            return await self._destinations.connect(host, port)
 
 
 def _is_google(host: str) -> bool:
