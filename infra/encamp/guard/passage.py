@@ -1,7 +1,7 @@
 """A guarded TCP port in front of a unix socket, for servers that accept connections themselves, such as gRPC's.
 
-The unix socket lies in a folder that only its owner enters. Each connection to it is bound to a name of its own, so that
-the server tells its peers apart: gRPC shows it as the peer.
+The unix socket lies in a folder that only its owner enters. Each connection to it is bound to a name of its own, by
+which the server tells its peers apart: gRPC shows it as the peer.
 """
 
 from __future__ import annotations

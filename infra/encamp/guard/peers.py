@@ -89,7 +89,7 @@ def _listed(local: tuple[bytes, int], remote: tuple[bytes, int]) -> int | None:
     return None
 
 
-def _word(address: bytes, port: int, mapped: bool) -> str:  # noqa: FBT001 - one of two spellings
+def _word(address: bytes, port: int, mapped: bool) -> str:
     """An address as the tables spell it: words of four bytes in the machine's order."""
     whole = _MAPPED + address if mapped and len(address) == 4 else address  # noqa: PLR2004 - as above
     words = struct.unpack(f"={len(whole) // 4}I", whole)

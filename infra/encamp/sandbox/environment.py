@@ -79,8 +79,8 @@ def variables(layout: Layout) -> dict[str, str]:
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
         # Some clients ask Google beside the addresses that they are given, with the sandbox's token: google-auth looks
         # for a regional access boundary in the background. Through the proxy Google's hosts are the sandbox.
-        **{name: proxy for name in ("https_proxy", "HTTPS_PROXY", OWN_PROXY)},
-        **{name: _not_by_proxy() for name in ("no_proxy", "NO_PROXY")},
+        **dict.fromkeys(("https_proxy", "HTTPS_PROXY", OWN_PROXY), proxy),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), _not_by_proxy()),
         OWNER_PROXY: owner_proxy(os.environ),
         "REQUESTS_CA_BUNDLE": str(layout.bundle),
         **(_official(layout, front) if layout.config.gcp_provider == OFFICIAL else {}),

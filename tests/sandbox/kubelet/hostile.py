@@ -1,6 +1,6 @@
 """A trainer that tries to leave its pod, and says of each way whether it led anywhere. Needs the standard library only.
 
-``python hostile.py FILE`` with the JSON of what it is told: ports, addresses, files, folders and processes of the machine.
+``python hostile.py FILE``: the JSON of what it is told, which is ports, files, folders and processes of the machine.
 """
 
 from __future__ import annotations
@@ -198,41 +198,50 @@ def descriptors(given):
         except OSError:
             continue
         if int(name) > 2 and target != "/proc/self/fd" and f"/proc/{os.getpid()}/fd" not in target:
-            yield f"descriptor {name}: {target}", lambda target=target: True
+            yield f"descriptor {name}: {target}", lambda: True
 
 
 def main():
     with open(sys.argv[1]) as file:
         given = json.load(file)
-    lock, won, tried = threading.Lock(), [], []
+    run = Run()
+    for collect in ATTACKS:
+        ways = list(collect(given))
+        if collect.__name__ in ("mounts", "namespaces"):
+            for name, act in ways:
+                run.one(name, act)
+        else:
+            run.at_once(ways)
+    print(f"{len(run.tried)} ways tried, {len(run.won)} led out")
+    sys.exit(1 if run.won else 0)
 
-    def run(name, act):
+
+class Run:
+    """What was tried, and what of it led anywhere."""
+
+    def __init__(self):
+        self.lock, self.won, self.tried = threading.Lock(), [], []
+
+    def one(self, name, act):
         try:
             broken = act()
         except (OSError, ValueError, UnicodeError) as error:
             broken, said = False, f"{type(error).__name__}: {error}"
         else:
             said = "nothing there"
-        with lock:
-            tried.append(name)
+        with self.lock:
+            self.tried.append(name)
             print(f"tried {name}: {'BROKEN' if broken else said}", flush=True)
             if broken:
-                won.append(name)
+                self.won.append(name)
 
-    for collect in ATTACKS:
-        ways = list(collect(given))
-        if collect.__name__ in ("mounts", "namespaces"):
-            for name, act in ways:
-                run(name, act)
-            continue
+    def at_once(self, ways):
         for start in range(0, len(ways), 32):
-            threads = [threading.Thread(target=run, args=way) for way in ways[start : start + 32]]
+            threads = [threading.Thread(target=self.one, args=way) for way in ways[start : start + 32]]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-    print(f"{len(tried)} ways tried, {len(won)} led out")
-    sys.exit(1 if won else 0)
 
 
 if __name__ == "__main__":

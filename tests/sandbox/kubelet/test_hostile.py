@@ -83,7 +83,17 @@ def test_a_hostile_trainer_stays_in_its_pod(camp: Any, folder: Path) -> None:
     assert ended["exitCode"] == 0, said[-3000:]
     assert "0 led out" in said
     # The pod's log names what the proxy was asked for.
-    assert re.search(r"^encamp: no connection to [^ ]+: 127.0.0.1 is this machine$", said, re.MULTILINE)
+    assert re.search(r"^encamp: no connection to 127.0.0.1:\d+: pods reach ports 80 and 443", said, re.MULTILINE)
+
+
+def test_the_log_names_what_was_refused_and_why(camp: Any) -> None:
+    script = "from urllib.request import build_opener, ProxyHandler\n"
+    script += "build_opener(ProxyHandler({'https': 'http://10.8.0.1:3128'})).open('https://localhost/', timeout=9)"
+    camp.cluster.run("asks", "", container={"command": ["python", "-c", script]})
+    assert camp.cluster.terminated("asks")["exitCode"] == 1
+    said = camp.cluster.log("asks")
+    assert re.search(r"^encamp: no connection to localhost:443: (127.0.0.1|::1) is this machine$", said, re.MULTILINE)
+    assert "403 Forbidden" in said
 
 
 def test_pip_reaches_its_index_and_the_log_names_it(camp: Any) -> None:

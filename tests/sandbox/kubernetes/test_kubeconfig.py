@@ -159,7 +159,7 @@ def test_the_sandboxs_own_cluster_is_taken_and_its_own_plugin_run(tmp_path: Path
         (given(command=f"./{AUTH_PLUGIN}"), "another program"),
         (given(command=f"/tmp/{AUTH_PLUGIN}"), "another program"),  # noqa: S108 - nothing is run
         (given(args=["-c", "id"]), "arguments or variables"),
-        (given(env=[{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]), "arguments or variables"),
+        (given(env=[{"name": "LD_PRELOAD", "value": "/evil.so"}]), "arguments or variables"),
     ],
 )
 def test_other_kubeconfigs_are_refused(tmp_path: Path, kubeconfig: dict[str, Any], refusal: str) -> None:

@@ -5,6 +5,7 @@ A pod has no image here, so parts of this machine stand for it; on GKE it sees n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import site
@@ -54,10 +55,8 @@ def host_view(layout: Layout | None, variables: Mapping[str, str]) -> HostView:
 
 def _homes(variables: Mapping[str, str]) -> Iterator[Path]:
     found = [variables.get("HOME") or ""]
-    try:
+    with contextlib.suppress(KeyError):
         found.append(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        pass
     for text in found:
         if text.strip("/"):
             yield Path(text)

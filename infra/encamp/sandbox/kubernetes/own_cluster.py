@@ -7,7 +7,6 @@ before it has been compared with what the sandbox itself wrote.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +15,8 @@ from encamp.sandbox.ports import LOOPBACK
 from encamp.sandbox.provider import ProviderError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from encamp.sandbox.kubernetes.kubeconfig import ClusterAccess, ExecPlugin
     from encamp.sandbox.layout import Layout
 

@@ -49,7 +49,7 @@ class KubernetesProvider(Provider):
     version: ClassVar[str] = importlib.metadata.version("pulumi-kubernetes")
 
     def __init__(self, own: OwnCluster | None, faults: FaultSource | None = None) -> None:
-        """``own``: the only cluster that is served, None for any; ``faults``: what shall go wrong, where anything may."""
+        """Serve the cluster ``own`` alone, any where it is None; ``faults`` says what shall go wrong."""
         self._own = own
         self._faults = faults
 

@@ -47,7 +47,7 @@ def keep_bytecode() -> None:
 
 
 def own_folder() -> Path | None:
-    """A folder for this process's unix socket, in the sandbox if there is one; removes those of hosts that were killed."""
+    """Folder for this process's unix socket, None outside a sandbox; removes those of hosts that were killed."""
     root = os.environ.get(ROOT_VARIABLE)
     if not root:
         return None

@@ -11,6 +11,7 @@ from encamp.guard.listening import listen
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.storage.api import StorageServer
 
+
 def main() -> None:
     """Serve until SIGTERM."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -2,9 +2,9 @@
 
 The root is a tmpfs. What stands for an image is bound into it read-only: the host's programs and libraries, /etc, and
 the folders that the kubelet names beside them (the interpreter, encamp's tools). Nothing else of the host is there, no
-home and no data; what the kubelet names as hidden is not there either, wherever it lies. What a volume is mounted on may
-not exist on the host; the folder that lacks it is then replaced by one of the container's own, whose entries are links
-to what the host has.
+home and no data; what the kubelet names as hidden is not there either, wherever it lies. What a volume is mounted on
+may not exist on the host; the folder that lacks it is then replaced by one of the container's own, whose entries are
+links to what the host has.
 """
 
 # The paths of a root that is not the root yet are text, and importing pathlib would slow every start.
