@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -94,13 +94,14 @@ def test_a_bound_socket_is_taken_over() -> None:
 class _Peers(grpc.GenericRpcHandler):
     """Answers every call with its peer's name."""
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
         del handler_call_details
 
         async def answer(_: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
             return context.peer().encode()
 
-        return grpc.unary_unary_rpc_method_handler(answer)
+        handler: Any = grpc.unary_unary_rpc_method_handler
+        return handler(answer)
 
 
 def test_grpc_behind_a_passage_tells_its_peers_apart(someone: list[int | None], tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def kind(answer: bytes) -> str:
     """A word for what came back."""
     if not answer:
         return "nothing"
-    if answer.startswith(b"HTTP/1.1 200") and b"AdmissionReview" in answer:
+    if answer.startswith(b"HTTP/1.1 200") and b'"response":' in answer:
         return "admission"
     found = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
     return found[1].decode() if found else f"{answer[:40]!r}"

@@ -6,7 +6,6 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-from urllib.request import proxy_bypass_environment
 
 if TYPE_CHECKING:
     from encamp.sandbox.outbound.destinations import Stream
@@ -25,12 +24,12 @@ class Anywhere:
 
     def __init__(self, proxy: str = "", without: str = "") -> None:
         self._proxy = urlsplit(proxy if "://" in proxy or not proxy else f"http://{proxy}")
-        self._without = {"no": without}
+        self._without = [name.strip().lower().lstrip(".") for name in without.split(",") if name.strip()]
 
     async def connect(self, host: str, port: int) -> Stream:
         """Connect. Raises OSError."""
         proxy = self._proxy
-        if not proxy.hostname or proxy_bypass_environment(host, self._without):
+        if not proxy.hostname or self._is_without(host):
             return await asyncio.open_connection(host, port)
         stream = await asyncio.open_connection(proxy.hostname, proxy.port or _PORT)
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -46,3 +45,6 @@ class Anywhere:
             stream[1].close()
             raise ConnectionError(f"the proxy {proxy.hostname} refuses {target}")
         return stream
+
+    def _is_without(self, host: str) -> bool:
+        return any(name in ("*", host) or host.endswith(f".{name}") for name in self._without)
