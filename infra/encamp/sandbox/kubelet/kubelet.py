@@ -206,7 +206,7 @@ class Kubelet:
         """Tell a pod's log where the pod connected to, or why it could not."""
         if (life := self._pods.life_at(address)) is not None:
             what = f"no connection to {target[:_LONGEST_TARGET]}: {refusal}" if refusal else f"connected to {target}"
-            life.tell(f"encamp: {what}")
+            life.notices.tell(f"encamp: {what}")
 
     async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:
         async for kind, body in api.watch("/api/v1/pods"):

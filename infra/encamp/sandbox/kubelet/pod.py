@@ -16,7 +16,7 @@ from encamp.sandbox.kubelet import images, status
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.logs import LogFile
+from encamp.sandbox.kubelet.logs import LogFile, Notices
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
 from encamp.sandbox.kubelet.times import now, parse, stamp
 from encamp.sandbox.kubelet.volumes import Volumes
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS, _DEFAULT_GRACE_SECONDS = 1.0, 30
 _LOST = 137
-#: Lines of the kubelet's in one pod's log; a job could have it write without end.
-_MOST_TOLD = 100
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
 NOTES_PREFIX = "sandbox.encamp.dev/"  # Annotations of ours begin with it.
 _UNSTARTED_MESSAGE = "The container was never started"
@@ -60,7 +58,7 @@ class PodLife:
         self.containers = [Container(one, init=False) for one in pod["spec"]["containers"]]
         self.address = ""
         self._services = services
-        self._told: set[str] = set()
+        self.notices = Notices(lambda: self.everyone)
         self._stopping = asyncio.Event()
         self._deleting = asyncio.Event()
         self._changed = asyncio.Event()
@@ -81,14 +79,6 @@ class PodLife:
     def everyone(self) -> list[Container]:
         """Init containers and containers."""
         return [*self.inits, *self.containers]
-
-    def tell(self, text: str) -> None:
-        """Write a line into the logs of its containers, each text once and so many at most."""
-        if text in self._told or len(self._told) >= _MOST_TOLD:
-            return
-        self._told.add(text)
-        for container in self.everyone:
-            container.tell(OutputLine(text.encode()))
 
     @property
     def terminal(self) -> bool:
