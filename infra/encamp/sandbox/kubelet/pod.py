@@ -16,7 +16,7 @@ from encamp.sandbox.kubelet import images, status
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.logs import LogFile
+from encamp.sandbox.kubelet.logs import LogFile, Notices
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
 from encamp.sandbox.kubelet.times import now, parse, stamp
 from encamp.sandbox.kubelet.volumes import Volumes
@@ -58,6 +58,7 @@ class PodLife:
         self.containers = [Container(one, init=False) for one in pod["spec"]["containers"]]
         self.address = ""
         self._services = services
+        self.notices = Notices(lambda: self.everyone)
         self._stopping = asyncio.Event()
         self._deleting = asyncio.Event()
         self._changed = asyncio.Event()
