@@ -17,7 +17,7 @@ from encamp.sandbox.kubelet.api import is_refused
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.logs import LogFile
+from encamp.sandbox.kubelet.logs import LogFile, Notices
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
 from encamp.sandbox.kubelet.times import now, parse, stamp
 from encamp.sandbox.kubelet.volumes import Volumes
@@ -58,6 +58,7 @@ class PodLife:
         self.containers = [Container(one, init=False) for one in pod["spec"]["containers"]]
         self.address = ""
         self._services = services
+        self.notices = Notices(lambda: self.everyone)
         self._stopping = asyncio.Event()
         self._deleting = asyncio.Event()
         self._changed = asyncio.Event()
@@ -374,9 +375,8 @@ class PodLife:
             wanted = self._status()
             if wanted == self._sent:
                 return
-            patch = {"metadata": {"uid": self.uid}, "status": status.patch_of(wanted)}
             try:
-                await self._services.api.patch(f"{self.path}/status", patch)
+                await self._services.api.patch(f"{self.path}/status", status.patch_of(self.uid, wanted))
             except httpx.HTTPError as error:
                 _LOG.warning("status of %s/%s not taken: %s", self.namespace, self.name, error)
                 if self._deleting.is_set() and is_refused(error):
