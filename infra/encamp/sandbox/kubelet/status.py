@@ -168,7 +168,7 @@ def _condition(
 
 
 def patch_of(uid: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The status of the pod with this UID as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
+    """A pod's status as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
 
     Without the directive the API server merges lists of addresses by key, and refuses a pod with two of one family.
     Source: k8s.io/kubernetes/pkg/util/pod/pod.go, PatchPodStatus, whose two-way patch deletes what is not wanted.
