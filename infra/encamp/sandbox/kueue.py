@@ -68,8 +68,6 @@ def kueue_service(layout: Layout) -> Service:
         str(binary),
         f"--config={path}",
         f"--kubeconfig={layout.admin_kubeconfig}",
-        # It listens at every address of this machine, and encamp asks it nothing.
-        "--feature-gates=VisibilityOnDemand=false",
         "--zap-log-level=1",
     )
     authority = _certificates(layout) / "ca.crt"
