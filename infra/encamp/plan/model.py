@@ -126,9 +126,11 @@ class ReplicaPlan:
 
 @dataclass(frozen=True)
 class Grant:
-    """One role for the job's account: on the project, or on a bucket below a prefix (empty: the whole bucket).
+    """One role for the job's account: on the project, or on a bucket, or on a part of that.
 
     Attributes:
+        prefix: of the objects that it reaches, ending in ``/``; empty for all of the bucket.
+        objects: names of the only objects that it reaches, where it has no prefix; empty for all.
         use: what it is for, where a bucket may get the same role for several reasons.
     """
 
@@ -136,6 +138,7 @@ class Grant:
     bucket: str | None = None
     prefix: str = ""
     use: str = ""
+    objects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import UsageError
-from encamp.plan.storage import job_prefix
+from encamp.plan.access.ownership import JOBS, job_prefix
 from encamp.run.actor import Actor
 from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Records, RunRecord
     from encamp.run.study.results import StudyResults
 
-JOBS = "jobs/"
 #: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
 UNSPECIFIED = "STATE_UNSPECIFIED"
 _STATES = frozenset(State)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
-from encamp.plan.storage import job_prefix
+from encamp.plan.access.ownership import job_prefix
 from encamp.run.study.journal import trials_of
 from encamp.run.study.results import kept_trials
 from encamp.spec.job_id import is_job_id
