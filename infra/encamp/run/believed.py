@@ -65,8 +65,8 @@ class _Receipt(_Part):
     name: str
     environment: str
     outcome: _Outcome
-    times: dict[State, str] = {}
-    by: list[dict[str, str]] = []
+    times: dict[str, str] = {}
+    by: list[dict[str, str | None]] | None = None
     nodeSeconds: dict[str, _Amount] = {}  # noqa: N815
     cost: _Cost = _Cost()
     logs: _Logs | None = None
@@ -122,6 +122,8 @@ def believed_receipt(
 
 def _check_times(found: _Receipt, latest: datetime) -> None:
     """Times are in the order in which states follow each other, and past; of end states only the outcome's has one."""
+    if not set(found.times) <= set(State):
+        raise DisbelievedReceiptError("times names what is no state")
     try:
         times = {state: _Time.validate_python(found.times[state]) for state in State if state in found.times}
     except ValidationError as error:

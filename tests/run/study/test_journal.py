@@ -17,6 +17,7 @@ from encamp.run.study.journal import RESUMED, TRIAL, resumed_data, trials_of
 from encamp.run.study.sealing import TrialSeals
 from encamp.run.teardown import Teardown
 from encamp.tuning.model import Trial, TrialState
+from tests.run.sealed_objects import sealed_objects
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ def test_who_follows_a_study_reads_logs_that_come_to_be(client: GoogleClient, go
     spool.look()
     (tmp_path / "trial-1-master-replica-0.log").write_text("one\n")
     spool.look()
-    google.objects["b", "jobs/x/logs/trial-2-master-replica-0.log"] = b"two\n"
+    google.objects.update(sealed_objects("b", "jobs/x/", "trial-2-master-replica-0", b"two\n"))
     spool.end()
     assert said == ["trial-1-master-replica-0 one", "trial-2-master-replica-0 two"]
 
