@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.sealed_objects import sealed_objects
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
@@ -17,7 +18,6 @@ from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.records import CancelRequest, Records
 from encamp.run.requests import RequestWatch
 from encamp.run.states import State
-from tests.run.sealed_objects import sealed_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

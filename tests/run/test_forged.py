@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.test_catalogue import REPLICAS, World
 
 from encamp.errors import EncampError, EngineError
 from encamp.run.accounts import add_up, ended_since
@@ -17,7 +18,6 @@ from encamp.run.job_resource import job_resource
 from encamp.run.log_source import LogSource
 from encamp.run.sealed import find_logs, read_log
 from encamp.run.states import State
-from tests.run.test_catalogue import REPLICAS, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -268,9 +268,7 @@ class _Sealed:
         found = b""
         while begin < end:
             at = begin - begin % PIECE
-            piece = self.pieces.read(
-                self.storage, (bucket, name, generation), at, min(at + PIECE, self.sizes[replica])
-            )
+            piece = self.pieces.read(self.storage, (bucket, name, generation), at, min(at + PIECE, self.sizes[replica]))
             part = piece[begin - at : end - at]
             if not part:
                 break

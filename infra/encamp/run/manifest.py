@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 

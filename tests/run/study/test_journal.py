@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.sealed_objects import sealed_objects
 
 from encamp.cloud.leftovers import JobPlace, objects
 from encamp.cloud.storage import Storage
@@ -17,7 +18,6 @@ from encamp.run.study.journal import RESUMED, TRIAL, resumed_data, trials_of
 from encamp.run.study.sealing import TrialSeals
 from encamp.run.teardown import Teardown
 from encamp.tuning.model import Trial, TrialState
-from tests.run.sealed_objects import sealed_objects
 
 if TYPE_CHECKING:
     from pathlib import Path
