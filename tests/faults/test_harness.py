@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -123,6 +124,8 @@ JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
         (evidence("the job is SUCCEEDED", BUCKET_TYPE, JOB_SET, killed=False, refused=True), "SUCCEEDED", True),
         (evidence("", BUCKET_TYPE), "FAILED", False),
         (evidence("", BUCKET_TYPE), "SUCCEEDED", True),
+        (replace(evidence("", BUCKET_TYPE), logged=True), "SUCCEEDED", False),
+        (replace(evidence("", BUCKET_TYPE), logged=True), "FAILED", True),
         (evidence("waiting", JOB_SET), "SUCCEEDED", False),
         (evidence("waiting", JOB_SET), "FAILED", True),
         (evidence("waiting", JOB_SET, succeeds=False), "SUCCEEDED", True),

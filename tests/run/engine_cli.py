@@ -128,7 +128,7 @@ def _up(state: dict[str, Any], service: str) -> int:
         (ROOT / "hanging").touch()
         while not stopped:
             time.sleep(0.01)
-        script["error"] = "update cancelled"
+        script["error"] = "update canceled"
     if script.get("error") or script.get("failures"):
         script.setdefault("error", "update failed")
         sys.stderr.write(f"error: {script['error']}\n")

@@ -98,6 +98,13 @@ def test_a_fault_that_passes_is_waited_for_and_told_and_put_on_record() -> None:
     assert "Error 503" in told.lines[0]
 
 
+def test_an_engine_that_hung_and_stopped_when_asked_is_run_again() -> None:
+    hung = failed(("", "timed out: the engine has said nothing for 60 s"), ("", "update canceled"))
+    preparation = FakePreparation([hung])
+    Told().brings_up(preparation)
+    assert preparation.begun == 2
+
+
 @pytest.mark.parametrize(
     "errors",
     [

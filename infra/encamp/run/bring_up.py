@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POLICY = RetryPolicy(attempts=12, first_pause=2.0, longest_pause=90.0, total=900.0)
 _SHOWN_CHARACTERS = 300
 #: What the engine says of every run that failed.
-_EMPTY_WORDS = ("update failed", "resource creation failed", "one or more errors occurred", "update cancelled")
+_EMPTY_WORDS = ("update failed", "resource creation failed", "one or more errors occurred", "update canceled")
 
 
 class Preparation(Protocol):

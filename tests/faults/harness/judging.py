@@ -39,6 +39,7 @@ class Evidence:
         disturbed: whether a server was killed or gave a wrong answer before its driver announced an outcome.
         driver_killed: whether its driver was.
         refused: whether a create of it was refused for good.
+        logged: whether a replica's log was sealed.
     """
 
     said: str
@@ -47,6 +48,7 @@ class Evidence:
     disturbed: bool
     driver_killed: bool
     refused: bool = False
+    logged: bool = False
 
     @property
     def announced(self) -> str | None:
@@ -61,8 +63,9 @@ class Evidence:
 
     @property
     def trained(self) -> bool:
-        """Whether a JobSet was asked for."""
-        return any(one["operation"] == "create" and one["type"].endswith(":JobSet") for one in self.asked)
+        """Whether a JobSet was asked for. What the official kubernetes plugin asks for is not noted: logs tell it."""
+        made = any(one["operation"] == "create" and one["type"].endswith(":JobSet") for one in self.asked)
+        return made or self.logged
 
     @property
     def endless(self) -> bool:
@@ -91,6 +94,12 @@ def wrong_outcome(evidence: Evidence, receipt: dict[str, Any] | None) -> str:
         return f"{found} ({receipt['outcome'].get('message', '')}), and it never trained"
     announced = evidence.announced
     return "" if announced in {None, found} else f"{found}, and its driver had announced {announced}"
+
+
+def sealed_logs(front: Front, job: str) -> bool:
+    """Whether any replica's log was sealed that holds something."""
+    manifest = kept(front, job, "logs/manifest.json") or {}
+    return any(entry["object"] is not None and entry["size"] for entry in manifest.get("replicas", ()))
 
 
 def lost_logs(front: Front, job: str, evidence: Evidence, receipt: dict[str, Any] | None) -> list[str]:

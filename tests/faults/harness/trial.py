@@ -12,7 +12,7 @@ from encamp.plan.names import short_name
 from harness.cases import DRIVER, HANG, PAUSES, Case
 from harness.foreign import Foreign
 from harness.front import Fault
-from harness.judging import Evidence, lost_logs, wrong_outcome
+from harness.judging import Evidence, lost_logs, sealed_logs, wrong_outcome
 from harness.listing import PROJECT, kept, listed
 from harness.steps import noted_steps
 
@@ -112,6 +112,7 @@ class Trial:
                 disturbed=self._ground.disturbed(began, time.time()) or bool(self._case.refusal),
                 driver_killed=self._case.victim == DRIVER,
                 refused=self._case.final and self._result.struck,
+                logged=sealed_logs(front, self._job),
             )
             receipt = kept(front, self._job, "receipt.json")
             self._result.outcome = receipt["outcome"]["state"] if receipt else None

@@ -85,14 +85,14 @@ def _changed(*, first: bool) -> Callable[[Asked, Told], Told]:
 
 
 def _larger(asked: Asked, told: Told) -> Told:
-    """Show a new pool of a job with larger disks."""
+    """Show the engine a pool of a job with larger disks."""
 
     def change(pool: dict[str, Any]) -> None:
         config = pool["config"]
         if JOB_LABEL in config.get("labels", {}):
             config["diskSizeGb"] = 1 + int(config.get("diskSizeGb", 100))
 
-    return told if asked.before else in_json(change)(asked, told)
+    return in_json(change)(asked, told) if _by_engine(asked) else told
 
 
 def _still_there(asked: Asked, told: Told) -> Told:
@@ -163,7 +163,7 @@ def lies(token: str) -> tuple[Lie, ...]:
             path=_REPOSITORY,
             tells=_changed(first=False),
         ),
-        Lie("preview-of-job-is-quiet", "A new pool is shown with larger disks.", path=_POOL, tells=_larger),
+        Lie("preview-of-job-is-quiet", "The engine is shown pools with larger disks.", path=_POOL, tells=_larger),
         Lie(
             "teardown-nothing-is-left",
             "The run's bucket is shown after it was deleted.",

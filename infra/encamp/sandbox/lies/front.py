@@ -138,9 +138,9 @@ class LyingFront:
 
     async def _kubernetes(self, request: Request) -> Response:
         """The API server's answer, its objects as the lies show them; what never ends goes through as it is."""
-        headers = [(key, value) for key, value in request.headers.items() if key not in _HOP_BY_HOP]
-        # Compressed answers could not be changed.
-        headers = [(key, value) for key, value in headers if key != "accept-encoding"]
+        headers = {key: value for key, value in request.headers.items() if key not in _HOP_BY_HOP}
+        # Compressed answers could not be changed, and httpx asks for them by itself.
+        headers["accept-encoding"] = "identity"
         sent = self._api.build_request(
             request.method,
             httpx.URL(path=request.url.path, query=request.url.query.encode()),

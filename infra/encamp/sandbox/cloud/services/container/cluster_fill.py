@@ -108,7 +108,7 @@ def _fill_networks(change: Change) -> None:
 
 def _fill_aliases(cluster: dict[str, Any], pods: str, made: str) -> None:
     """Ranges of a VPC-native cluster; ``made`` is the name of the one that GKE makes for its pods."""
-    policy = {
+    policy: dict[str, Any] = {
         "useIpAliases": True,
         "clusterSecondaryRangeName": made,
         "clusterIpv4Cidr": pods,
