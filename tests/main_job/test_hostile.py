@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 BUCKET = "sandbox-encamp-artifacts"
 JOB_ID = "hostile"
 #: Says of each attempt, on a line of its own, which status it was answered with.
-TRAINER = '''
+TRAINER = """
 import json, sys, urllib.error, urllib.parse, urllib.request
 
 METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
@@ -91,7 +91,7 @@ attempts = {
 }
 print("attempts " + json.dumps(attempts))
 sys.stdout.flush()
-'''
+"""
 ALLOWED = {"own output", "own output read", "own output listed"}
 _OK, _FORBIDDEN = 200, 403
 

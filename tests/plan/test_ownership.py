@@ -45,9 +45,9 @@ def own_buckets(plan: JobPlan) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "folder",
     [
-        "", "/", "/jobs", "/jobs/", "/jobs/other", "/jobs/other/output", "/jobs/mine", "/jobs/mine/", "/jobs/mine2/output",
-        "/jobs/mine/logs", "/jobs/mine/packages", "/jobs/mine/outputs", "/jobs/mine/output/../logs",
-        "/jobs/mine/output//x", "/jobs/mine/output/./x/..", "/expiry", "/models", "/Jobs/mine/output",
+        "", "/", "/jobs", "/jobs/", "/jobs/other", "/jobs/other/output", "/jobs/mine", "/jobs/mine/",
+        "/jobs/mine2/output", "/jobs/mine/logs", "/jobs/mine/packages", "/jobs/mine/outputs",
+        "/jobs/mine/output/../logs", "/jobs/mine/output//x", "/jobs/mine/output/./x/..", "/expiry", "/models", "/Jobs/mine/output",
     ],
 )  # fmt: skip
 def test_a_job_dir_of_the_artifacts_bucket_lies_in_the_jobs_output(folder: str) -> None:

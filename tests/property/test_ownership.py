@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 ARTIFACTS = "artifacts"
 IDS = st.sampled_from(["a", "ab", "a_b", "jobs", "expiry", "output", "models", "A"])
-PARTS = st.sampled_from(
-    "jobs expiry models a ab a_b A output outputs packages logs receipt.json .. . x 2026-01-01T00:00:00Z".split(" ")
-    + [""]
-)
+_WORDS = "jobs expiry models a ab a_b A output outputs packages logs receipt.json .. . x 2026-01-01T00:00:00Z"
+PARTS = st.sampled_from(["", *_WORDS.split()])
 NAMES = st.lists(PARTS, max_size=5).map("/".join)
 
 

@@ -119,7 +119,7 @@ def test_the_api_shows_nothing_of_a_log_that_is_not_the_one_that_was_sealed(worl
 
 def test_a_job_that_runs_is_not_ended_by_a_receipt_of_its_own(world: World) -> None:
     world.begin("mine", State.PREPARING, State.RUNNING)
-    cost = {"currency": "USD", "amount": -5000.0, "machines": {}, "unpriced": []}
+    cost: dict[str, Any] = {"currency": "USD", "amount": -5000.0, "machines": {}, "unpriced": []}
     world.put_receipt("mine", cost=cost)
     known = world.catalogue.job("mine")
     assert (known.state, known.receipt, known.torn_down, known.cost) == ("RUNNING", None, False, None)
@@ -133,10 +133,6 @@ def test_a_record_is_believed_before_the_bucket(world: World) -> None:
     world.put_receipt("mine", "SUCCEEDED")
     known = world.catalogue.job("mine")
     assert (known.state, known.cost) == ("FAILED", 3.0)
-
-
-def receipt_with(**more: Any) -> dict[str, Any]:
-    return more
 
 
 @pytest.mark.parametrize(

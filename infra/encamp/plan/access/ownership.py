@@ -72,7 +72,7 @@ class OwnedStorage:
         self.check_bucket(bucket, where)
         if bucket == self.artifacts and not (f"{name.rstrip('/')}/".startswith(self.output) and _is_plain(name)):
             raise PlanError(
-                f"{uri} is not a folder of this job: in the artifacts bucket a job writes to its own output folder only",
+                f"{uri} is not this job's: in the artifacts bucket a job writes to its own output folder only",
                 where=where,
                 hint=f"write gs://{self.artifacts}/{self.output.rstrip('/')} or a folder below it, "
                 "or name a bucket of your own",
@@ -127,7 +127,7 @@ def owned_storage(job_id: str, environment: EnvironmentSpec, *made: str | None) 
 def _closed(environment: EnvironmentSpec) -> Mapping[str, str]:
     """The environment's own buckets but the one of artifacts."""
     found: dict[str | None, str] = {}
-    for block in (environment.driver, environment.api, environment.reaper):
+    for block in (environment.driver, environment.reaper):
         url = block.backend_url if block is not None else None
         if url is not None and url.startswith("gs://"):
             found[_split(url)[0]] = "the engine's states"

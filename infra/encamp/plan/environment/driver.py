@@ -189,7 +189,7 @@ def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
             f"request.operation == 'UPDATE' || {pod}.containers.all(c, c.env.all(e,"
             f" e.name != {json.dumps(STARTED_BY_ACCOUNT)} || (has(e.value)"
             f" && e.value == request.userInfo.username){speaks}))",
-            "who hands a job over names no account but their own",
+            "a driver is told no account but that of who hands its job over",
         ),
         Admission(
             f"object.metadata.name != {json.dumps(plan.record_secret)}"
