@@ -47,7 +47,8 @@ def own_buckets(plan: JobPlan) -> tuple[str, str]:
     [
         "", "/", "/jobs", "/jobs/", "/jobs/other", "/jobs/other/output", "/jobs/mine", "/jobs/mine/",
         "/jobs/mine2/output", "/jobs/mine/logs", "/jobs/mine/packages", "/jobs/mine/outputs",
-        "/jobs/mine/output/../logs", "/jobs/mine/output//x", "/jobs/mine/output/./x/..", "/expiry", "/models", "/Jobs/mine/output",
+        "/jobs/mine/output/../logs", "/jobs/mine/output//x", "/jobs/mine/output/./x/..", "/expiry",
+        "/models", "/Jobs/mine/output",
     ],
 )  # fmt: skip
 def test_a_job_dir_of_the_artifacts_bucket_lies_in_the_jobs_output(folder: str) -> None:
