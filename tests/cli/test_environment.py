@@ -33,7 +33,8 @@ class Engine:
 
 
 def down(engine: Engine, monkeypatch: pytest.MonkeyPatch, *full: str) -> str:
-    def opened(_stack: str) -> Engine:
+    def opened(_stack: str, *, stall: float) -> Engine:
+        assert stall > 0
         return engine
 
     def is_empty(_storage: Storage, bucket: str) -> bool:

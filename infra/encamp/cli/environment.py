@@ -10,6 +10,9 @@ import click
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
 
+#: Nothing of an environment takes as long to delete: the provider gives a cluster 40 minutes.
+_SILENT_SECONDS = 7200.0
+
 
 @click.group(name="environment")
 def command() -> None:
@@ -32,8 +35,12 @@ def up(stack: str) -> None:
 @click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
 @click.confirmation_option("--yes", prompt="Destroy the environment?")
 def down(stack: str) -> None:
-    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything."""
-    engine = open_engine(stack)
+    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything.
+
+    Says every few seconds what it waits for. An engine that has said nothing for two hours is ended; the command may be
+    given again.
+    """
+    engine = open_engine(stack, stall=_SILENT_SECONDS)
     _refuse_protected(engine, stack)
     _refuse_full(engine, stack)
     engine.destroy(stack)
@@ -91,8 +98,8 @@ def start_queues(stack: str) -> None:
     lifecycle.start_queues(Layout.open(), listener(time.monotonic()))
 
 
-def open_engine(stack: str) -> JobEngine:
-    """The engine for a committed environment, pointed to its cloud.
+def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
+    """The engine for a committed environment, pointed to its cloud; ``stall`` as for ``JobEngine``.
 
     Raises:
         UsageError: there is no checkout, or no such environment.
@@ -102,4 +109,4 @@ def open_engine(stack: str) -> JobEngine:
 
     folder = checkout()
     enter(stack)
-    return JobEngine(folder, click.echo)
+    return JobEngine(folder, click.echo, stall=stall)

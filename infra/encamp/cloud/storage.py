@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from encamp.cloud.endpoints import Service
-from encamp.cloud.rest import GoogleClient, RestError
+from encamp.cloud.rest import GoogleClient, RestError, parsed
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class Storage:
             rest = chunk[sent:] if sent else chunk
             answer = self._put(session, rest, offset + sent, total)
             if answer.status_code != _MORE:
-                return answer.json()
+                return parsed(answer, session.partition("?")[0])
             held = answer.headers.get("Range", "")
             reached = max(sent, int(held.rpartition("-")[2]) + 1 - offset) if held else sent
             if reached >= len(chunk) and not last:

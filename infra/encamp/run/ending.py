@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
+from encamp.run.heartbeat import Heartbeat
 from encamp.run.made import swept_step
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt
 from encamp.run.records import LeaseLostError
@@ -237,7 +238,8 @@ class Ending:
     def _seal(self) -> tuple[dict[str, Any], bool]:
         intent = self._intent
         self._show("sealing the logs")
-        self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
+        with Heartbeat(self._show, self._reading):
+            self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
         before = stored_logs(self._storage, intent.bucket, intent.prefix)
         if intent.study is None and not self._may_be_sealed():
             before = before.unclaimed()
@@ -261,6 +263,12 @@ class Ending:
             self._show(f"logs that are not in the bucket stay in {where}; `encamp reap` on this machine stores them")
         self._records.append(self._lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         return seal.manifest, seal.stored
+
+    def _reading(self) -> str:
+        names = self._streams.reading()
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        bound = f"({_DRAIN_SECONDS:.0f} s at most, {_QUIET_SECONDS:.0f} s without a line)"
+        return f"waiting for the end of the log of {names[0]}{more} {bound}" if names else ""
 
     def _receipt(
         self,

@@ -7,6 +7,7 @@ from the bucket, where the sealed log is the same bytes.
 from __future__ import annotations
 
 import functools
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
@@ -51,12 +52,20 @@ class _Text:
 
 
 class GrowingLog:
-    """One file of lines; its being deleted does not end the reading of what is in it."""
+    """One file of lines; its being deleted does not end the reading of what is in it.
 
-    def __init__(self, path: Path, show: Callable[[str], None]) -> None:
+    Args:
+        from_end: leave out what is in it already.
+    """
+
+    def __init__(self, path: Path, show: Callable[[str], None], *, from_end: bool = False) -> None:
         self._path = path
         self._text = _Text(show)
         self._file: IO[bytes] | None = None
+        if from_end:
+            with suppress(OSError):
+                self._file = path.open("rb")
+                self._file.seek(0, os.SEEK_END)
 
     def look(self) -> None:
         """Show what has come since."""
