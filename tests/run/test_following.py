@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.sealed_objects import sealed_objects
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
@@ -78,7 +79,7 @@ def test_a_log_that_is_read_anew_is_shown_once_and_its_rest_comes_from_the_bucke
     spool.look()
     assert lines == ["one", "two"]
     path.unlink()
-    google.objects["b", f"jobs/j/logs/{REPLICA}.log"] = b"one\ntwo\nthree\n" + b"x" * 10_000 + b"\nfour"
+    google.objects.update(sealed_objects("b", "jobs/j/", REPLICA, b"one\ntwo\nthree\n" + b"x" * 10_000 + b"\nfour"))
     spool.end()
     assert lines == ["one", "two", "three", "x" * 4096, "four"]
 

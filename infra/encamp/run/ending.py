@@ -241,6 +241,8 @@ class Ending:
         with Heartbeat(self._show, self._reading):
             self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
         before = stored_logs(self._storage, intent.bucket, intent.prefix)
+        if intent.study is None and not self._may_be_sealed():
+            before = before.unclaimed()
         names = replicas_of(intent, trials_of(self._entries()), {*spooled(self._streams.folder), *before.sizes})
         recover_logs(self._client, intent, self._streams, self._show, replicas=names, sealed=before.whole)
         seal = seal_logs(
@@ -305,6 +307,13 @@ class Ending:
         except EncampError as error:
             self._show(f"the receipt is in the record only: {error.what}")
         return receipt
+
+    def _may_be_sealed(self) -> bool:
+        """Whether an earlier driver may have stored logs: by the record, unless it did not see the job begin."""
+        record = self._records.record(self._lease.job_id)
+        if record is None or State.PREPARING not in record.times:
+            return True
+        return any(entry.kind == "sealed" for entry in record.entries)
 
     def _entries(self) -> tuple[Entry, ...]:
         record = self._records.record(self._lease.job_id)
