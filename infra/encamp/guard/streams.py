@@ -23,15 +23,18 @@ class Connections:
 
     def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
         self._serve = serve
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
 
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
-        task = asyncio.current_task()
-        if task:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        await self._serve(reader, writer)
+    def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, which is known from now on: also one that was only just accepted can be cut."""
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(lambda _: self._ended(task, writer))
+
+    def _ended(self, task: asyncio.Future[None], writer: asyncio.StreamWriter) -> None:
+        """Close the connection, whose task may never have begun."""
+        self._tasks.discard(task)
+        writer.close()
 
     async def cut(self) -> None:
         """End every connection that is being served."""
