@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.out import say
 from encamp.errors import ExitCode
 
 #: As of `diff`: the command worked, and there is a difference.
@@ -87,11 +88,11 @@ def drift(stacks: tuple[str, ...], output: Path | None, environment: str) -> Non
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)
 
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(text, nl=False)
+        say(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")

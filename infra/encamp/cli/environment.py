@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import say
+
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
 
@@ -25,7 +27,7 @@ def up(stack: str) -> None:
     engine.create(stack)
     engine.up(stack)
     outputs = engine.environment(stack)
-    click.echo(f"environment {stack} is up: cluster {outputs.cluster}, results in gs://{outputs.artifacts_bucket}")
+    say(f"environment {stack} is up: cluster {outputs.cluster}, results in gs://{outputs.artifacts_bucket}")
 
 
 @command.command()
@@ -37,7 +39,7 @@ def down(stack: str) -> None:
     _refuse_protected(engine, stack)
     _refuse_full(engine, stack)
     engine.destroy(stack)
-    click.echo(f"environment {stack} is gone")
+    say(f"environment {stack} is gone")
 
 
 def _refuse_protected(engine: JobEngine, stack: str) -> None:
@@ -102,4 +104,4 @@ def open_engine(stack: str) -> JobEngine:
 
     folder = checkout()
     enter(stack)
-    return JobEngine(folder, click.echo)
+    return JobEngine(folder, say)

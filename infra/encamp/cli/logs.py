@@ -10,6 +10,7 @@ import click
 
 from encamp.cli.job_input import ENVIRONMENT, environment_named
 from encamp.cli.known import JOB, looking
+from encamp.cli.out import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +64,7 @@ def _wait(jobs: Looking, job: str) -> None:
     """Wait while nobody has begun the job."""
     from encamp.run.following import wait_until_begun  # noqa: PLC0415
 
-    wait_until_begun(jobs.records, job, lambda line: click.echo(line, err=True))
+    wait_until_begun(jobs.records, job, lambda line: say(line, err=True))
 
 
 def _writer(*, named: bool) -> Callable[[str, bytes], None]:
@@ -88,12 +89,12 @@ def _put(replica: str, pieces: Iterable[bytes], *, named: bool) -> None:
     else:
         before = f"{replica} | " if named else ""
         for line in _lines(pieces):
-            click.echo(f"{before}{printable(line)}")
+            say(f"{before}{printable(line)}")
 
 
 def _lack(log: FoundLog) -> None:
     if log.reason:
-        click.echo(f"{log.replica}: its log is not whole: {log.reason}", err=True)
+        say(f"{log.replica}: its log is not whole: {log.reason}", err=True)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 
 from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import DEFAULT_ENVIRONMENT, ENVIRONMENT, JOB_ID
+from encamp.cli.out import say
 from encamp.cli.run import KEEP_LOGS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     driver = require_driver(plan_environment(spec).driver, environment)
     plan = plan_job(found.job, spec, packages=local_packages(found))
     # On stdout stands the id alone, for scripts.
-    context = replace(Lines().context(), show=partial(click.echo, err=True))
+    context = replace(Lines().context(), show=partial(say, err=True))
     for warning in plan.warnings:
         context.show(f"warning: {warning}")
     # What a pod would say in its log alone is said here.
@@ -84,9 +85,9 @@ def submit(words: Sequence[str], environment: str) -> None:
 
 def _tell(job_id: str, environment: str) -> None:
     """Print a job's id, and how to go on with it."""
-    click.echo(job_id)
+    say(job_id)
     for verb, does in {"attach": "follows it", "logs": "shows its logs", "cancel": "ends it"}.items():
-        click.echo(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
+        say(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
 
 
 def _where(environment: str) -> str:
