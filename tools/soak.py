@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "infra"), str(ROOT / "tests" / "faults")]
 
 from tests.camp import opened_camp, write_job  # noqa: E402
 
+from encamp.cli.out import say  # noqa: E402 - as below
 from harness.cases import case_of, kills, refusals  # noqa: E402 - the tests' harness is no installed package
 from harness.ground import Ground  # noqa: E402
 from harness.trial import Result, Trial, note  # noqa: E402
