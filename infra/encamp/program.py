@@ -7,6 +7,7 @@ Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+``encamp:notCompared`` lists inputs that a preview without the stack's key leaves uncompared.
 ``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
 """
@@ -22,6 +23,7 @@ import pulumi
 from pulumi.runtime.config import is_config_secret
 
 from encamp.components.renamed import keep_renamed
+from encamp.components.uncompared import leave_uncompared
 from encamp.errors import EncampError, PlanError, UsageError
 from encamp.redaction import redacted, texts
 from encamp.resources import repository
@@ -43,6 +45,7 @@ def main() -> None:
     """
     config = pulumi.Config("encamp")
     keep_renamed()
+    leave_uncompared(config.get_object("notCompared") or [])
     try:
         _declare(config)
     except EncampError as error:

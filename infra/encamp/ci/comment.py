@@ -156,6 +156,7 @@ def _section(one: Reviewed) -> Iterator[str]:
     yield from _listed("**Refused by rules:**", one.refused)
     yield from _listed("**The preview failed:**", one.failed)
     yield from _listed("Warnings:", _warnings(one))
+    yield from _listed("Encrypted in the stack's state, and not compared:", one.uncompared)
     if stack.kind is StackKind.JOB:
         yield from _costs(one)
     if one.steps:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from encamp.ci.encrypted import encrypted_inputs
 from encamp.ci.offline import look
-from encamp.ci.preview import Previews
+from encamp.ci.preview import Copied, Previews
 from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
-from encamp.ci.touched import StackKind, Was, holds_secret, touched_stacks
+from encamp.ci.touched import StackKind, Was, is_secret, touched_stacks
 from encamp.plan.declared import declared_resources, runs_the_job
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import NoStackError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from encamp.ci.offline import Offline
     from encamp.ci.preview import Previewed
@@ -37,6 +38,7 @@ class Reviewed:
         previewed: what the engine would do, None where it was not asked.
         note: why it was not asked, or what else has to be known; empty where nothing has.
         held: resources that the state of a removed stack still lists.
+        uncompared: inputs that are encrypted in the state, which is not compared, each with its resource.
     """
 
     touched: Touched
@@ -45,6 +47,7 @@ class Reviewed:
     previewed: Previewed | None = None
     note: str = ""
     held: int = 0
+    uncompared: tuple[str, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -127,9 +130,7 @@ class _Asking:
         self._say(f"previewing {stack.name}")
         if one.touched.was is Was.REMOVED:
             return self._removed(one)
-        if self._engine.has(stack.name):
-            return replace(one, previewed=self._previews.existing(stack.name))
-        return self._new(one)
+        return self._previewed(one)
 
     def _removed(self, one: Reviewed) -> Reviewed:
         name = one.touched.stack.name
@@ -140,16 +141,29 @@ class _Asking:
         note = f"its config goes, but its state lists {held} resources: take it down before" if held else ""
         return replace(one, note=note, held=held)
 
-    def _new(self, one: Reviewed) -> Reviewed:
+    def _previewed(self, one: Reviewed) -> Reviewed:
         stack = one.touched.stack
-        if holds_secret(stack.config):
-            return replace(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
-        if stack.kind is StackKind.ENVIRONMENT:
-            return replace(one, previewed=self._previews.new(stack.name, stack.config))
-        outputs = self._engine.outputs(stack.environment)
-        if not outputs:
-            return replace(one, note=f"the environment {stack.environment} {_NOT_UP}")
-        return replace(
-            one,
-            previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
+        if is_secret(stack.config.get(f"encamp:{stack.kind}")):
+            hint = f"who has it runs `pulumi preview -s {stack.name}`"
+            return replace(one, note=f"its config is encrypted as a whole, and takes the stack's key: {hint}")
+        state = self._state(stack.name)
+        copied = Copied(stack.name, stack.config, state)
+        uncompared = tuple(
+            f"{each['name']}: {path}" for each in encrypted_inputs(state or {}) for path in each["paths"]
         )
+        one = replace(one, uncompared=uncompared)
+        if stack.kind is StackKind.ENVIRONMENT:
+            return replace(one, previewed=self._previews.apart(copied))
+        environment = self._state(stack.environment)
+        if not environment:
+            return replace(one, note=f"the environment {stack.environment} {_NOT_UP}")
+        beside = Copied(stack.environment, state=environment)
+        return replace(one, previewed=self._previews.apart(copied, beside))
+
+    def _state(self, stack: str) -> Mapping[str, Any] | None:
+        """A stack's state in the backend, encrypted values as they are; None where nothing was ever made in it."""
+        try:
+            deployment = self._engine.state(stack).deployment
+        except NoStackError:
+            return None
+        return deployment if deployment.get("resources") else None

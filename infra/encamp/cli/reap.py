@@ -65,7 +65,7 @@ def command(
     if remote:
         require_remote(spec.project)
 
-    def say(finding: Finding) -> None:
+    def tell(finding: Finding) -> None:
         if not (quiet and finding.idle):
             say("\n".join(_lines(finding)))
 
@@ -78,7 +78,7 @@ def command(
         quiet=quiet,
     )
     lines = Lines()
-    findings = reap(lines.context(), environment, wishes, found=say)
+    findings = reap(lines.context(), environment, wishes, found=tell)
     runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []
     if not findings and not runs and not quiet:
         say("no job needs an end")
