@@ -102,6 +102,6 @@ def test_the_exit_code_says_whether_they_agree(monkeypatch: pytest.MonkeyPatch, 
     answering(monkeypatch, {"lab": answer, "a-job": QUIET})
     ended = CliRunner().invoke(cli, ["ci", "drift", "--environment", "lab"])
     assert ended.exit_code == code
-    assert "<!-- encamp ci drift lab -->" in ended.output
+    assert "### encamp: " in ended.output
     for reason in answer.errors:
         assert reason in ended.output

@@ -46,8 +46,8 @@ def test_an_encrypted_output_takes_the_value_that_the_inputs_have_in_plain() -> 
 
 def test_a_clusters_certificate_comes_from_the_kubeconfig_of_the_stack() -> None:
     cluster = resource("gcp:container/cluster:Cluster", "c", outputs={"masterAuth": CIPHERTEXT})
-    for outputs, certificate in (({"kubeconfig": KUBECONFIG}, "QUJD"), ({}, ""), ({"kubeconfig": "{"}, "")):
-        stack = resource("pulumi:pulumi:Stack", "encamp-lab", outputs=outputs)
+    for kubeconfig, certificate in ((KUBECONFIG, "QUJD"), (None, ""), ("{", "")):
+        stack = resource("pulumi:pulumi:Stack", "encamp-lab", outputs={"kubeconfig": kubeconfig})
         copied = with_placeholders(deployment(stack, cluster))["resources"][1]
         assert copied["outputs"]["masterAuth"] == plain({"clusterCaCertificate": certificate})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ from encamp.ci.preview import Copied, Previewed
 from encamp.ci.review import Reviewed, review
 from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
-from encamp.errors import ExitCode
+from encamp.errors import ExitCode, SandboxError
 from encamp.resources import repository
 from encamp.run.engine_errors import NoStackError
 from encamp.run.stack_state import StackState
+from encamp.spec.environment import load_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,10 +120,13 @@ def edit(folder: Path, old: str, new: str) -> None:
 
 
 def reviewed(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, environment: str = "lab"
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, environment: str | None = "lab"
 ) -> dict[str, Reviewed]:
+    def load(name: str) -> object:
+        return load_environment(name, checkout)
+
     monkeypatch.setattr(room, "JobEngine", engine)
-    found = review(checkout, "main", environment, lambda _: None)
+    found = review(checkout, "main", environment, lambda _: None, load)
     return {one.touched.stack.name: one for one in found}
 
 
@@ -139,6 +144,30 @@ def test_what_the_backend_has_is_previewed_there(
     assert after.cost is not None
     assert before.cost.worst_case is not None
     assert after.cost.worst_case == pytest.approx(before.cost.worst_case * 5 / 3, abs=0.01)
+
+
+def test_without_a_name_every_touched_environment_is_entered_and_left(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "lab", environment={**ENVIRONMENT, "owner": "somebody"})
+    stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"})
+    entered: list[str] = []
+
+    def enter(name: str) -> None:
+        assert "ENTERED" not in os.environ
+        monkeypatch.setenv("ENTERED", name)
+        entered.append(name)
+        if name == "other":
+            raise SandboxError("the sandbox does not run")
+
+    monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["x"]}))
+    found = {one.touched.stack.name: one for one in review(checkout, "main", None, lambda _: None, enter)}
+    assert entered == ["lab", "other"]
+    assert "ENTERED" not in os.environ
+    assert [name for name, *_ in previews.asked] == ["lab", "digits"]
+    assert found["other"].note == "planned only, not previewed: the sandbox does not run"
+    with pytest.raises(SandboxError):
+        review(checkout, "main", "other", lambda _: None, enter)
 
 
 def test_what_no_backend_has_is_previewed_beside_its_environments_outputs(
@@ -246,13 +275,13 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
     checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch, answer: Previewed, code: ExitCode
 ) -> None:
     edit(checkout, "workerCount: 2", "workerCount: 4")
-    monkeypatch.setattr(room, "JobEngine", Engine({"digits": ["x"]}))
+    monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["l"], "digits": ["x"]}))
     monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
     previews.answer = answer
     output = checkout / "comment.md"
-    words = ["ci", "preview", "--base", "main", "--environment", "lab", "--output", str(output)]
+    words = ["ci", "preview", "--base", "main", "-s", "lab", "--output", str(output)]
     assert CliRunner().invoke(cli, words).exit_code == code
-    assert output.read_text().startswith("<!-- encamp ci preview lab -->")
+    assert output.read_text().startswith("### encamp: ")
     for reason in answer.errors:
         assert reason in output.read_text()
 

@@ -143,7 +143,7 @@ def test_every_account_has_a_binding_of_its_own_in_the_docs() -> None:
         ("encamp-run", "repo:acme/ml:environment:production-deploy"),
         ("encamp-reaper", "repo:acme/ml:environment:production-reaper"),
     ):
-        assert re.search(rf"{account}@[^\n]*\n[^\n]*\n?[^\n]*principal://\S+/subject/{subject}\"", docs)
+        assert f'$ bind {account}@acme-ml.iam.gserviceaccount.com "$SUBJECT/{subject}"' in docs
     assert "principalSet://" not in docs
 
 

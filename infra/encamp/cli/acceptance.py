@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.out import say
+from encamp.cli.stack import stack_option
 
 if TYPE_CHECKING:
     from encamp.acceptance.cost import PlannedLadder
@@ -22,7 +23,7 @@ _LOOK_SANDBOX, _LOOK = 0.5, 5.0
 
 
 @click.command(name="acceptance")
-@click.option("-s", "--stack", required=True, metavar="STACK", help="The committed stack of an environment.")
+@stack_option("The committed stack of an environment.", required=True, name="stack")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="What the run may cost at worst.")
 @click.option("--only", multiple=True, metavar="RUNG", help="Run these rungs alone; `environment` runs no job.")
 @click.option("--skip", multiple=True, metavar="RUNG", help="Leave these rungs out.")

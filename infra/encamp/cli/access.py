@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT, environment_named
+from encamp.cli.job_input import FORMAT, environment_named
 from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.known import Looking

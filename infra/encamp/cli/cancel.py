@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.attach import DETACHED
-from encamp.cli.job_input import ENVIRONMENT
 from encamp.cli.known import looking
 from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 from encamp.errors import EncampError, ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def _best(job_id: str) -> Trial:
     Raises:
         EngineError: it has none.
     """
-    from encamp.cli.job_input import DEFAULT_ENVIRONMENT  # noqa: PLC0415 - `--help` starts without it
     from encamp.cli.known import looking  # noqa: PLC0415
+    from encamp.cli.stack import DEFAULT_ENVIRONMENT  # noqa: PLC0415 - `--help` starts without it
     from encamp.run.study.known import study_results  # noqa: PLC0415
 
     with looking(DEFAULT_ENVIRONMENT) as jobs:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say_json, say_yaml
+from encamp.cli.stack import ENVIRONMENT
 
 
 @click.command()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.out import say
+from encamp.cli.out import confirm, say
+from encamp.cli.stack import ENVIRONMENT, FORMER, chosen
 
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
@@ -19,9 +20,12 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
-def up(stack: str) -> None:
+@ENVIRONMENT
+@FORMER
+@click.pass_context
+def up(ctx: click.Context, environment: str, former: str | None) -> None:
     """Create or update an environment. The same as `pulumi up -s STACK`."""
+    stack = chosen(ctx, environment, former)
     engine = open_engine(stack)
     start_queues(stack)
     engine.create(stack)
@@ -31,10 +35,15 @@ def up(stack: str) -> None:
 
 
 @command.command()
-@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
-@click.confirmation_option("--yes", prompt="Destroy the environment?")
-def down(stack: str) -> None:
+@ENVIRONMENT
+@FORMER
+@click.option("--yes", is_flag=True, help="Destroy it without asking.")
+@click.pass_context
+def down(ctx: click.Context, environment: str, former: str | None, *, yes: bool) -> None:
     """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything."""
+    stack = chosen(ctx, environment, former)
+    if not yes:
+        confirm(f"Destroy the environment {stack}?")
     engine = open_engine(stack)
     _refuse_protected(engine, stack)
     _refuse_full(engine, stack)
@@ -52,7 +61,7 @@ def _refuse_protected(engine: JobEngine, stack: str) -> None:
 
     protected = engine.state(stack).protected
     if protected:
-        hint = f"write `protect: false` there, `encamp environment up {stack}`, and then this"
+        hint = f"write `protect: false` there, `encamp environment up -s {stack}`, and then this"
         message = f"environment {stack} is protected: {', '.join(protected)}"
         raise UsageError(message, where=f"stacks/Pulumi.{stack}.yaml", hint=hint)
 

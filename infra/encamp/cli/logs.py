@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, environment_named
+from encamp.cli.job_input import environment_named
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

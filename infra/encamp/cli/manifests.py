@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import JobCommand
-from encamp.cli.job_input import ENVIRONMENT, JOB_ID, plan_of
+from encamp.cli.job_input import JOB_ID, plan_of
 from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.job_input import JobInput

@@ -8,10 +8,12 @@ same characters are written by the escapes of these formats.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
 
+from encamp.errors import UsageError
 from encamp.text import is_plain, visible
 
 _LAYOUT = "\n\t"
@@ -31,6 +33,17 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 def say_title(text: str, *, nl: bool = True) -> None:
     """Write a bold heading to stdout."""
     click.secho(visible(text, kept=_LAYOUT), bold=True, nl=nl)
+
+
+def confirm(question: str) -> None:
+    """Ask whether to go on; an answer of no ends the command as cancelled.
+
+    Raises:
+        UsageError: nobody can be asked: stdin is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"nobody can be asked: {question}", where="stdin", hint="use --yes where there is no terminal")
+    click.confirm(visible(question), abort=True)
 
 
 def say_json(data: Any, *, indent: int | None = 2) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import JobCommand
-from encamp.cli.job_input import ENVIRONMENT, FORMAT, JOB_ID, plan_of
+from encamp.cli.job_input import FORMAT, JOB_ID, plan_of
 from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 from encamp.redaction import redacted, redacted_data
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, environment_named
+from encamp.cli.job_input import environment_named
 from encamp.cli.out import say_json
+from encamp.cli.stack import ENVIRONMENT
 
 
 @click.command(name="prices")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import WORDS, JobCommand
-from encamp.cli.job_input import DEFAULT_ENVIRONMENT, ENVIRONMENT, JOB_ID
+from encamp.cli.job_input import JOB_ID
 from encamp.cli.out import say
 from encamp.cli.run import KEEP_LOGS
+from encamp.cli.stack import DEFAULT_ENVIRONMENT, ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.known import Looking
