@@ -71,6 +71,7 @@ def _environment(config: pulumi.Config) -> None:
     from encamp.plan.cost.idle import idle_cost, idle_lines, use_lines  # noqa: PLC0415
     from encamp.plan.cost.prices import price_table  # noqa: PLC0415
     from encamp.plan.cost.queues import queue_cost_lines, queue_costs  # noqa: PLC0415
+    from encamp.plan.environment.changes import MADE_WITH, changes, made_with, refuse  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
@@ -82,7 +83,9 @@ def _environment(config: pulumi.Config) -> None:
     if (checkout := repository()) is not None:
         spec = with_files(spec, checkout)
     plan = plan_environment(spec)
-    for warning in plan.warnings:
+    found = changes(_own_outputs().get(MADE_WITH) or {}, spec)
+    refuse(found, where=f"stacks/Pulumi.{pulumi.get_stack()}.yaml")
+    for warning in (*plan.warnings, *map(str, found)):
         pulumi.log.warn(warning)
     table = price_table(spec)
     costs = [
@@ -94,6 +97,7 @@ def _environment(config: pulumi.Config) -> None:
     acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
     for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
+    pulumi.export(MADE_WITH, made_with(spec))
 
 
 def _job(config: pulumi.Config) -> None:

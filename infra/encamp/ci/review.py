@@ -14,7 +14,7 @@ from encamp.ci.preview import Copied, Previews
 from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
 from encamp.ci.touched import StackKind, Was, is_secret, touched_stacks
-from encamp.errors import SandboxError, SpecError, UsageError
+from encamp.errors import EncampError, SpecError
 from encamp.plan.declared import declared_resources, runs_the_job
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import NoStackError
@@ -138,7 +138,7 @@ class _Clouds:
         except SpecError:
             # The change breaks the environment itself, which the comment says, or its config is encrypted as a whole.
             return [_noted(one, _takes_key(one)) for one in found]
-        except (SandboxError, UsageError) as error:
+        except EncampError as error:
             if self.only is not None:
                 raise
             return [_noted(one, f"planned only, not previewed: {error.what}") for one in found]
