@@ -83,6 +83,7 @@ def _environment(config: pulumi.Config) -> None:
     if (checkout := repository()) is not None:
         spec = with_files(spec, checkout)
     plan = plan_environment(spec)
+    _refuse_second(spec)
     found = changes(_own_outputs().get(MADE_WITH) or {}, spec)
     refuse(found, where=f"stacks/Pulumi.{pulumi.get_stack()}.yaml")
     for warning in (*plan.warnings, *map(str, found)):
@@ -98,6 +99,21 @@ def _environment(config: pulumi.Config) -> None:
     for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
     pulumi.export(MADE_WITH, made_with(spec))
+
+
+def _refuse_second(spec: EnvironmentSpec) -> None:
+    """A sandbox has room for one environment: a preview warns of a second one, an ``up`` makes nothing of it."""
+    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - see _environment
+    from encamp.preflight import check_environment  # noqa: PLC0415
+
+    if not spec.is_sandbox:
+        return
+    try:
+        check_environment(spec, GoogleClient())
+    except UsageError as error:
+        if not pulumi.runtime.is_dry_run():
+            raise
+        pulumi.log.warn(str(error))
 
 
 def _job(config: pulumi.Config) -> None:
