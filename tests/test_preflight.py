@@ -203,7 +203,7 @@ def test_a_sandbox_has_room_for_one_environment(held: list[str], *, refused: boo
 
     client = cast("GoogleClient", Client())
     written = {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}
-    check_environment(parse_environment(written, project="acme", source="test"), client)
+    check_environment(parse_environment(written, project="acme-lab", source="test"), client)
     sandbox = parse_environment(written, project="sandbox-encamp", source="test")
     if not refused:
         check_environment(sandbox, client)

@@ -119,6 +119,8 @@ def test_a_job_from_the_upload_to_the_last_line_of_its_log(camp: Camp, tmp_path:
     assert service[0] == "The job was accepted and is queued."
     assert service[-1] == "The job has completed successfully."
     assert shown[-1] == ("service", service[-1])
+    # The machines go after the last line.
+    camp.until(lambda: camp.storage().read(BUCKET, f"jobs/by_{how}/receipt.json") is not None)
     receipt = json.loads(camp.read(f"by_{how}", "receipt.json"))
     assert receipt["outcome"]["state"] == "SUCCEEDED"
     for replica in {task for task, _ in shown} - {"service"}:

@@ -117,8 +117,8 @@ def test_a_pod_gets_the_whole_job_with_the_labels_of_now_and_who_sent_it(
     assert handle.alive()
     assert objects.sent() == {**JOB, "labels": {"team": "b"}}
     (container,) = objects.kept["jobs", NAME]["spec"]["template"]["spec"]["containers"]
-    (who,) = [one["value"] for one in container["env"] if one["name"] == "ENCAMP_STARTED_BY"]
-    assert json.loads(who)["account"] == "ana@example.com"
+    (who,) = [one["value"] for one in container["env"] if one["name"] == "ENCAMP_STARTED_BY_ACCOUNT"]
+    assert who == "ana@example.com"
 
 
 def test_another_server_finds_the_pod_and_begins_no_second_one(

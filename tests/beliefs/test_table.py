@@ -35,6 +35,7 @@ PLUMBING = {
     "kubelet/expansion.py": KUBERNETES,
     "kubelet/front.py": HTTP,
     "kubelet/fuse.py": MACHINE,
+    "kubelet/host_view.py": MACHINE,
     "kubelet/images.py": MACHINE,
     "kubelet/isolation.py": MACHINE,
     "kubelet/kubelet.py": MACHINE,

@@ -94,6 +94,7 @@ def test_who_started_a_job_may_cancel_it(google: Any, monkeypatch: pytest.Monkey
     started = {"did": "started", "by": "ana@example.com, ana@laptop", "account": "ana@example.com", "at": "t"}
     for job in ("anas", "nobodys"):
         receipt = {
+            "version": 2,
             "jobId": job,
             "name": f"{job}-abc",
             "outcome": {"state": "SUCCEEDED", "message": ""},

@@ -67,12 +67,23 @@ def pod(monkeypatch: pytest.MonkeyPatch) -> Pod:
 
 
 def test_the_first_pod_begins_the_job_for_who_handed_it_over(pod: Pod) -> None:
-    ana = {"user": "ana", "host": "laptop", "account": "ana@example.com"}
-    ran = CliRunner().invoke(command, WORDS, env={"ENCAMP_STARTED_BY": json.dumps(ana)}, catch_exceptions=False)
+    # What somebody says of their account counts for nothing; what the API server has compared does.
+    said = json.dumps({"user": "ana", "host": "laptop", "account": "victim@example.com"})
+    told = {"ENCAMP_STARTED_BY": said, "ENCAMP_STARTED_BY_ACCOUNT": "ana@example.com"}
+    ran = CliRunner().invoke(command, WORDS, env=told, catch_exceptions=False)
     assert ran.exit_code == 0
     (begun,) = pod.begun
     assert (begun["job"], begun["environment"], begun["detached"]) == ("digits_1", "prod", True)
     assert begun["started_by"] == Actor("ana", "laptop", "ana@example.com")
+
+
+def test_a_pod_that_is_told_no_account_knows_none(pod: Pod) -> None:
+    said = json.dumps({"user": "ana", "host": "laptop", "account": "victim@example.com"})
+    ran = CliRunner().invoke(command, WORDS, env={"ENCAMP_STARTED_BY": said}, catch_exceptions=False)
+    assert ran.exit_code == 0
+    assert pod.begun[0]["started_by"] == Actor("ana", "laptop")
+    bad = CliRunner().invoke(command, WORDS, env={"ENCAMP_STARTED_BY": "ana"})
+    assert isinstance(bad.exception, UsageError)
 
 
 def test_a_later_pod_goes_on_and_ends_as_the_job_did(pod: Pod) -> None:

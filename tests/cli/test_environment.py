@@ -38,7 +38,8 @@ class Engine:
 
 
 def down(engine: Engine, monkeypatch: pytest.MonkeyPatch, *full: str) -> str:
-    def opened(_stack: str) -> Engine:
+    def opened(_stack: str, *, stall: float) -> Engine:
+        assert stall > 0
         return engine
 
     def is_empty(_storage: Storage, bucket: str) -> bool:
@@ -91,10 +92,11 @@ def test_what_is_adopted_protects_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_down_without_a_terminal_says_what_to_write_and_destroys_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
-    monkeypatch.setattr(environment, "open_engine", lambda _stack: engine)
-    ended = CliRunner().invoke(cli, ["environment", "down", "-s", "lab"], input="")
-    assert ended.exit_code == ExitCode.BAD_INPUT
-    assert "--yes" in ended.output
+    monkeypatch.setattr(environment, "open_engine", lambda _stack, **_: engine)
+    error = CliRunner().invoke(cli, ["environment", "down", "-s", "lab"], input="").exception
+    assert isinstance(error, UsageError)
+    assert error.exit_code is ExitCode.BAD_INPUT
+    assert "--yes" in str(error.hint)
     assert engine.destroyed == []
 
 
@@ -103,15 +105,15 @@ def test_a_stack_is_named_in_one_way_and_former_ways_still_work(
     monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     engine = Engine()
-    monkeypatch.setattr(environment, "open_engine", lambda stack: engine if stack == "lab" else None)
+    monkeypatch.setattr(environment, "open_engine", lambda stack, **_: engine if stack == "lab" else None)
     assert CliRunner().invoke(cli, ["environment", "down", "--yes", *words]).exit_code == ExitCode.OK
     assert engine.destroyed == ["lab"]
 
 
 def test_two_stacks_are_refused() -> None:
-    ended = CliRunner().invoke(cli, ["environment", "down", "--yes", "lab", "-s", "other"])
-    assert ended.exit_code == ExitCode.BAD_INPUT
-    assert "two stacks are named" in ended.output
+    error = CliRunner().invoke(cli, ["environment", "down", "--yes", "lab", "-s", "other"]).exception
+    assert isinstance(error, UsageError)
+    assert "two stacks are named" in error.what
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -24,6 +24,7 @@ LOG = b"step 1\n\x1b[31mred\nlast without an end"
 def ended(google: Any) -> str:
     """A job that another machine ran to its end."""
     receipt: dict[str, Any] = {
+        "version": 2,
         "jobId": "digits_1",
         "name": "digits-1-abc",
         "outcome": {"state": "FAILED", "message": "it said: \x1b[2J"},
@@ -40,6 +41,7 @@ def ended(google: Any) -> str:
     entry = {
         "replica": "master-replica-0",
         "object": f"gs://{BUCKET}/jobs/digits_1/logs/master-replica-0.log",
+        "size": len(LOG),
         "sha256": hashlib.sha256(LOG).hexdigest(),
         "complete": False,
         "reason": "the pod is gone",

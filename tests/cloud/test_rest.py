@@ -160,3 +160,19 @@ def test_a_token_that_may_come_is_asked_for_again(google: Any) -> None:
         client = GoogleClient(session, environ=google.environ(), sleep=lambda _: None)
         with pytest.raises(RestError, match="no token: RefreshError"):
             client.json(Service.STORAGE, "GET", "/storage/v1/b")
+
+
+@pytest.mark.parametrize("content", [b"<html>denied by the proxy</html>", b"\xff", b"Internal Server Error"])
+def test_an_answer_that_is_no_json_is_named(content: bytes) -> None:
+    answer = requests.Response()
+    answer.status_code, answer._content = 200, content
+
+    class Session(requests.Session):
+        def request(self, *_: Any, **__: Any) -> requests.Response:
+            return answer
+
+    client = GoogleClient(Session())
+    with pytest.raises(RestError, match="200, but the answer is no JSON") as caught:
+        client.json(Service.STORAGE, "POST", "/upload/storage/v1/b/x/o", params={"token": "SECRET"})
+    assert caught.value.where == "POST /upload/storage/v1/b/x/o"
+    assert "proxies" in (caught.value.hint or "")

@@ -111,3 +111,37 @@ def test_jobs_that_lost_record_or_state_or_both_come_to_their_ends(camp: Camp, j
         assert "chief-0 is here and will exit" in camp.read(job_id, "logs/master-replica-0.log")
         camp.assert_nothing_left(job_id)
     assert camp.encamp("reap", "--quiet") == ""
+
+
+def test_states_that_nobody_can_read_stop_no_other_job(camp: Camp, job: Callable[..., str]) -> None:
+    """One is cancelled, the others are reaped; each file is named and kept."""
+    damages: dict[str, Callable[[bytes], bytes]] = {
+        "torn": lambda whole: whole[: len(whole) // 2],
+        "garbled": lambda _: b"garbage {",
+        "emptied": lambda _: b"",
+    }
+    for job_id in (*damages, "sound"):
+        path = job("chief-0=sleep" if job_id == "torn" else "chief-0=exit:0:12", "worker-0=sleep", "worker-1=sleep")
+        command = camp.start("run", path, "--job-id", job_id)
+        command.until("the job is RUNNING", seconds=240)
+        killed(command)
+    states = camp.layout.pulumi_backend / ".pulumi" / "stacks" / "encamp"
+    for job_id, damage in damages.items():
+        state = states / f"job-{name_of(job_id)}.json"
+        state.write_bytes(damage(state.read_bytes()))
+    (states / "job-nobodys.json").write_text("x")
+    assert "torn is CANCELLED" in camp.encamp("cancel", "torn")
+    assert "torn" in camp.encamp("list")
+    said = camp.encamp("reap", "--wait")
+    for job_id in ("garbled", "emptied", "sound"):
+        assert f"{job_id}: brought to its end" in said
+        assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
+    for job_id in ("garbled", "emptied"):
+        assert f"its state {states / f'job-{name_of(job_id)}.json'} cannot be read" in said
+    assert "stack job-nobodys: its unreadable state is set aside" in said
+    aside = states.parents[1] / "unreadable" / "encamp"
+    kept = {one.name.partition(".json")[0] for one in aside.iterdir() if not one.name.endswith(".attrs")}
+    assert kept == {*(f"job-{name_of(job_id)}" for job_id in damages), "job-nobodys"}
+    for job_id in (*damages, "sound"):
+        camp.assert_nothing_left(job_id)
+    assert camp.encamp("reap", "--quiet") == ""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
+from tests.camp import ENVIRONMENT, PROJECT
+
+from encamp.plan.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,3 +56,41 @@ def test_a_job_whose_driver_is_killed_while_it_brings_up_is_cancelled_by_an_adop
     assert "nobody drives this job" in said
     assert "unsettled is CANCELLED" in said
     camp.assert_nothing_left("unsettled")
+
+
+@pytest.mark.parametrize("comes", ["reap", "attach"])
+def test_a_job_whose_driver_is_told_to_end_while_it_prepares_it_trains_whoever_comes(
+    camp: Camp, job: Callable[..., str], comes: str
+) -> None:
+    job_id = f"let_go_{comes}"
+    camp.encamp("submit", job("chief-0=exit:0:5", "worker-0=exit:0:5", "worker-1=exit:0:5"), "--job-id", job_id)
+    log = camp.layout.root / "state" / "jobs" / short_name(PROJECT, ENVIRONMENT, job_id) / "driver.log"
+    driver = re.search(r"process (\d+)", camp.encamp("list", "--format", "json"))
+    assert driver is not None
+    camp.until(lambda: "bringing up stack" in log.read_text())
+    os.kill(int(driver[1]), signal.SIGTERM)
+    camp.until(lambda: "the job goes on" in log.read_text())
+    camp.until(lambda: not psutil.pid_exists(int(driver[1])))
+    camp.encamp("reap", "--wait", "--job", job_id) if comes == "reap" else camp.encamp("attach", job_id)
+    assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
+    camp.assert_nothing_left(job_id)
+
+
+def test_a_replica_that_does_not_go_is_named_and_taken_by_force(camp: Camp, job: Callable[..., str]) -> None:
+    """Something holds the pod as a node does that is gone."""
+    camp.encamp("submit", job("chief-0=sleep", "worker-0=sleep", "worker-1=sleep"), "--job-id", "stuck")
+    follower = camp.start("attach", "stuck")
+    follower.until("the job is RUNNING", seconds=240)
+    listed = ("kubectl", "get", "pods", "-n", "encamp-jobs", "-o", "name")
+    pod = next(name for name in camp.tool(*listed).split() if "/stuck" in name)
+    hold = '{"metadata": {"finalizers": ["example.com/held"]}}'
+    camp.tool("kubectl", "patch", pod, "-n", "encamp-jobs", "--type=merge", "-p", hold)
+    command = camp.start("cancel", "stuck")
+    said = command.ends(0, seconds=240)
+    assert "stuck is CANCELLED" in said
+    name = pod.partition("/")[2]
+    assert f"waiting for pod {name}" in said
+    assert f"pod {name} did not go within" in said
+    assert "waiting for its end for 5 s: it is" in said
+    assert camp.receipt("stuck")["outcome"]["state"] == "CANCELLED"
+    camp.assert_nothing_left("stuck")

@@ -23,7 +23,7 @@ ARGUMENTS = [
     *("😀 ü 漢字", "\u202eright to left\u200f", "\x85\u2028\u2029\ufeff", "\x01\x1b[31m\x7f", "e\u0301 \u00e9"),
     *("long " + "ab$(X)'\"\n" * 455, "€" * 1366),
 ]
-FOLDER = "odd/$(X) ${HOME} 'q' \"d\" {{ x }} {% y %} `id` #?%20&+ \\ 漢字 😀/out"
+FOLDER = "jobs/witness/output/odd/$(X) ${HOME} 'q' \"d\" {{ x }} {% y %} `id` #?%20&+ \\ 漢字 😀/out"
 KEY = "projects/p/locations/us-central1/keyRings/'$(X)\"{{y}}/cryptoKeys/😀"
 
 

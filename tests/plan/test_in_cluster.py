@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import yaml
+
 from encamp.plan.environment.driver import driver_job, plan_driver
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, memory_gib
+from encamp.plan.environment.planning import plan_environment
 from encamp.spec.environment import parse_environment
 
 #: What a driver and a reaper that ended six jobs at once took, in MiB (proportional set size), with the official
@@ -26,3 +31,16 @@ def test_drivers_are_scheduled_for_what_they_take() -> None:
     assert plan is not None
     (container,) = driver_job(plan, "lab", "j", "j-1")["spec"]["template"]["spec"]["containers"]
     assert container["resources"] == {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+
+
+def test_the_jobs_api_alone_names_others_to_drivers() -> None:
+    folder = Path(__file__).parents[1] / "components" / "environments"
+    told = {}
+    for name in ("with-drivers", "with-an-api"):
+        written = yaml.safe_load((folder / f"{name}.yaml").read_text())
+        plan = plan_environment(parse_environment(written, project=None, source="x"))
+        assert plan.driver is not None
+        told[name] = plan.driver.speaks_for_others, plan.api.name if plan.api is not None else None
+    assert told["with-drivers"] == (None, None)
+    user, name = told["with-an-api"]
+    assert user == f"system:serviceaccount:{name}:{name}"

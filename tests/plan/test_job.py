@@ -196,7 +196,7 @@ def test_an_own_account_gets_the_jobs_data_only(plan_input: Plan) -> None:
 def test_the_jobs_account_may_write_its_job_dir_and_nothing_beside(plan_input: Plan) -> None:
     plan = plan_input(jobDir="gs://out/x")
     assert Grant("roles/storage.objectUser", "out") in plan.identity.grants
-    assert Grant("roles/storage.objectAdmin", plan.storage.bucket, "jobs/job/") in plan.identity.grants
+    assert Grant("roles/storage.objectUser", plan.storage.bucket, "jobs/job/output/") in plan.identity.grants
     on_project = {grant.role for grant in plan.identity.grants if grant.bucket is None}
     assert not {role for role in on_project if "storage" in role or "admin" in role.lower()}
 

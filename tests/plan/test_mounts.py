@@ -98,10 +98,10 @@ def test_the_pod_asks_for_the_sidecar_and_leaves_room_for_it(environment: Enviro
 
 
 def test_the_driver_does_not_ask_for_a_list_that_the_job_may_not_have(environment: EnvironmentSpec) -> None:
-    plan = planned(environment, {"jobDir": True}, job_dir="gs://sandbox-encamp-artifacts/jobs/job/out")
+    plan = planned(environment, {"jobDir": True}, job_dir="gs://sandbox-encamp-artifacts/jobs/job/output/run")
     attributes = pod(plan)["spec"]["volumes"][3]["csi"]["volumeAttributes"]
     assert attributes["skipCSIBucketAccessCheck"] == "true"
-    assert "only-dir=jobs/job/out" in attributes["mountOptions"].split(",")
+    assert "only-dir=jobs/job/output/run" in attributes["mountOptions"].split(",")
 
 
 def test_files_belong_to_who_runs_the_trainer(environment: EnvironmentSpec) -> None:

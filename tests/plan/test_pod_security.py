@@ -92,7 +92,10 @@ def test_replicas_of_one_job_speak_to_each_other_alone(environment: EnvironmentS
     manifests = render_manifests(plan)
     spec = manifests.network_policy["spec"]
     same = {"matchLabels": {"encamp-job": plan.name}}
-    assert spec == {"podSelector": same, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": same}]}]}
+    assert spec["podSelector"] == same
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["ingress"] == [{"from": [{"podSelector": same}]}]
+    assert spec["egress"][0] == {"to": [{"podSelector": same}]}
     for job in manifests.job_set["spec"]["replicatedJobs"]:
         labels = job["template"]["spec"]["template"]["metadata"]["labels"]
         assert labels["encamp-job"] == plan.name

@@ -13,7 +13,7 @@ from encamp.spec.job_file import parse_job
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
 
-USER, ADMIN, VIEWER = (f"roles/storage.object{name}" for name in ("User", "Admin", "Viewer"))
+USER, VIEWER = (f"roles/storage.object{name}" for name in ("User", "Viewer"))
 READER = "roles/storage.legacyBucketReader"
 
 
@@ -40,7 +40,7 @@ def on_buckets(plan: JobPlan) -> set[Grant]:
     return {grant for grant in plan.identity.grants if grant.bucket not in uninteresting}
 
 
-OF_EVERY_JOB = Grant(ADMIN, "artifacts", "jobs/digits_1/")
+OF_EVERY_JOB = Grant(USER, "artifacts", "jobs/digits_1/output/")
 
 
 def test_the_environments_bucket_needs_no_other_grant() -> None:
@@ -83,9 +83,17 @@ def test_a_named_job_dir_is_granted_as_a_bucket_that_can_be_asked_for() -> None:
     assert on_buckets(plan) == {OF_EVERY_JOB, Grant(USER, "team"), Grant(READER, "team")}
 
 
-def test_a_package_beside_a_limited_folder_is_still_readable() -> None:
-    plan = planned({}, jobDir="gs://artifacts/models", packageUris=["gs://artifacts/trainer.whl"])
-    expected = {OF_EVERY_JOB, Grant(USER, "artifacts", "models/"), Grant(VIEWER, "artifacts")}
+def test_a_package_of_the_artifacts_bucket_is_granted_by_its_name() -> None:
+    shared = [f"gs://artifacts/wheels/{number}.whl" for number in range(12)]
+    own = "gs://artifacts/jobs/digits_1/packages/a.whl"
+    plan = planned({}, packageUris=["gs://artifacts/jobs/digits_1/output/b.whl", own, *shared])
+    names = sorted(uri.removeprefix("gs://artifacts/") for uri in shared)
+    expected = {
+        OF_EVERY_JOB,
+        Grant(VIEWER, "artifacts", "jobs/digits_1/packages/", use="packages"),
+        Grant(VIEWER, "artifacts", use="packages-0", objects=tuple(names[:10])),
+        Grant(VIEWER, "artifacts", use="packages-10", objects=tuple(names[10:])),
+    }
     assert on_buckets(plan) == expected
 
 

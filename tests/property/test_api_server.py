@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
 from encamp.plan.environment.api import ApiPlan, api_objects
-from encamp.plan.environment.driver import DriverPlan, driver_job, driver_secret
+from encamp.plan.environment.driver import STARTED_BY_ACCOUNT, DriverPlan, driver_job, driver_secret
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.manifests.job import render_manifests
 from encamp.plan.trial import trial_job_set
@@ -242,7 +242,21 @@ TAMPERED: tuple[Any, ...] = (
     lambda pod: pod["volumes"][0]["secret"].pop("items"),
     lambda pod: pod.update(initContainers=[{"name": "first", "image": "evil"}]),
     lambda pod: pod.update(serviceAccountName="default"),
+    lambda pod: pod["containers"][0]["env"].append(STARTER),
+    lambda pod: pod["containers"][0]["env"].extend([{**STARTER, "value": ""}, STARTER]),
 )
+#: Somebody else than who asks the server.
+STARTER = {"name": STARTED_BY_ACCOUNT, "value": "victim@example.com"}
+
+
+def as_somebody(api: httpx.Client, user: str, job: dict[str, Any], account: str) -> str:
+    """What the server says of a hand-over by a user that names an account."""
+    named = json.loads(json.dumps(job))
+    named["spec"]["template"]["spec"]["containers"][0]["env"].append({**STARTER, "value": account})
+    headers = {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
+    path = f"/apis/batch/v1/namespaces/{job['metadata']['namespace']}/jobs?dryRun=All"
+    answer = api.post(path, json=named, headers=headers)
+    return "" if answer.is_success else str(answer.json()["message"])
 
 
 def test_a_namespace_of_drivers_takes_drivers_alone(api: httpx.Client, until: Callable[..., Any]) -> None:
@@ -271,6 +285,9 @@ def test_a_namespace_of_drivers_takes_drivers_alone(api: httpx.Client, until: Ca
     until(lambda: "ValidatingAdmissionPolicy" in said(TAMPERED[0]), 30)
     assert refusals(api, yaml.safe_dump(good)) == []
     assert [number for number, tamper in enumerate(TAMPERED) if "denied request: a driver" not in said(tamper)] == []
+    assert as_somebody(api, "ana@example.com", good, "ana@example.com") == ""
+    assert "no account but that of who" in as_somebody(api, "ana@example.com", good, "bob@example.com")
+    assert "no account but that of who" in as_somebody(api, "ana@example.com", good, "ana@example.com.evil")
     for path in reversed(made):
         assert api.delete(path).is_success
 

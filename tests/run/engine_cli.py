@@ -3,9 +3,11 @@
 ``up`` takes what it "creates" from ``up.json``: ``resources`` (names), ``pending`` (names whose create never answers),
 ``kubeconfig`` (of the provider of Kubernetes),
 ``error``, ``failures`` (messages by the names of resources whose create fails), ``killed`` (it dies by SIGKILL and
-leaves its lock) and ``hang`` (wait for SIGINT). With ``times`` that is so as often, and then as ``then`` says.
+leaves its lock) and ``hang`` (wait for SIGINT). With ``times`` that is so as often, and then as ``then`` says. It goes
+on when there is no file ``up-held``.
 ``destroy.json`` likewise: ``keeps`` (names that stay), ``error``, ``times``; it goes on when there is no file ``held``,
 and writes the provider's kubeconfig of that moment to ``reached``.
+States that are files of ``backend`` and no JSON cannot be read, nor can then the stacks be listed.
 ``stack.json`` has an ``error`` of that many ``times`` for every command about stacks.
 """
 
@@ -111,6 +113,8 @@ def _up(state: dict[str, Any], service: str) -> int:
             script = script.get("then", {})
         else:
             _write("up.json", {**script, "times": script["times"] - 1})
+    while (ROOT / "up-held").exists():
+        time.sleep(0.01)
     state["resources"] = script.get("resources", ["bucket"])
     state["pending"] = script.get("pending", [])
     state["kubeconfig"] = script.get("kubeconfig", "")
@@ -156,6 +160,16 @@ def _destroy(state: dict[str, Any]) -> int:
     return 0
 
 
+def _unreadable(name: str = "*") -> str:
+    """What is wrong with the first state, in a backend of files, that is there and no JSON."""
+    for file in sorted((ROOT / "backend" / ".pulumi" / "stacks" / "encamp").glob(f"{name}.json")):
+        try:
+            json.loads(file.read_text())
+        except ValueError:
+            return "invalid character 'g' looking for beginning of value"
+    return ""
+
+
 def _missing(name: str, stacks: dict[str, Any]) -> bool:
     if name and name not in stacks:
         sys.stderr.write(f"error: no stack named '{name}' found\n")
@@ -168,6 +182,9 @@ def _stack(verb: str, name: str, rest: list[str], stacks: dict[str, Any]) -> int
     if script.get("times"):
         _write("stack.json", {**script, "times": script["times"] - 1})
         sys.stderr.write(f"error: {script['error']}\n")
+        return 255
+    if verb == "ls" and (broken := _unreadable()):
+        sys.stderr.write(f"error: place 1: {broken}\n")
         return 255
     if verb == "ls":
         _say(json.dumps([{"name": one, "current": False} for one in stacks]))
@@ -237,6 +254,9 @@ def main(arguments: list[str]) -> int:
     stacks = _read("stacks.json")
     name = arguments[arguments.index("--stack") + 1] if "--stack" in arguments else ""
     if _missing(name, stacks):
+        code = 255
+    elif name and arguments[:2] != ["stack", "--show-name"] and (broken := _unreadable(name)):
+        sys.stderr.write(f"error: failed to load checkpoint: place 1: {broken}\n")
         code = 255
     elif arguments[0] == "stack":
         code = _stack(arguments[1], name, arguments[2:], stacks)

@@ -138,11 +138,13 @@ def test_a_living_job_says_who_drives_it_and_how_long_it_trains(world: World) ->
     assert world.catalogue.job("lives").driver is None
 
 
-def test_a_job_that_another_machine_ended_has_ended_though_the_record_here_does_not_know(world: World) -> None:
-    world.records.release(world.begin("taken_over", State.PREPARING, State.RUNNING))
-    world.put_receipt("taken_over", "FAILED", outcome={"state": "FAILED", "message": "why", "failure": None})
-    job = world.catalogue.job("taken_over")
+def test_a_job_that_another_machine_ended_has_ended_where_no_record_knows_it(world: World) -> None:
+    world.put_receipt("elsewhere", "FAILED", outcome={"state": "FAILED", "message": "why", "failure": None})
+    job = world.catalogue.job("elsewhere")
     assert (job.state, job.message, job.running_seconds(world.now), job.torn_down) == ("FAILED", "why", 90.0, True)
+    world.records.release(world.begin("taken_over", State.PREPARING, State.RUNNING))
+    world.put_receipt("taken_over", "FAILED")
+    assert world.catalogue.job("taken_over").state == "RUNNING"
 
 
 def test_an_ended_job_of_this_machine_is_known_though_the_bucket_has_lost_it(world: World) -> None:
@@ -246,11 +248,12 @@ def test_an_intent_that_cannot_be_read_hides_no_other_job(world: World) -> None:
 
 def test_a_log_is_the_same_text_before_and_after_it_is_sealed(world: World) -> None:
     text = "first\r\nzwölf \x1b[31m\n\nlast\n".encode()
-    world.begin("lives", State.PREPARING, State.RUNNING)
+    lease = world.begin("lives", State.PREPARING, State.RUNNING)
     log = world.write_log("lives", "master-replica-0", text)
     before = world.text("lives", "master-replica-0")
     seal_logs(world.storage, "artifacts", "jobs/lives/", REPLICAS[:1], lambda _: log)
     during = world.text("lives", "master-replica-0")
+    world.records.append(lease, "sealed", {"stored": True})
     log.path.unlink()
     assert before == during == world.text("lives", "master-replica-0") == text
 

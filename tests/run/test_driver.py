@@ -541,7 +541,7 @@ def test_a_log_whose_node_is_gone_comes_from_cloud_logging(world: World) -> None
 
 
 def test_an_engines_lock_is_cleared_only_when_its_holder_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("encamp.run.engine._LOCK_PATIENCE_SECONDS", 1)
+    monkeypatch.setattr("encamp.run.engine_process._LOCK_PATIENCE_SECONDS", 1)
     host = os.uname().nodename
     world.trains(0)
     lock = world.folder / "engine" / "lock"

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.sealed_objects import sealed_objects
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
@@ -50,6 +51,17 @@ def test_a_log_is_read_as_it_grows_and_after_it_was_deleted(tmp_path: Path) -> N
     assert lines == ["one", "two", "three"]
 
 
+def test_of_a_log_only_what_comes_may_be_shown(tmp_path: Path) -> None:
+    path, lines = tmp_path / "driver.log", list[str]()
+    path.write_text("before\n")
+    log = GrowingLog(path, lines.append, from_end=True)
+    log.look()
+    with path.open("a") as stream:
+        stream.write("after\n")
+    log.end()
+    assert lines == ["after"]
+
+
 def test_a_log_that_is_read_anew_is_shown_once_and_its_rest_comes_from_the_bucket(
     google: Any, client: GoogleClient, tmp_path: Path
 ) -> None:
@@ -67,7 +79,7 @@ def test_a_log_that_is_read_anew_is_shown_once_and_its_rest_comes_from_the_bucke
     spool.look()
     assert lines == ["one", "two"]
     path.unlink()
-    google.objects["b", f"jobs/j/logs/{REPLICA}.log"] = b"one\ntwo\nthree\n" + b"x" * 10_000 + b"\nfour"
+    google.objects.update(sealed_objects("b", "jobs/j/", REPLICA, b"one\ntwo\nthree\n" + b"x" * 10_000 + b"\nfour"))
     spool.end()
     assert lines == ["one", "two", "three", "x" * 4096, "four"]
 
@@ -122,6 +134,26 @@ def test_a_job_of_another_machine_is_followed_by_its_record_and_its_pods(
     record = _follower(records, tmp_path, then=end, sources=[states, pods]).run()
     assert record.torn_down
     assert (said, lines) == (["the job is QUEUED", "the job is PREPARING"], [f"{REPLICA} hello"])
+
+
+def test_who_waits_is_told_what_for_and_not_for_ever(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that hangs holds its lease."""
+    records.begin("j", "j", {})
+    now, said = [100.0], list[str]()
+    monkeypatch.setattr("encamp.run.following.time.monotonic", lambda: now[0])
+
+    def pause(_: float) -> None:
+        now[0] += 3.0
+
+    log = tmp_path / "driver.log"
+    follower = Follower("j", "sandbox", records, log=log, show=said.append, limit=20.0, sleep=pause)
+    with pytest.raises(EngineError, match=rf"not ended within 20 s: it is QUEUED, and process {os.getpid()} on"):
+        follower.run()
+    assert [line.partition(", and")[0] for line in said] == [
+        f"waiting for its end for {seconds} s: it is QUEUED" for seconds in (6, 12, 18)
+    ]
 
 
 def test_a_driver_that_ends_without_a_good_end_is_not_replaced(records: Records, tmp_path: Path) -> None:

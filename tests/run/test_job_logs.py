@@ -98,6 +98,7 @@ class World:
     def seal(self) -> None:
         storage = Storage(self.client)
         assert seal_logs(storage, "artifacts", "jobs/job_1/", (MASTER, WORKER), self.streams.log).problems == ()
+        self.driver[1].append(self.lease, "sealed", {"stored": True})
 
     def texts(self, logs: JobLogs) -> dict[str, bytes]:
         with logs.now() as found:

@@ -19,10 +19,11 @@ from encamp.plan.facts import FACTS_ANNOTATION, job_facts
 from encamp.retries import SHORT
 from encamp.run.intent import planned_intent
 from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
+from encamp.run.receipt import spec_hash
 from encamp.run.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from encamp.cloud.rest import GoogleClient
@@ -302,3 +303,153 @@ def test_strangers_go_with_their_deadline_and_never_before(ground: Ground) -> No
     verdicts = {one.job: one.verdict for one in reap(ground.world.context, "sandbox")}
     assert verdicts == {"j": Verdict.ENDED, "k": Verdict.HELD}
     assert sorted(ground.google.buckets) == ["artifacts", "others", "young"]
+
+
+def _left(ground: Ground, **changes: Any) -> None:
+    """A job whose driver was told to end while it prepared it, on a machine whose files are not here."""
+    job: dict[str, Any] = {"jobId": "job_1", "trainingInput": {}}
+    ground.record(job=job, specHash=spec_hash(job), **changes)
+    records = ground.world.context.records()
+    lease = records.adopt("job_1", "j", {})
+    records.append(lease, "left", {})
+    records.release(lease)
+    records.close()
+
+
+@contextlib.contextmanager
+def _appearing(ground: Ground, code: int | None) -> Iterator[None]:
+    """The job's objects come to be while the next ``up`` runs, which waits for them."""
+    hold = ground.world.folder / "engine" / "up-held"
+    hold.touch()
+    calls = len(ground.world.calls)
+
+    def appear() -> None:
+        end = time.monotonic() + 60
+        while not any(" up " in call for call in ground.world.calls[calls:]) and time.monotonic() < end:
+            time.sleep(0.01)
+        ground.world.trains(code)
+        hold.unlink()
+
+    thread = threading.Thread(target=appear)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_a_job_that_its_driver_let_go_of_is_brought_up_further(ground: Ground) -> None:
+    _left(ground)
+    would = ground.reap(dry_run=True)
+    assert (would.verdict, "goes on" in would.why) == (Verdict.HELD, True)
+    ground.world.script("up", resources=["bucket"])
+    with _appearing(ground, None):
+        assert ground.reap().verdict is Verdict.HELD
+    assert (ground.found().state, ground.found().left) == (State.RUNNING, False)
+    assert any(" up " in call for call in ground.world.calls)
+    ground.world.trains(0)
+    assert ground.reap().verdict is Verdict.ENDED
+    assert (ground.found().state, list(ground.world.stacks)) == (State.SUCCEEDED, ["sandbox"])
+
+
+def test_what_is_refused_while_a_job_is_brought_up_further_ends_it_as_its_driver_would(ground: Ground) -> None:
+    _left(ground)
+    ground.world.script("up", resources=["bucket"], error="googleapi: Error 403: Permission denied, forbidden")
+    finding = ground.reap(wait=True)
+    assert (finding.verdict, ground.found().state) == (Verdict.ENDED, State.FAILED)
+    assert "the infrastructure failed" in finding.why
+    assert [one.data["exitCode"] for one in ground.found().entries if one.kind == "failure"] == [3]
+
+
+def test_a_job_that_was_let_go_of_without_its_secrets_says_so(ground: Ground) -> None:
+    _left(ground, name="j")
+    records = ground.world.context.records()
+    lease = records.adopt("job_1", "j", {})
+    intent = {**ground.found().intent, "specHash": "of a job with a secret"}
+    records.append(lease, "intent", intent)
+    records.append(lease, "left", {})
+    records.release(lease)
+    records.close()
+    finding = ground.reap()
+    assert (finding.verdict, ground.found().state) == (Verdict.ENDED, State.FAILED)
+    assert "without its secrets" in finding.why
+
+
+def test_a_job_that_was_let_go_of_twice_is_gone_on_with_by_the_third(ground: Ground) -> None:
+    _left(ground)
+    ground.world.script("up", hang=True)
+    hanging = ground.world.folder / "engine" / "hanging"
+
+    def leave() -> None:
+        end = time.monotonic() + 60
+        while not hanging.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=leave).start()
+    assert ground.reap(wait=True).verdict is Verdict.HELD
+    assert ground.found().left
+    ground.world.script("up", resources=["bucket"])
+    with _appearing(ground, 0):
+        assert ground.reap(wait=True).verdict is Verdict.ENDED
+    assert ground.found().state is State.SUCCEEDED
+
+
+@pytest.fixture
+def states(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a backend of files keeps states."""
+    backend: Path = ground.world.folder / "engine" / "backend"
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{backend}")
+    folder = backend / ".pulumi" / "stacks" / "encamp"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_state_that_nobody_can_read_is_set_aside_and_its_job_comes_to_its_end(ground: Ground, states: Path) -> None:
+    ground.record()
+    ground.furnish()
+    ground.stack("job-j", resources=["bucket"])
+    ground.stack("job-stray")
+    ground.world.trains(0)
+    for name in ("job-j", "job-stray"):
+        (states / f"{name}.json").write_text("garbage")
+    would = {one.job: one for one in reap(ground.world.context, "sandbox", Wishes(dry_run=True))}
+    assert (would["job_1"].verdict, would["stack job-stray"].verdict) == (Verdict.WOULD_END, Verdict.WOULD_SET_ASIDE)
+    assert str(states / "job-j.json") in would["job_1"].resources[0]
+    assert len(list(states.iterdir())) == 2
+    findings = {one.job: one for one in reap(ground.world.context, "sandbox")}
+    assert (findings["job_1"].verdict, findings["stack job-stray"].verdict) == (Verdict.ENDED, Verdict.SET_ASIDE)
+    assert worst(findings.values()) is None
+    assert (ground.found().state, ground.found().torn_down, ground.listed()) == (State.SUCCEEDED, True, LOOK_ALIKES)
+    aside = states.parents[1] / "unreadable" / "encamp"
+    assert sorted(one.name.partition(".")[0] for one in aside.iterdir()) == ["job-j", "job-stray"]
+    assert {one.read_text() for one in aside.iterdir()} == {"garbage"}
+    said = [line for line in ground.world.lines if "cannot be read" in line]
+    assert len(said) == 1
+    assert str(states / "job-j.json") in said[0]
+    assert f"it is kept as {aside}" in said[0]
+    assert f"it is kept as {aside}" in findings["stack job-stray"].why
+
+
+def test_an_unreadable_state_of_a_job_that_only_the_cloud_tells_of(ground: Ground, states: Path) -> None:
+    ground.furnish()
+    ground.stack("job-j")
+    (states / "job-j.json").write_text("garbage")
+    ground.world.trains(0)
+    job_set = ground.world.kubernetes.objects["jobsets", "j"]
+    job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
+    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    assert ground.reap().verdict is Verdict.ENDED
+    assert (ground.found().state, ground.listed(), list(states.iterdir())) == (State.SUCCEEDED, LOOK_ALIKES, [])
+
+
+def test_an_unreadable_state_of_the_environment_is_named_and_stays(ground: Ground, states: Path) -> None:
+    ground.record()
+    ground.furnish()
+    ground.world.trains(0)
+    ground.google.clusters["projects/p/locations/r/clusters/c"] = {}
+    (states / "sandbox.json").write_text("garbage")
+    ground.world.context._environments.clear()
+    reap(ground.world.context, "sandbox")
+    assert [one.name for one in states.iterdir()] == ["sandbox.json"]
+    assert any(str(states / "sandbox.json") in line for line in ground.world.lines)

@@ -111,7 +111,7 @@ def test_kept_trials_are_read_back_as_they_were(google: Any, client: GoogleClien
     google.add_bucket("artifacts")
     storage = Storage(client)
     keep_trials(storage, "artifacts", "jobs/tune/", RESULTS)
-    assert kept_trials(storage, "artifacts", "jobs/tune/") == RESULTS
+    assert kept_trials(storage, "artifacts", "tune") == RESULTS
     assert json.loads(google.objects["artifacts", "jobs/tune/trials.json"])["version"] == 1
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_kept_study_is_none(google: Any, client: GoogleClient, conten
     google.add_bucket("artifacts")
     if content is not None:
         google.objects["artifacts", "jobs/tune/trials.json"] = content
-    assert kept_trials(Storage(client), "artifacts", "jobs/tune/") is None
+    assert kept_trials(Storage(client), "artifacts", "tune") is None
 
 
 def test_a_receipt_counts_the_trials_and_names_the_best() -> None:

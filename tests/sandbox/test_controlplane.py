@@ -191,8 +191,12 @@ def test_strangers_get_nothing(layout: Layout) -> None:
     trusting = ssl.create_default_context(cafile=str(layout.ca_certificate))
     server = f"https://127.0.0.1:{layout.ports.apiserver}"
     with httpx.Client(base_url=server, verify=trusting, trust_env=False) as stranger:
-        assert stranger.get("/api/v1/secrets").status_code == 403
+        for path in ("/api/v1/secrets", "/version", "/healthz"):
+            assert stranger.get(path).status_code == 401
         assert stranger.get("/api/v1/secrets", headers={"Authorization": "Bearer guess"}).status_code == 401
+        for port in (layout.ports.controller_manager, layout.ports.scheduler):
+            for path in ("/healthz", "/metrics", "/configz"):
+                assert stranger.get(f"https://127.0.0.1:{port}{path}").status_code in (401, 403)
     with (
         httpx.Client(verify=trusting, trust_env=False) as stranger,
         pytest.raises(httpx.TransportError),

@@ -71,4 +71,4 @@ def test_it_is_configured_as_its_chart_says_but_for_addresses(layout: Layout) ->
     assert config["resources"] == {"excludeResourcePrefixes": ["ephemeral-storage"]}
     assert config["leaderElection"] == {"leaderElect": False}
     assert config["webhook"]["port"] == layout.ports.kueue_webhook
-    assert {probe.port for probe in service.probes} == {layout.ports.kueue_health, layout.ports.kueue_webhook}
+    assert {probe.port for probe in service.probes} == {layout.ports.kueue_webhook}

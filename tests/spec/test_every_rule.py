@@ -262,6 +262,13 @@ CASES: dict[str, list[Job]] = {
     ],
     "E21": [ours(RUNTIME, zone="us-central1"), ours(RUNTIME, zone="europe-west4-a")],
     "E22": [ours(GPU, placement="COMPACT", provisioning="QUEUED"), ours(GPU, placement="compact")],
+    "E24": [
+        ours(RUNTIME, egress=["10.4.0.0"] * 2),
+        ours(RUNTIME, egress=["10.4.0.1/16"]),
+        ours(RUNTIME, egress=["db.example.com"]),
+        ours(RUNTIME, egress=["fd00::/8"]),
+        ours(RUNTIME, egress=[f"10.0.{number}.0/24" for number in range(21)]),
+    ],
     "E30": [
         job(RUNTIME | {"args": ["x" * 65_536]}),
         job(RUNTIME | {"args": ["é"] * 22_000}),
@@ -278,6 +285,7 @@ KEPT: list[Job] = [
     tuned(*(INTEGER | {"parameterName": name} for name in ("job-dir", "first-layer.units", "größe", "a:b", 'x"<'))),
     job(tuned(DOUBLE, resumePreviousJobId="earlier_1")["trainingInput"] | {"args": ["p0", "-p0", "--p00=1"]}),
     ours(RUNTIME, queue="research", priority="high"),
+    ours(RUNTIME, egress=["10.4.0.0/16", "10.5.0.7/32"]),
     ours(RUNTIME | {"scheduling": {"maxRunningTime": "3600s"}}, expectedTime="3600s"),
     machines(master=L4),
     machines(master={"gpu": {"type": "NVIDIA_TESLA_T4", "count": 4}, "machineType": "n1-standard-96"}),

@@ -10,6 +10,7 @@ from encamp.cloud.endpoints import Service
 from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
+from encamp.run.growing import SealedLogs
 from encamp.run.replicas import CONTAINER
 from encamp.run.states import State
 
@@ -94,11 +95,10 @@ def _lines(client: GoogleClient, plan: JobPlan) -> Sequence[Mapping[str, Any]]:
 
 def _logs(storage: Storage, job: KnownJob) -> Iterator[tuple[str, str]]:
     """Each replica's stored log."""
-    folder = f"{job.prefix}logs/"
-    for item in storage.objects(job.bucket, folder):
-        if item.name.endswith(".log") and item.size <= _LONGEST_LOG:
-            content = storage.read(job.bucket, item.name) or b""
-            yield item.name.removeprefix(folder).removesuffix(".log"), content.decode(errors="replace")
+    sealed = SealedLogs(storage, job.bucket, job.prefix)
+    for replica, size in sealed.sizes().items():
+        if size <= _LONGEST_LOG:
+            yield replica, b"".join(sealed.read(replica)).decode(errors="replace")
 
 
 def _tried(

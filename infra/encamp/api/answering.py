@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp.api.errors import ApiError
 from encamp.api.partial import part
 from encamp.api.routing import WrongVerbError
+from encamp.run.database_trouble import is_full
 from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _JSON: Final = b"application/json; charset=UTF-8"
 #: PostgreSQL's code of a full disk.
-_DISK_FULL: Final = "53100"
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
 #: Bytes that are sent in one part.
@@ -105,17 +104,3 @@ def told(trouble: Exception, what: str) -> ApiError:
         return ApiError("UNAVAILABLE", "The job records cannot be used at the moment; try again.")
     _LOG.error("%s failed", what, exc_info=trouble)
     return ApiError("INTERNAL", "Internal error encountered.")
-
-
-def is_full(trouble: BaseException | None) -> bool:
-    """Whether a database could not write because its disk is full; it has taken back whatever it had begun.
-
-    Sources: sqlite.org/rescode.html (SQLITE_FULL); postgresql.org/docs/current/errcodes-appendix.html (disk_full).
-    """
-    while trouble is not None:
-        if getattr(trouble, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            return True
-        if getattr(trouble, "sqlstate", None) == _DISK_FULL:
-            return True
-        trouble = getattr(trouble, "orig", None) or trouble.__cause__
-    return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
+from encamp.guard.listening import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def listen(host: str, port: int, *, credentials: bool) -> Listening:
             hint="leave --no-credentials out, or listen on 127.0.0.1",
         )
     for _ in range(_TRIES):
-        sockets = _bound(found, port)
+        sockets = _bound(found, port, credentials=credentials)
         if sockets is not None:
             return Listening(sockets, f"http://{_shown(_reached(sockets))}:{sockets[0].getsockname()[1]}")
     raise UsageError(f"no port is free at every address of {host}", where="--port", hint="name an address")
@@ -85,8 +86,13 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     return list(dict.fromkeys((family, str(place[0])) for family, *_, place in found if family in (_IPv4, _IPv6)))
 
 
-def _bound(found: Sequence[tuple[socket.AddressFamily, str]], port: int) -> tuple[socket.socket, ...] | None:
-    """A socket for each address; None where a port that was free at one address is taken at another."""
+def _bound(
+    found: Sequence[tuple[socket.AddressFamily, str]], port: int, *, credentials: bool
+) -> tuple[socket.socket, ...] | None:
+    """A socket for each address; None where a port that was free at one address is taken at another.
+
+    Without credentials only this user's own programs are let in, as far as the system says whose a connection is.
+    """
     with contextlib.ExitStack() as undo:
         sockets: list[socket.socket] = []
         missing: OSError | None = None
@@ -112,7 +118,7 @@ def _bound(found: Sequence[tuple[socket.AddressFamily, str]], port: int) -> tupl
         for sock in sockets:
             sock.set_inheritable(False)
         undo.pop_all()
-    return tuple(sockets)
+    return tuple(sockets if credentials else map(guarded, sockets))
 
 
 def _bind(sock: socket.socket, address: str, port: int) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: A request that is older was somebody's before.
 _FRESH = timedelta(seconds=1)
+#: How long a cancellation is waited for: Google's slowest operations (node pools) are given half an hour.
+_LONGEST_SECONDS = 3600.0
 
 
 @click.command()
@@ -30,8 +32,10 @@ def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
     """Cancel JOB..., ids: stop the replicas, keep the logs, take everything down. Returns when they are CANCELLED.
 
     One that waits to be begun is CANCELLED at once. A job that nobody drives is taken over by a driver that cancels it.
+    Says every few seconds what it waits for, an hour at most; the cancellation then goes on without it.
     Exit code 0: cancelled, or on record. 2: a job
-    has ended before, or there is none such. 4: tear-down failed. With several jobs the first that is not 0.
+    has ended before, or there is none such. 3: it has not ended within an hour. 4: tear-down failed. With several jobs
+    the first that is not 0.
     """
     codes: list[int] = []
     with looking(environment) as known:
@@ -108,6 +112,7 @@ def _wait(known: Looking, job: KnownJob) -> int:
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
     from encamp.run.ended import result_of  # noqa: PLC0415
     from encamp.run.following import Follower  # noqa: PLC0415
+    from encamp.run.growing import GrowingLog  # noqa: PLC0415
     from encamp.run.states import State  # noqa: PLC0415
 
     if job.torn_down:
@@ -118,7 +123,11 @@ def _wait(known: Looking, job: KnownJob) -> int:
     def show(line: str) -> None:
         say(f"{job.job_id}: {line}", err=True)
 
-    record = Follower(job.job_id, known.environment, known.records, log=log, show=show).run()
+    driver = GrowingLog(log, lambda line: show(line.partition(" ")[2] or line), from_end=True)
+    follower = Follower(
+        job.job_id, known.environment, known.records, log=log, show=show, sources=[driver], limit=_LONGEST_SECONDS
+    )
+    record = follower.run()
     result = result_of(known.catalogue.job(job.job_id), record)
     if result.teardown_error is not None:
         raise result.teardown_error

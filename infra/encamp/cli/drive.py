@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import nullcontext
@@ -54,10 +53,8 @@ def _handed_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.known import looking  # noqa: PLC0415
     from encamp.cli.run import drive  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
-    from encamp.plan.environment.driver import STARTED_BY  # noqa: PLC0415
-    from encamp.run.actor import Actor  # noqa: PLC0415
     from encamp.run.ended import result_of  # noqa: PLC0415
-    from encamp.run.in_cluster import go_on  # noqa: PLC0415
+    from encamp.run.in_cluster import go_on, handed_over_by  # noqa: PLC0415
     from encamp.run.remote import require_remote  # noqa: PLC0415
     from encamp.run.submitted import beginning, waited  # noqa: PLC0415
 
@@ -65,11 +62,10 @@ def _handed_over(job: JobInput, job_id: str | None, environment: str) -> None:
         raise UsageError("no id is given", where="--job-id", hint="without one, every try would begin another job")
     # A record or a state of the pod's own would let every later pod begin the job again.
     require_remote(enter(environment).project)
-    told = os.environ.get(STARTED_BY)
     with looking(environment) as jobs:
         known = jobs.records.record(job_id)
         if known is None or known.waiting:
-            started_by = Actor.from_json(json.loads(told)) if told else None
+            started_by = handed_over_by(os.environ)
             with nullcontext() if known is None else beginning(jobs.records, job_id):
                 drive(
                     job,

@@ -13,6 +13,9 @@ from encamp.cli.stack import ENVIRONMENT, FORMER, chosen
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
 
+#: Nothing of an environment takes as long to delete: the provider gives a cluster 40 minutes.
+_SILENT_SECONDS = 7200.0
+
 
 @click.group(name="environment")
 def command() -> None:
@@ -40,11 +43,15 @@ def up(ctx: click.Context, environment: str, former: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Destroy it without asking.")
 @click.pass_context
 def down(ctx: click.Context, environment: str, former: str | None, *, yes: bool) -> None:
-    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything."""
+    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything.
+
+    Says every few seconds what it waits for. An engine that has said nothing for two hours is ended; the command may be
+    given again.
+    """
     stack = chosen(ctx, environment, former)
     if not yes:
         confirm(f"Destroy the environment {stack}?")
-    engine = open_engine(stack)
+    engine = open_engine(stack, stall=_SILENT_SECONDS)
     _refuse_protected(engine, stack)
     _refuse_full(engine, stack)
     engine.destroy(stack)
@@ -102,8 +109,8 @@ def start_queues(stack: str) -> None:
     lifecycle.start_queues(Layout.open(), listener(time.monotonic()))
 
 
-def open_engine(stack: str) -> JobEngine:
-    """The engine for a committed environment, pointed to its cloud.
+def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
+    """The engine for a committed environment, pointed to its cloud; ``stall`` as for ``JobEngine``.
 
     Raises:
         UsageError: there is no checkout, or no such environment.
@@ -113,4 +120,4 @@ def open_engine(stack: str) -> JobEngine:
 
     folder = checkout()
     enter(stack)
-    return JobEngine(folder, say)
+    return JobEngine(folder, say, stall=stall)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 import logging
 import time
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ _POLICY = RetryPolicy(attempts=8, first_pause=0.5, longest_pause=5.0)
 #: A credential plugin that fails for lack of a network comes right soon; one without a login does not.
 _CREDENTIAL_ATTEMPTS = 3
 _PAGE = "500"
+#: A replica has half a minute to stop by itself, and what does not is taken by force after that.
+_GONE_SECONDS = 180
 
 
 class RefusedError(EngineError):
@@ -120,7 +123,7 @@ class Cluster:
         return there if there is not None and _holds(there, _stored(manifest)) else None
 
     def delete(self, kind: str, namespace: str, name: str, *, wait: bool = True) -> None:
-        """Delete an object, what it owns first, and ``wait`` until it is gone (a minute at most).
+        """Delete an object, what it owns first, and ``wait`` until it is gone (three minutes at most).
 
         Raises:
             EngineError: it is still there.
@@ -129,11 +132,27 @@ class Cluster:
         self._request("DELETE", path, json={"propagationPolicy": "Foreground"})
         if not wait:
             return
-        for _ in range(60):
+        for _ in range(_GONE_SECONDS):
             if self.get(kind, namespace, name) is None:
                 return
             self._sleep(1.0)
         raise EngineError("it does not go away", where=f"{kind} {namespace}/{name}", hint="look at its finalizers")
+
+    def force(self, kind: str, namespace: str, name: str, uid: str, *, finalizers: bool = False) -> None:
+        """Delete an object without its grace period, which asks no node; one that is gone is no error.
+
+        With ``finalizers`` what still stands loses these: nobody is asked to clean up after it.
+
+        Raises:
+            EngineError: the server refuses, or gives no answer.
+        """
+        path = f"{collection(kind, namespace)}/{name}"
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        self._sent("DELETE", path, json=body, accept=_CONFLICT)
+        if finalizers:
+            patch = json.dumps({"metadata": {"uid": uid, "finalizers": None}})
+            headers = {"Content-Type": "application/merge-patch+json"}
+            self._sent("PATCH", path, content=patch, headers=headers, accept=_CONFLICT)
 
     def logs(self) -> PodLogs:
         """A client of pods' logs for one event loop."""

@@ -26,6 +26,7 @@ RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
 _TOLD_ATTEMPTS = 5
 _TIMEOUT_SECONDS = (10.0, 120.0)
 _EXCERPT_CHARACTERS = 500
+_SHOWN_CHARACTERS = 120
 
 _HINTS = {
     HTTPStatus.UNAUTHORIZED: "renew the credentials with `gcloud auth application-default login`",
@@ -125,8 +126,7 @@ class GoogleClient:
 
     def json(self, service: Service, method: str, path: str, **options: Any) -> dict[str, Any]:
         """As ``request``, but the answer's JSON object; an empty answer is an empty object."""
-        answer = self.request(service, method, path, **options)
-        return answer.json() if answer.content else {}
+        return parsed(self.request(service, method, path, **options), f"{method} {path.partition('?')[0]}")
 
     def pages(
         self, service: Service, path: str, items: str, params: Mapping[str, str] | None = None
@@ -167,6 +167,25 @@ class GoogleClient:
         if is_loopback(url):
             session.trust_env = False
         return session
+
+
+def parsed(answer: requests.Response, where: str) -> dict[str, Any]:
+    """An answer's JSON object, an empty one for an empty answer.
+
+    Raises:
+        RestError: the answer is something else: a proxy on the way, or a server in trouble, sent it.
+    """
+    try:
+        found = answer.json() if answer.content else {}
+    except ValueError as error:
+        text = " ".join(answer.text.split())[:_SHOWN_CHARACTERS]
+        raise RestError(
+            f"{answer.status_code}, but the answer is no JSON: {text!r}",
+            status=0,
+            where=where,
+            hint="look at the service and at proxies on the way to it; nothing is known to have been done",
+        ) from error
+    return found if isinstance(found, dict) else {}
 
 
 def _opening(session: requests.Session | Callable[[], requests.Session] | None) -> Callable[[], requests.Session]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from encamp.cloud.endpoints import Service
-from encamp.cloud.rest import GoogleClient, RestError
+from encamp.cloud.rest import GoogleClient, RestError, parsed
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
@@ -86,24 +86,28 @@ class Storage:
             raise RestError("the stored object differs from what was sent", status=0, where=f"gs://{bucket}/{name}")
         return _stored(found)
 
-    def download(self, bucket: str, name: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+    def download(
+        self, bucket: str, name: str, *, begin: int = 0, end: int | None = None, generation: str = ""
+    ) -> Iterator[bytes]:
         """An object's bytes from ``begin`` on, piece by piece; ``end``: none that lies there or behind it.
+
+        ``generation`` is the one that is wanted, empty for the live one.
 
         Raises:
             RestError: status 404 where there is no such object, 416 where it has not so many bytes.
         """
         from requests import exceptions  # noqa: PLC0415 - slow to import, and only here
 
-        reached, params, why = begin, {"alt": "media"}, ""
+        reached, params, why = begin, {"alt": "media", **({"generation": generation} if generation else {})}, ""
         for _ in range(_BREAKS):
             last = "" if end is None else end - 1
             headers = {"Range": f"bytes={reached}-{last}"} if reached or end is not None else None
             answer = self._client.request(
                 Service.STORAGE, "GET", _object(bucket, name), params=params, headers=headers, stream=True
             )
-            if generation := answer.headers.get("x-goog-generation"):
+            if begun := answer.headers.get("x-goog-generation"):
                 # What is read on is what was begun with.
-                params["generation"] = generation
+                params["generation"] = begun
             try:
                 with answer:
                     for piece in answer.iter_content(_READ_BYTES):
@@ -282,7 +286,7 @@ class Storage:
             rest = chunk[sent:] if sent else chunk
             answer = self._put(session, rest, offset + sent, total)
             if answer.status_code != _MORE:
-                return answer.json()
+                return parsed(answer, session.partition("?")[0])
             held = answer.headers.get("Range", "")
             reached = max(sent, int(held.rpartition("-")[2]) + 1 - offset) if held else sent
             if reached >= len(chunk) and not last:

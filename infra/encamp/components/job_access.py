@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
 
 from encamp.components.deadline import UNTIL, marks, until
+from encamp.plan.access.conditions import objects_of
 from encamp.plan.access.identity import BUCKET_READER, workload_principal
 from encamp.plan.declared import grant_name
 from encamp.plan.model import DEADLINE_LABEL
@@ -118,31 +118,14 @@ class JobAccess(pulumi.ComponentResource):
         """None where a bucket takes no conditions, or may not: then only the member says whose the binding is.
 
         Conditions need uniform access, which a bucket that somebody else made may lack unless its member is a
-        Kubernetes account (a grant below a prefix is planned only where it has it), and legacy bucket roles stand for
+        Kubernetes account (a grant of some objects is planned only where it has it), and legacy bucket roles stand for
         access control lists, which know none.
         """
-        if grant.prefix:
-            expression = f"{self._until} && ({_below(grant)})"
+        limited = objects_of(grant)
+        if limited:
+            expression = f"{self._until} && ({limited})"
             return {"title": "below-the-job", "description": self._marks, "expression": expression}
         takes_conditions = self._is_direct or grant.bucket in self._own
         if not takes_conditions or grant.role == BUCKET_READER:
             return None
         return {"title": UNTIL, "description": self._marks, "expression": self._until}
-
-
-def _below(grant: Grant) -> str:
-    """The IAM condition that limits a bucket role to the objects below the grant's prefix, and to listing them.
-
-    The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
-    a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
-    ``objectListPrefix``).
-    """
-    # Strings of the Common Expression Language are written as JSON's are.
-    start = f"projects/_/buckets/{grant.bucket}/objects/{grant.prefix}"
-    asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
-    allowed = (
-        f"resource.name.startsWith({json.dumps(start)})",
-        f"resource.name == {json.dumps(start.rstrip('/'))}",
-        f"{asked}.startsWith({json.dumps(grant.prefix)})",
-    )
-    return " || ".join(allowed)

@@ -61,7 +61,13 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
             "serviceAccount": plan.identity.service_account,
             "kubernetesServiceAccount": plan.identity.kubernetes_service_account,
             "grants": [
-                {"role": grant.role, "bucket": grant.bucket, "prefix": grant.prefix} for grant in plan.identity.grants
+                {
+                    "role": grant.role,
+                    "bucket": grant.bucket,
+                    "prefix": grant.prefix,
+                    **({"objects": list(grant.objects)} if grant.objects else {}),
+                }
+                for grant in plan.identity.grants
             ],
             "roles": sorted({grant.role for grant in plan.identity.grants}),
         },

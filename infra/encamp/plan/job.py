@@ -13,6 +13,7 @@ from encamp.plan.cost.by_use import job_use_costs
 from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
+from encamp.plan.egress import plan_egress
 from encamp.plan.environment.cluster import cluster
 from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
@@ -138,6 +139,7 @@ def plan_job(
         stand_in_region=environment.region if training_input.region != environment.region else None,
         cost=replace(costs, by_use=job_use_costs(environment, placed, table)),
         queue=queue,
+        egress=plan_egress(job, environment),
         study=searched,
         warnings=(
             *warnings,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from encamp.plan.access.model import AccessPlan
     from encamp.plan.cost.model import CostPlan
+    from encamp.plan.egress import EgressPlan
     from encamp.plan.environment.api import ApiPlan
     from encamp.plan.environment.charts import ChartPlan
     from encamp.plan.environment.driver import DriverPlan
@@ -126,9 +127,11 @@ class ReplicaPlan:
 
 @dataclass(frozen=True)
 class Grant:
-    """One role for the job's account: on the project, or on a bucket below a prefix (empty: the whole bucket).
+    """One role for the job's account: on the project, or on a bucket, or on a part of that.
 
     Attributes:
+        prefix: of the objects that it reaches, ending in ``/``; empty for all of the bucket.
+        objects: names of the only objects that it reaches, where it has no prefix; empty for all.
         use: what it is for, where a bucket may get the same role for several reasons.
     """
 
@@ -136,6 +139,7 @@ class Grant:
     bucket: str | None = None
     prefix: str = ""
     use: str = ""
+    objects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -276,6 +280,7 @@ class JobPlan:
         findings: rules of the environment that it breaks and may break; they are among the warnings too.
         bill_labels: the job file's own labels, which what is paid for carries beside ``labels``.
         queue: where it waits for its machines, None where it does not.
+        egress: where its replicas may connect to; None where nobody decided.
         study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
             then those of one trial, node pools, limits and cost those of the whole job.
         trial: number of the trial that this is a plan of, None for a job.
@@ -304,6 +309,7 @@ class JobPlan:
     findings: tuple[PolicyFinding, ...] = ()
     bill_labels: Mapping[str, str] = field(default_factory=dict)
     queue: JobQueuePlan | None = None
+    egress: EgressPlan | None = None
     study: StudyPlan | None = None
     trial: int | None = None
 

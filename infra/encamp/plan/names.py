@@ -42,6 +42,10 @@ _HASH, _SHORT = 8, 16
 _SHORTEST = 2
 #: Without o and 0, so that no bucket is called like the cloud, and without i and l, which look like 1.
 _DIGITS = "abcdefghjkmnpqrstuvwxyz123456789"
+#: Names of buckets that jobs make, today's and former ones.
+JOB_BUCKET = "[a-z0-9-]+-(?:{0}-(?:{2})-{0}|{1}-(?:{2})-{1})".format(
+    f"[{_DIGITS}]{{{_SHORT}}}", f"[0-9a-f]{{{_HASH}}}", f"{SCRATCH}|{RESULTS}"
+)
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.plan.access.ownership import job_prefix, owned_storage
 from encamp.plan.environment.parts import plan_key
 from encamp.plan.manifests.mounts import mounts
 from encamp.plan.model import LocalPackagePlan, StoragePlan
@@ -14,15 +15,11 @@ from encamp.spec.environment.storage import StorageSpec as EnvironmentStorageSpe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from encamp.plan.access.ownership import OwnedStorage
     from encamp.plan.model import LocalPackage
     from encamp.spec.encamp import StorageSpec
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
-
-
-def job_prefix(job_id: str) -> str:
-    """The prefix of a job's results, logs and receipt in the artifacts bucket."""
-    return f"jobs/{job_id}/"
 
 
 def storage(
@@ -43,27 +40,31 @@ def storage(
         environment: where it runs.
         packages: its archives on this machine.
         scratch: whether it has a bucket of its own for them; else they lie beside its results until its end.
+
+    Raises:
+        PlanError: the job file names what is another's, or mounts what cannot be mounted.
     """
     scratch_name = scratch_bucket(environment.project, environment.name, job_id, name) if scratch else None
     wanted, key = job.encamp.storage, plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
         own = results_bucket(environment.project, environment.name, job_id, name)
-    job_dir = _job_dir(wanted, job_id, environment, own) or job.training_input.job_dir
+    owned = owned_storage(job_id, environment, scratch_name, own)
+    chosen = _job_dir(wanted, job_id, owned, own)
+    job_dir = chosen or job.training_input.job_dir
+    _check_places(job, job_dir, owned, field="encamp.storage.bucket" if chosen else "trainingInput.jobDir")
     return StoragePlan(
         bucket=environment.artifacts_bucket,
         prefix=job_prefix(job_id),
         job_dir=job_dir,
         scratch_bucket=scratch_name,
-        packages=tuple(
-            _local(package, _staging(job, job_id, scratch_name, environment.artifacts_bucket)) for package in packages
-        ),
+        packages=tuple(_local(package, _staging(job, scratch_name, owned)) for package in packages),
         results_bucket=own,
         results_days=_results_days(job, environment, own),
         folder=_folder(job, job_dir, environment.artifacts_bucket),
         key=key.full_name if key is not None else None,
         soft_delete_days=(environment.storage or EnvironmentStorageSpec()).soft_delete_days,
-        mounts=mounts(job.encamp.mounts or (), job_dir, environment.artifacts_bucket),
+        mounts=mounts(job.encamp.mounts or (), job_dir, owned),
     )
 
 
@@ -93,12 +94,22 @@ def encamp_owns(placed: StoragePlan) -> bool:
     return placed.job_dir is not None and placed.job_dir.startswith(own)
 
 
-def _job_dir(wanted: StorageSpec | None, job_id: str, environment: EnvironmentSpec, own: str | None) -> str | None:
+def _check_places(job: TrainingJobSpec, job_dir: str | None, owned: OwnedStorage, *, field: str) -> None:
+    """Refuse every place of the job file that is another's."""
+    if job_dir is not None:
+        owned.check_folder(job_dir, field)
+    if job.encamp.staging_bucket is not None:
+        owned.check_bucket(_bucket(job.encamp.staging_bucket), "encamp.stagingBucket")
+    for index, uri in enumerate(job.training_input.package_uris or ()):
+        owned.check_object(uri, f"trainingInput.packageUris[{index}]")
+
+
+def _job_dir(wanted: StorageSpec | None, job_id: str, owned: OwnedStorage, own: str | None) -> str | None:
     """The job dir that ``encamp.storage`` asks for, None where the job file names one itself or none at all."""
     if wanted is None or wanted.kind is None:
         return None
     if wanted.kind is StorageKind.ENVIRONMENT:
-        return f"gs://{environment.artifacts_bucket}/{job_prefix(job_id)}output"
+        return f"gs://{owned.artifacts}/{owned.output.rstrip('/')}"
     if own is not None:
         return f"gs://{own}/output"
     folder = f"{wanted.prefix}/" if wanted.prefix else ""
@@ -125,11 +136,18 @@ def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str |
     return min((days for days in (asked, environment.artifacts_retention_days) if days is not None), default=None)
 
 
-def _staging(job: TrainingJobSpec, job_id: str, scratch: str | None, artifacts: str) -> tuple[str, str]:
+def _staging(job: TrainingJobSpec, scratch: str | None, owned: OwnedStorage) -> tuple[str, str]:
     """Bucket and folder of packages of this machine; in a staging bucket by the old client's own scheme."""
-    if job.encamp.staging_bucket is not None:
-        return job.encamp.staging_bucket.removeprefix("gs://").rstrip("/"), job_id
-    return (scratch, "packages") if scratch is not None else (artifacts, f"{job_prefix(job_id)}packages")
+    staging = _bucket(job.encamp.staging_bucket) if job.encamp.staging_bucket is not None else None
+    if staging not in {None, owned.artifacts}:
+        return str(staging), owned.job_id
+    if staging is None and scratch is not None:
+        return scratch, "packages"
+    return owned.artifacts, owned.packages.rstrip("/")
+
+
+def _bucket(uri: str) -> str:
+    return uri.removeprefix("gs://").partition("/")[0]
 
 
 def _local(package: LocalPackage, staging: tuple[str, str]) -> LocalPackagePlan:

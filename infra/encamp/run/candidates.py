@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
 from encamp.run.engine import JobEngine
+from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.intent import Intent, found_intent
 from encamp.run.listing import Things, things_of_jobs
 from encamp.run.outputs import StackOutputs
@@ -58,6 +59,7 @@ class Search:
 
     Attributes:
         troubles: what could not be looked at, by name: a stack, or the listing of a kind.
+        unreadable: stacks without a job that is known, whose state no engine can read.
     """
 
     context: Context
@@ -65,6 +67,7 @@ class Search:
     target: Target
     only: str | None = None
     troubles: list[tuple[str, EncampError]] = field(default_factory=list)
+    unreadable: dict[str, UnreadableStateError] = field(default_factory=dict)
     _recorded: list[RunRecord] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
     _stacks: set[str] = field(default_factory=set)
@@ -118,6 +121,9 @@ class Search:
                 continue
             try:
                 found = self._of_stack(engine.state(stack), stack, committed=config is not None)
+            except UnreadableStateError as error:
+                self.unreadable[stack] = error
+                continue
             except EncampError as error:
                 self._note(f"stack {stack}", error)
                 continue
@@ -165,7 +171,8 @@ class Search:
         if intent is None or not self._wanted(intent):
             return None
         self._known.add(things.name)
-        return Candidate(intent, has_stack=False, record=record, listed=things.found)
+        has_stack = self.unreadable.pop(intent.stack, None) is not None
+        return Candidate(intent, has_stack=has_stack, record=record, listed=things.found)
 
 
 def _begun(candidates: list[Candidate]) -> list[Candidate]:

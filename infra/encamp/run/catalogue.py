@@ -1,21 +1,21 @@
 """Every job of an environment, as the record and the receipts in its artifacts bucket know them together.
 
 Neither is enough: the record knows what lives, but only of drivers that write to it; receipts know what has ended on
-any machine, but nothing that still runs. Where both know a job that has ended, the receipt that tells more is taken.
-Reads only.
+any machine, but nothing that still runs. Where the record knows a job, it alone says what became of it: a bucket is
+written by others too. A receipt counts where no record knows the job, and only if it can be true. Reads only.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import UsageError
-from encamp.plan.storage import job_prefix
+from encamp.plan.access.ownership import JOBS, job_prefix
 from encamp.run.actor import Actor
+from encamp.run.believed import DisbelievedReceiptError, believed_receipt
 from encamp.run.intent import Intent
 from encamp.run.receipt import RECEIPT
 from encamp.run.states import State
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Records, RunRecord
     from encamp.run.study.results import StudyResults
 
-JOBS = "jobs/"
 #: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
 UNSPECIFIED = "STATE_UNSPECIFIED"
 _STATES = frozenset(State)
@@ -48,6 +47,8 @@ class KnownJob:
         message: why it ended so (errorMessage).
         driver: who drives it and since when, None where nobody does or that is not known here.
         intent: None where only the bucket knows the job.
+        recorded: a record here knows it; else all that is known comes from the bucket.
+        sealed: whether its logs were stored at its end, by the record, or by a receipt where no record knows it.
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         torn_down: whether nothing of it is left but what was to be kept.
@@ -76,6 +77,8 @@ class KnownJob:
     waiting: bool = False
     position: int = 0
     labels: Mapping[str, str] | None = None
+    recorded: bool = False
+    sealed: bool = False
 
     @property
     def created(self) -> datetime | None:
@@ -186,12 +189,9 @@ class Catalogue:
     def _known(
         self, job_id: str, record: RunRecord | None, drivers: Mapping[str, str], *, stored: bool
     ) -> KnownJob | None:
-        receipt = record.receipt if record is not None else None
-        if stored and not (record is not None and record.torn_down and receipt):
-            # Whoever ended the job last wrote it, perhaps on another machine with a record of its own.
-            receipt = self._receipt(job_id) or receipt
         if record is None and not stored:
             return None
+        receipt, doubt = (record.receipt, "") if record is not None else self._receipt(job_id)
         outcome = (receipt or {}).get("outcome") or {}
         times = {**(record.times if record else {}), **_times(receipt)}
         state = str(outcome.get("state") or (record.state if record else UNSPECIFIED))
@@ -204,7 +204,7 @@ class Catalogue:
             name=record.name if record else (receipt or {}).get("name"),
             state=state,
             times=times,
-            message=str(message),
+            message=str(message or doubt),
             driver=drivers.get(job_id) if record else None,
             intent=Intent.read(record.intent) if record and record.intent else None,
             receipt=receipt,
@@ -216,15 +216,21 @@ class Catalogue:
             submitted=record.submitted if record else None,
             waiting=record.waiting if record else False,
             labels=record.labels if record else None,
+            recorded=record is not None,
+            sealed=receipt is not None if record is None else any(entry.kind == "sealed" for entry in record.entries),
         )
 
-    def _receipt(self, job_id: str) -> dict[str, Any] | None:
-        """The receipt in the bucket, None where there is none or none of this job."""
+    def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
+        """The receipt in the bucket, None where there is none that counts; and why it does not."""
+        prefix = job_prefix(job_id)
+        text = self._storage.read(self._bucket, f"{prefix}{RECEIPT}")
+        if text is None:
+            return None, ""
+        kept = f"gs://{self._bucket}/{prefix}"
         try:
-            found = json.loads(self._storage.read(self._bucket, f"{job_prefix(job_id)}{RECEIPT}") or b"null")
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) and found.get("jobId") == job_id else None
+            return believed_receipt(text, job_id=job_id, environment=self._environment, kept=kept), ""
+        except DisbelievedReceiptError as error:
+            return None, f"the receipt in its bucket does not count: {error}"
 
     def _unknown(self, job_id: str, elsewhere: RunRecord | None) -> UsageError:
         if elsewhere is not None:

@@ -8,7 +8,6 @@ lost. Whoever adopts the job then goes on from the record; a driver that has no 
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
 from encamp.preflight import check_job
-from encamp.redaction import holds_secret
 from encamp.run.actor import Actor
 from encamp.run.bring_up import BringUp
 from encamp.run.ended import FAILURE, failure_data
@@ -24,6 +22,8 @@ from encamp.run.ending import Ending, RunResult, ending, job_teardown
 from encamp.run.engine import JobEngine
 from encamp.run.intent import Intent, planned_intent
 from encamp.run.interrupts import Interrupts, Stop
+from encamp.run.job_stack import JobStack
+from encamp.run.journal import LEFT, RETRY
 from encamp.run.keeper import LeaseKeeper
 from encamp.run.preparation import JobPreparation, OverdueError
 from encamp.run.receipt import RECEIPT, source_of, spec_hash
@@ -35,7 +35,7 @@ from encamp.run.study.resume import earlier_trials
 from encamp.run.study.supervisor import Supervised
 from encamp.run.supervision import supervision, watching
 from encamp.run.usage import Usage
-from encamp.run.workspace import make_workspace, project_file
+from encamp.run.workspace import project_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -49,10 +49,6 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Lease, Records
     from encamp.run.replicas import Replica
     from encamp.run.supervise import Supervision
-
-
-#: Journal entry of an attempt to bring the job up that is followed by another.
-RETRY = "retry"
 
 
 class JobEndedError(UsageError):
@@ -217,6 +213,8 @@ class _Driver:
             EngineError: the job goes on without this driver.
         """
         try:
+            if self._interrupts.reason is Stop.LEFT:
+                self._records.append(self._lease, LEFT, {})
             self._mine()
             self._interrupts.ending()
             self._supervisor.close()
@@ -251,10 +249,11 @@ class _Driver:
     def _train(self) -> Outcome:
         self._records.move(self._lease, State.PREPARING)
         self._context.show(f"bringing up stack {self._intent.stack}")
-        make_workspace(self._folder, self._intent.stack, self._config())
+        stack = self._stack()
+        stack.write_workspace()
         self._checked()
         try:
-            BringUp(self._preparation(), self._context.show, self._note_retry).run()
+            BringUp(self._preparation(stack), self._context.show, self._note_retry).run()
         except OverdueError as error:
             return error.outcome
         self._checked()
@@ -264,7 +263,7 @@ class _Driver:
         self._context.show(f"the job is {outcome.state}{f': {outcome.message}' if outcome.message else ''}")
         return outcome
 
-    def _preparation(self) -> JobPreparation:
+    def _preparation(self, stack: JobStack) -> JobPreparation:
         return JobPreparation(
             self._intent,
             self._engine,
@@ -278,21 +277,23 @@ class _Driver:
                 committed=False,
             ),
             Storage(self._context.client),
-            bring_up=self._up,
+            bring_up=stack.up,
             check_job=self._checked,
             overdue=self._supervisor.overdue,
             cancelled=self._interrupts.cancelled,
         )
 
-    def _up(self) -> None:
-        self._engine.create(self._intent.stack)
-        if self._hides:
-            self._engine.set_secret(self._intent.stack, "encamp:job", json.dumps(self._request.job))
-        self._checked()
-        self._engine.up(self._intent.stack)
-        if self._cluster.kubeconfig != self._environment.kubeconfig:
-            # A pod's own way to its cluster is nobody else's.
-            self._engine.reach(self._intent.stack, self._environment.kubeconfig)
+    def _stack(self) -> JobStack:
+        return JobStack(
+            self._intent,
+            self._engine,
+            self._folder,
+            job=self._request.job,
+            job_folder=self._request.job_folder,
+            kubeconfig=self._environment.kubeconfig,
+            reached=self._cluster.kubeconfig,
+            check=self._checked,
+        )
 
     def _note_retry(self, entry: dict[str, Any]) -> None:
         self._records.append(self._lease, RETRY, entry)
@@ -340,22 +341,3 @@ class _Driver:
             committed=False,
             keep_logs=self._request.keep_logs,
         )
-
-    @property
-    def _hides(self) -> bool:
-        """Whether the job holds what nobody may read in the engine's files, such as a signed URL."""
-        return holds_secret(self._request.job)
-
-    def _config(self) -> dict[str, Any]:
-        folder = self._request.job_folder
-        return {
-            **({"encamp:jobFolder": str(folder)} if folder is not None else {}),
-            "gcp:project": self._intent.project,
-            # Rights of jobs do not reach to listing regions, of which the provider would warn (region-validation).
-            "gcp:skipRegionValidation": "true",
-            "encamp:environmentStack": self._request.environment,
-            **({} if self._hides else {"encamp:job": self._request.job}),
-            "encamp:checked": "true",
-            "encamp:name": self._intent.name,
-            "encamp:deadline": str(int(self._intent.deadline)),
-        }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
+from encamp.run.heartbeat import Heartbeat
 from encamp.run.made import swept_step
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt
 from encamp.run.records import LeaseLostError
@@ -237,8 +238,11 @@ class Ending:
     def _seal(self) -> tuple[dict[str, Any], bool]:
         intent = self._intent
         self._show("sealing the logs")
-        self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
+        with Heartbeat(self._show, self._reading):
+            self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
         before = stored_logs(self._storage, intent.bucket, intent.prefix)
+        if intent.study is None and not self._may_be_sealed():
+            before = before.unclaimed()
         names = replicas_of(intent, trials_of(self._entries()), {*spooled(self._streams.folder), *before.sizes})
         recover_logs(self._client, intent, self._streams, self._show, replicas=names, sealed=before.whole)
         seal = seal_logs(
@@ -259,6 +263,12 @@ class Ending:
             self._show(f"logs that are not in the bucket stay in {where}; `encamp reap` on this machine stores them")
         self._records.append(self._lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         return seal.manifest, seal.stored
+
+    def _reading(self) -> str:
+        names = self._streams.reading()
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        bound = f"({_DRAIN_SECONDS:.0f} s at most, {_QUIET_SECONDS:.0f} s without a line)"
+        return f"waiting for the end of the log of {names[0]}{more} {bound}" if names else ""
 
     def _receipt(
         self,
@@ -297,6 +307,13 @@ class Ending:
         except EncampError as error:
             self._show(f"the receipt is in the record only: {error.what}")
         return receipt
+
+    def _may_be_sealed(self) -> bool:
+        """Whether an earlier driver may have stored logs: by the record, unless it did not see the job begin."""
+        record = self._records.record(self._lease.job_id)
+        if record is None or State.PREPARING not in record.times:
+            return True
+        return any(entry.kind == "sealed" for entry in record.entries)
 
     def _entries(self) -> tuple[Entry, ...]:
         record = self._records.record(self._lease.job_id)

@@ -12,11 +12,10 @@ import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from encamp.errors import EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, excerpt
+from encamp.run.engine_errors import LockedError, NoStackError, RunError, StackExistsError, advice, excerpt, parsed
+from encamp.run.engine_process import has_ended
 from encamp.run.events import EventLog, ResourceStep
 from encamp.run.locks import Fence, Verdict, may_clear, read_lock
 from encamp.run.outputs import EnvironmentOutputs
@@ -24,6 +23,7 @@ from encamp.run.slow_steps import SlowSteps
 from encamp.run.stack_state import StackState
 from encamp.run.stalling import StallWatch
 from encamp.run.transient import is_transient
+from encamp.run.unreadable import UnreadableStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from encamp.run.command import StackWorkspace, ToldStack
     from encamp.run.unanswered import Unanswered
 
-_LOCK_PATIENCE_SECONDS = 60
 _LISTINGS = 10
+#: How often a destroy says what it waits for.
+_DESTROY_SECONDS = 10.0
 #: For commands of the engine that touch its backend only: a state in a bucket, a key that opens it.
 _POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
 #: What the listing of a backend of files says of a state that another engine replaces at that moment.
@@ -75,6 +76,7 @@ class JobEngine:
         self._stall = stall
         self._sleep = sleep
         self._command = SessionCommand()
+        self._unreadable = UnreadableStates(folder)
         self._workspace: StackWorkspace | None = None
 
     def interrupt(self) -> None:
@@ -82,18 +84,24 @@ class JobEngine:
         self._command.interrupt()
 
     def stacks(self) -> list[str]:
-        """Names of all stacks of the project in the backend.
+        """Names of all stacks of the project in the backend, also of those whose state cannot be read.
 
         In a backend of files a state that another engine replaces meanwhile spoils the listing; it is then made anew.
         """
-        listing = ["stack", "ls", "--json"]
-        for _ in range(_LISTINGS - 1):
+        for attempt in range(1, _LISTINGS + 1):
             try:
-                return _names(self._run(listing, "the engine's stacks"))
+                return _names(self._run(["stack", "ls", "--json"], "the engine's stacks"))
             except EngineError as error:
-                if _REPLACED not in str(error):
-                    raise
-        return _names(self._run(listing, "the engine's stacks"))
+                if _REPLACED in str(error) and attempt < _LISTINGS:
+                    continue
+                if (names := self._unreadable.listed()) is not None:
+                    return names
+                raise
+        raise AssertionError
+
+    def set_aside(self, stack: str) -> str | None:
+        """Rename a stack's state that cannot be read; where it is now, None where nothing was wrong with it."""
+        return self._unreadable.set_aside(stack)
 
     def has(self, stack: str) -> bool:
         """Whether the backend has a stack of this name."""
@@ -159,6 +167,7 @@ class JobEngine:
                 lambda: self._stack(stack).destroy(on_event=events, color="never", show_secrets=False, refresh=refresh),
                 stack,
                 events,
+                every=_DESTROY_SECONDS,
             )
 
     def _watched(self, events: EventLog) -> AbstractContextManager[object]:
@@ -178,7 +187,7 @@ class JobEngine:
             answer = self._run(["stack", "output", "--json", "--stack", stack], f"stack {stack}")
         except NoStackError:
             return {}
-        outputs: dict[str, Any] = json.loads(answer or "{}")
+        outputs: dict[str, Any] = parsed(answer or "{}", f"stack {stack}")
         return outputs
 
     def resources(self, stack: str) -> list[str]:
@@ -233,7 +242,7 @@ class JobEngine:
     def tag(self, stack: str, key: str) -> str | None:
         """A tag of a stack, None where it has none or is not there."""
         try:
-            found: dict[str, str] = json.loads(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack))
+            found: dict[str, str] = parsed(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack), stack)
         except NoStackError:
             return None
         return found.get(key)
@@ -308,14 +317,19 @@ class JobEngine:
         if verdict is Verdict.CLEAR and self._fence is None:
             # Who shows no lease judges processes only.
             return False
-        if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not _ended(lock.pid)):
+        if verdict is Verdict.BY_PROCESS:
+            self._show(
+                f"stack {stack} is locked by an engine (pid {lock.pid}); its end is waited for, a minute at most"
+            )
+        if verdict is Verdict.KEEP or (verdict is Verdict.BY_PROCESS and not has_ended(lock.pid)):
             return False
         self._show(f"clearing the lock of a dead engine (pid {lock.pid} on {lock.host})")
         self._run(["cancel", "--yes", stack], f"stack {stack}")
         return True
 
     def _export(self, stack: str) -> dict[str, Any]:
-        exported: dict[str, Any] = json.loads(self._run(["stack", "export", "--stack", stack], f"stack {stack}"))
+        where = f"stack {stack}"
+        exported: dict[str, Any] = parsed(self._run(["stack", "export", "--stack", stack], where), where)
         return exported
 
     def _run(self, arguments: list[str], where: str, given: str | None = None) -> str:
@@ -345,7 +359,9 @@ class JobEngine:
         except ConcurrentUpdateError as error:
             raise LockedError(where.removeprefix("stack "), str(error)) from error
         except CommandError as error:
-            raise EngineError(excerpt(str(error)), where=where) from error
+            raise self._unreadable.error(where, str(error)) or EngineError(
+                excerpt(str(error)), where=where, hint=advice(str(error))
+            ) from error
 
     def _opened(self) -> StackWorkspace:
         from encamp.run.command import StackWorkspace  # noqa: PLC0415
@@ -359,37 +375,25 @@ class JobEngine:
 
         return ToldStack(stack, self._opened())
 
-    def _guarded(self, command: Callable[[], object], stack: str, events: EventLog) -> None:
+    def _guarded(
+        self, command: Callable[[], object], stack: str, events: EventLog, *, every: float | None = None
+    ) -> None:
         from pulumi.automation import CommandError, ConcurrentUpdateError  # noqa: PLC0415
 
         try:
-            with SlowSteps(events, self._show, self._operations):
+            slow = SlowSteps(
+                events, self._show, self._operations, **({"every": every, "usual": every} if every else {})
+            )
+            with slow:
                 command()
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:
+            if (unreadable := self._unreadable.error(f"stack {stack}", str(error))) is not None:
+                raise unreadable from error
             what = "; ".join(map(str, events.failures)) or excerpt(str(error))
             raise RunError(what, stack, events) from error
 
 
 def _names(listing: str) -> list[str]:
-    return [summary["name"] for summary in json.loads(listing)]
-
-
-def _ended(pid: int) -> bool:
-    """Whether an engine of this machine has ended, which it is given a minute for."""
-    for _ in range(_LOCK_PATIENCE_SECONDS):
-        if not _is_engine(pid):
-            return True
-        time.sleep(1)
-    return False
-
-
-def _is_engine(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and "pulumi" in process.name()
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.Error:
-        return True
+    return [summary["name"] for summary in parsed(listing, "the engine's stacks")]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
 from encamp.run.events import Failure
 
 if TYPE_CHECKING:
     from encamp.run.events import EventLog
+
+_SHOWN_CHARACTERS = 120
 
 
 class NoStackError(EngineError):
@@ -29,6 +32,18 @@ class LockedError(EngineError):
         self.lock = lock
 
 
+class UnreadableStateError(EngineError):
+    """A stack's state is damaged, and no engine can read it; ``file`` says where it is, also as a ``gs://`` name."""
+
+    def __init__(self, stack: str, file: str, why: str) -> None:
+        super().__init__(
+            f"its state {file} cannot be read: {why}",
+            where=f"stack {stack}",
+            hint=f"`encamp reap` sets the states of jobs aside; for others compare {file}.bak, the engine's own copy",
+        )
+        self.file = file
+
+
 class RunError(EngineError):
     """An engine run failed.
 
@@ -38,9 +53,33 @@ class RunError(EngineError):
     """
 
     def __init__(self, what: str, stack: str, events: EventLog) -> None:
-        super().__init__(what, where=f"stack {stack}")
+        super().__init__(what, where=f"stack {stack}", hint=advice(what))
         self.failures = tuple(events.failures) or (Failure("", what),)
         self.unanswered = tuple(events.unanswered)
+
+
+def parsed(answer: str, where: str) -> Any:
+    """The JSON that the CLI printed.
+
+    Raises:
+        EngineError: it printed something else, or nothing.
+    """
+    try:
+        return json.loads(answer)
+    except ValueError as error:
+        shown = " ".join(answer.split())[:_SHOWN_CHARACTERS]
+        raise EngineError(
+            f"the engine's answer is no JSON: {shown!r}",
+            where=where,
+            hint="run the same by `pulumi` to see why; a full disk under TMPDIR cuts answers off",
+        ) from error
+
+
+def advice(message: str) -> str | None:
+    """What to do about a failure of the CLI's, None where nothing is known."""
+    if "no space left on device" not in message.lower():
+        return None
+    return "make room on the disk of the engine's backend and of TMPDIR, then run `encamp reap`: nothing is lost"
 
 
 def excerpt(message: str) -> str:

@@ -26,6 +26,8 @@ class Verdict(StrEnum):
     WOULD_EXPIRE = "its results would be deleted"
     SEALED = "its logs are stored"
     WOULD_SEAL = "its logs would be stored"
+    SET_ASIDE = "its unreadable state is set aside"
+    WOULD_SET_ASIDE = "its unreadable state would be set aside"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.5
 _DRAIN_SECONDS = 10.0
+_SAY_SECONDS = 5.0
 _TAIL_LINES = 3
 
 
@@ -48,6 +49,7 @@ class Follower:
         log: its driver's log, also of a driver that has yet to be started.
         show: gets what is to be said beside what the sources show.
         sources: what is read at each look.
+        limit: how many seconds to wait for its end; then it is said every few seconds what it is that is waited for.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Follower:
         log: Path,
         show: Callable[[str], None],
         sources: Sequence[Source] = (),
+        limit: float | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._job = job_id
@@ -67,7 +70,9 @@ class Follower:
         self._log = log
         self._show = show
         self._sources = sources
+        self._limit = limit
         self._sleep = sleep
+        self._begun = self._said = time.monotonic()
         self._adopter: subprocess.Popen[bytes] | None = None
         self._results = 0
         self._driven = False
@@ -76,7 +81,7 @@ class Follower:
         """Follow to the end; the record as it is then. A job that nobody drives is given a driver, once.
 
         Raises:
-            EngineError: whoever took the job over ended before it.
+            EngineError: whoever took the job over ended before it, or it has not ended within the limit.
         """
         self._results = _results(self._read())
         try:
@@ -94,7 +99,29 @@ class Follower:
                 return record
             if not held:
                 self._adopt()
+            if self._limit is not None:
+                self._say_waiting(record, self._limit)
             self._sleep(_POLL_SECONDS)
+
+    def _say_waiting(self, record: RunRecord, limit: float) -> None:
+        """Say every few seconds what is waited for.
+
+        Raises:
+            EngineError: for too long.
+        """
+        now = time.monotonic()
+        waited = now - self._begun
+        who = self._records.holder_of(self._job)
+        what = f"it is {record.state}, and {f'{who} drives it' if who else 'nobody drives it yet'}"
+        if waited > limit:
+            raise EngineError(
+                f"it has not ended within {limit:.0f} s: {what}; the request stays on record",
+                where=self._job,
+                hint=f"look at {self._log}; end that process if it hangs, and run `encamp reap --job {self._job}`",
+            )
+        if now - self._said >= _SAY_SECONDS:
+            self._said = now
+            self._show(f"waiting for its end for {waited:.0f} s: {what}")
 
     def _look(self) -> tuple[bool, RunRecord]:
         """Whether the job is driven, and its record, which is at least as new."""

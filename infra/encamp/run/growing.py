@@ -7,11 +7,13 @@ from the bucket, where the sealed log is the same bytes.
 from __future__ import annotations
 
 import functools
+import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
+from encamp.run.manifest import MANIFEST, read_entries, verified
 from encamp.run.spool import spooled
 from encamp.run.tails import Tails
 
@@ -50,12 +52,20 @@ class _Text:
 
 
 class GrowingLog:
-    """One file of lines; its being deleted does not end the reading of what is in it."""
+    """One file of lines; its being deleted does not end the reading of what is in it.
 
-    def __init__(self, path: Path, show: Callable[[str], None]) -> None:
+    Args:
+        from_end: leave out what is in it already.
+    """
+
+    def __init__(self, path: Path, show: Callable[[str], None], *, from_end: bool = False) -> None:
         self._path = path
         self._text = _Text(show)
         self._file: IO[bytes] | None = None
+        if from_end:
+            with suppress(OSError):
+                self._file = path.open("rb")
+                self._file.seek(0, os.SEEK_END)
 
     def look(self) -> None:
         """Show what has come since."""
@@ -76,27 +86,33 @@ class GrowingLog:
 
 @dataclass(frozen=True)
 class SealedLogs:
-    """Where the logs of a job's replicas are once it has ended: objects ``<prefix>logs/<replica>.log``."""
+    """The logs of a job's replicas once it has ended, as its manifest names them; ``prefix`` is ``jobs/<jobId>/``."""
 
     storage: Storage
     bucket: str
     prefix: str
 
     def sizes(self) -> dict[str, int]:
-        """Size of each object in bytes."""
-        return {one.name: one.size for one in self.storage.objects(self.bucket, f"{self.prefix}logs/")}
+        """Size of each replica's log in bytes.
+
+        Raises:
+            EngineError: the manifest is not one of this job's logs.
+        """
+        return {name: int(entry["size"]) for name, entry in self._entries().items()}
 
     def read(self, replica: str) -> Iterable[bytes]:
-        """A replica's whole log, in pieces."""
-        return self.storage.download(self.bucket, self.name(replica))
+        """A replica's whole log, in pieces, once it is known to be what was sealed.
 
-    def name(self, replica: str) -> str:
-        """Name of a replica's object."""
-        return f"{self.prefix}logs/{replica}.log"
+        Raises:
+            EngineError: it is not, or the manifest is not one of this job's logs.
+        """
+        entry = self._entries().get(replica)
+        return verified(entry, self.storage) if entry is not None else ()
 
-    def replica(self, name: str) -> str:
-        """The replica of an object's name."""
-        return name.rpartition("/")[2].removesuffix(".log")
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        text = self.storage.read(self.bucket, f"{self.prefix}{MANIFEST}")
+        entries = read_entries(text, self.bucket, self.prefix) if text is not None else []
+        return {entry["replica"]: entry for entry in entries if entry["object"]}
 
 
 class GrowingSpool:
@@ -133,9 +149,9 @@ class GrowingSpool:
             # What the bucket does not give now, `encamp logs` will.
             sizes = self._sealed.sizes()
         if self._open:
-            self._know(self._sealed.replica(name) for name in sizes if name.endswith(".log"))
+            self._know(sizes)
         for replica, text in self._texts.items():
-            if sizes.get(self._sealed.name(replica), 0) > self._tails.position(replica):
+            if sizes.get(replica, 0) > self._tails.position(replica):
                 self._tails.rest(replica, self._sealed.read(replica))
             text.end()
 

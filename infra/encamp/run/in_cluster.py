@@ -11,7 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, EngineError, UsageError
-from encamp.plan.environment.driver import STARTED_BY, driver_job, driver_secret
+from encamp.plan.environment.driver import STARTED_BY, STARTED_BY_ACCOUNT, driver_job, driver_secret
+from encamp.run.actor import Actor
 from encamp.run.finding import Verdict, worst
 from encamp.run.reap import Wishes, reap
 
@@ -51,7 +52,10 @@ def hand_over(
         raise UsageError("a driver in the cluster has no packages of this machine", where=plan.job_id, hint=hint)
     manifest = driver_job(driver, environment, plan.job_id, plan.name)
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    container["env"].append({"name": STARTED_BY, "value": json.dumps(started_by, sort_keys=True)})
+    said = {key: value for key, value in started_by.items() if key != "account"}
+    container["env"].append({"name": STARTED_BY, "value": json.dumps(said, sort_keys=True)})
+    if "account" in started_by:
+        container["env"].append({"name": STARTED_BY_ACCOUNT, "value": started_by["account"]})
     made = cluster.create("jobs", driver.name, manifest)
     stands = made or cluster.get("jobs", driver.name, plan.name)
     if stands is None:
@@ -66,6 +70,21 @@ def hand_over(
     if not whole:
         hint = "`encamp attach` follows it; or choose another id"
         raise UsageError("this job was handed over before", where=plan.job_id, hint=hint)
+
+
+def handed_over_by(environ: Mapping[str, str]) -> Actor | None:
+    """Who handed this driver's job over; None where nobody said. Their account is what the API server has checked.
+
+    Raises:
+        UsageError: the variable is none that a hand-over writes.
+    """
+    told = environ.get(STARTED_BY)
+    if not told:
+        return None
+    try:
+        return Actor.from_json({**json.loads(told), "account": environ.get(STARTED_BY_ACCOUNT)})
+    except (ValueError, TypeError) as error:
+        raise UsageError("it names nobody", where=STARTED_BY) from error
 
 
 def go_on(

@@ -16,7 +16,7 @@ from encamp.errors import EncampError, UsageError
 from encamp.plan.names import former_name, short_name
 from encamp.run.following import waits
 from encamp.run.live import LiveJob
-from encamp.run.seal import MANIFEST
+from encamp.run.manifest import MANIFEST
 from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, replica_names, spooled_logs
 from encamp.run.tails import Tails
 from encamp.spec.job_id import is_job_id
@@ -161,8 +161,8 @@ class JobLogs:
             return None, error
 
     def _ended(self, job: KnownJob) -> bool:
-        if job.receipt is not None or job.torn_down:
-            return True
+        if job.recorded or job.receipt is not None:
+            return job.sealed or job.torn_down
         return self._storage.stat(job.bucket, f"{job.prefix}{MANIFEST}") is not None
 
     def _is_driven_here(self, job: KnownJob) -> bool:

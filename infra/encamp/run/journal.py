@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 CANCEL = "cancel"
 #: Kinds of entries of jobs that were handed in: what was asked for, and what may change of it later.
 SUBMITTED, LABELS, POLICY = "submitted", "labels", "policy"
+#: Entry of a driver that was told to end and let go of its job, from which whoever comes next goes on.
+LEFT = "left"
+#: Entry of an attempt to bring the job up that is followed by another.
+RETRY = "retry"
+#: Entry of a driver that goes on with such a job.
+RESUMED = "resumed"
 _STATES = frozenset(State)
 
 
@@ -75,6 +81,7 @@ class RunRecord:
         labels: the latest ones, None where they were never changed.
         policy: the latest IAM policy of its own, None where it never had one.
         label_changes, policy_changes: how often each was changed.
+        left: whether its driver was told to end and let go of it, and nobody has gone on with it since.
     """
 
     job_id: str
@@ -94,6 +101,7 @@ class RunRecord:
     policy: dict[str, Any] | None = None
     label_changes: int = 0
     policy_changes: int = 0
+    left: bool = False
 
     @property
     def waiting(self) -> bool:
@@ -149,6 +157,7 @@ def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None
         policy=_latest(entries, POLICY, _policy),
         label_changes=sum(entry.kind == LABELS for entry in entries),
         policy_changes=sum(entry.kind == POLICY for entry in entries),
+        left=next((entry.kind == LEFT for entry in reversed(entries) if entry.kind in {LEFT, RESUMED}), False),
     )
 
 

@@ -1,7 +1,8 @@
 """Whether a job without a living driver is over, and how it ended: the rules, without any cloud.
 
 In this order: an outcome that is on record stands; a JobSet that has ended says its own; a request to cancel, then the
-deadline, ends what has not; a job whose JobSet or cluster is gone has failed. All else trains.
+deadline, ends what has not; a job that its driver let go of before it had a JobSet is brought up further; one whose
+JobSet or cluster is gone has failed. All else trains.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Judgement:
         over: it is to be brought to its end; else it is left alone or supervised on.
         outcome: how it ended; None where its replicas have to be asked, or where it is not over.
         trains: its JobSet runs, so that it can be supervised on.
+        prepares: nothing of it is lost, and it can be brought up further.
         why: in plain words.
     """
 
@@ -73,6 +75,12 @@ class Judgement:
     why: str
     outcome: Outcome | None = None
     trains: bool = False
+    prepares: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is not over, and can be taken over."""
+        return self.trains or self.prepares
 
 
 OVER, LEFT = True, False
@@ -126,6 +134,8 @@ def _without_job_set(facts: Facts, now: float, what: str) -> Judgement:
         why = "its `pulumi up` died before the training began"
         return Judgement(OVER, why, _failed(why))
     began = record is None or record.state is State.RUNNING or State.RUNNING in record.times
+    if record is not None and record.left and not began:
+        return Judgement(LEFT, "its driver was ended while it was being prepared; `encamp reap` goes on", prepares=True)
     why = f"{what} is gone" if began else "its driver died before the training began"
     return Judgement(OVER, why, _failed(why))
 

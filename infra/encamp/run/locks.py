@@ -22,12 +22,17 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from encamp.run.journal import Entry
 
 #: The provider's half hour for an operation, and half as much for clocks that differ and answers that are slow.
 GRACE_SECONDS = 2700.0
 #: Twelve of the provider's half hours in a row.
 BY_HAND_SECONDS = 6 * 3600.0
+
+#: Journal entry of a lease that ran out under another machine's driver.
+ADOPTED = "adopted"
 
 _LOCKED_BY = re.compile(r"created by \S+@(?P<host>\S+) \(pid (?P<pid>\d+)\)(?: at (?P<at>[0-9][0-9T:.Z+-]+))?")
 
@@ -63,6 +68,14 @@ class Fence:
     host: str
     place: str
     before: tuple[Held, ...] = ()
+
+    @classmethod
+    def of(cls, host: str, place: str, entries: Iterable[Entry]) -> Fence:
+        """The fence of who holds a job's lease now, with everybody whom the job's journal says was before."""
+        known = (one.data for one in entries if one.kind == ADOPTED)
+        return cls(
+            host, place, tuple(Held(str(one["host"]), str(one["place"]), float(one["expired"])) for one in known)
+        )
 
 
 class Verdict(Enum):

@@ -20,6 +20,7 @@ from encamp.errors import EncampError, EngineError, UsageError
 from encamp.run.live import LiveJob
 from encamp.run.log_lines import PIECE
 from encamp.run.log_times import TIMES, Frames
+from encamp.run.manifest import verified_generation
 from encamp.run.sealed import find_logs
 
 if TYPE_CHECKING:
@@ -233,6 +234,8 @@ class _Sealed:
     frames: Frames = field(default_factory=Frames)
     sizes: dict[str, int] = field(default_factory=dict)
     sources: dict[str, dict[str, Any] | Path] = field(default_factory=dict)
+    #: Generation of each object that was found to be what was sealed, by replica.
+    generations: dict[str, str] = field(default_factory=dict)
 
     def find(self, spool: Path) -> None:
         """Find them; none where they were deleted, or are nowhere."""
@@ -259,10 +262,13 @@ class _Sealed:
                 return _part(source, begin, end)
             return b""
         bucket, _, name = str(source["object"]).removeprefix("gs://").partition("/")
+        if replica not in self.generations:
+            self.generations[replica] = verified_generation(source, self.storage)
+        generation = self.generations[replica]
         found = b""
         while begin < end:
             at = begin - begin % PIECE
-            piece = self.pieces.read(self.storage, bucket, name, at, min(at + PIECE, self.sizes[replica]))
+            piece = self.pieces.read(self.storage, (bucket, name, generation), at, min(at + PIECE, self.sizes[replica]))
             part = piece[begin - at : end - at]
             if not part:
                 break
@@ -276,16 +282,18 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str, int], bytes] = OrderedDict()
 
-    def read(self, storage: Storage, bucket: str, name: str, begin: int, end: int) -> bytes:
-        key = (bucket, name, begin)
+    def read(self, storage: Storage, what: tuple[str, str, str], begin: int, end: int) -> bytes:
+        """A piece of an object, which is named by its bucket, name and generation."""
+        key = (*what, begin)
+        bucket, name, generation = what
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            piece = b"".join(storage.download(bucket, name, begin=begin, end=end))
+            piece = b"".join(storage.download(bucket, name, begin=begin, end=end, generation=generation))
         except RestError as error:
             if error.status != _NOT_FOUND:
                 raise

@@ -21,18 +21,22 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE
 from encamp.run.candidates import Candidate, Search
+from encamp.run.database_trouble import words
+from encamp.run.engine import JobEngine
 from encamp.run.finding import Finding, Verdict, worst
 from encamp.run.reaper import Reaper
 from encamp.run.retention import delete_results, expired
 from encamp.run.target import find_target, open_cluster
 from encamp.run.telling import Teller
 from encamp.run.unsealed import store_logs, unsealed
+from encamp.run.workspace import project_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
     from encamp.run.context import Context
+    from encamp.run.engine_errors import UnreadableStateError
     from encamp.run.listing import Things
     from encamp.run.records import Records
     from encamp.run.target import Target
@@ -155,6 +159,8 @@ class _Reaping:
             if first and not candidates and not stored:
                 self._say(self._missing(self.wishes.job))
             return
+        for stack, unreadable in search.unreadable.items():
+            self._say(self._set_aside(stack, unreadable))
         for stranger in strangers:
             self._say(_end_stranger(stranger, self.context, self.target, dry_run=self.wishes.dry_run))
         if first or self.wishes.watch is not None:
@@ -175,6 +181,17 @@ class _Reaping:
             hand = _Hand(threading.Thread(target=self._work, args=(candidate,), name=f"reap {name}"))
             self._hands[name] = hand
             hand.thread.start()
+
+    def _set_aside(self, stack: str, error: UnreadableStateError) -> Finding:
+        """Rename a state that says nothing any more, and keeps the engine from listing all others."""
+        what = f"stack {stack}"
+        if self.wishes.dry_run:
+            return Finding(what, Verdict.WOULD_SET_ASIDE, error.what)
+        try:
+            place = JobEngine(project_file().parent, self.context.show).set_aside(stack)
+        except EncampError as trouble:
+            return Finding(what, Verdict.FAILED, trouble.what, error=trouble)
+        return Finding(what, Verdict.SET_ASIDE, f"{error.what}; it is kept as {place}")
 
     def _looked_at(self, candidate: Candidate) -> Finding:
         try:
@@ -211,7 +228,7 @@ class _Reaping:
         except EncampError as error:
             return _failed(candidate, error)
         except SQLAlchemyError as error:
-            trouble = EngineError(f"the record gives no answer: {type(error).__name__}", where=candidate.intent.job_id)
+            trouble = EngineError(f"the record gives no answer: {words(error)}", where=candidate.intent.job_id)
             return _failed(candidate, trouble)
 
     def _context_of(self, candidate: Candidate) -> Context:

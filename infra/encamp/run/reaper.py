@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,12 +17,14 @@ from encamp.run import holder
 from encamp.run.actor import ACTOR, Actor
 from encamp.run.ending import check_lease, ending
 from encamp.run.engine import JobEngine
+from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.finding import Finding, Verdict
-from encamp.run.judging import Facts, Judgement, Seen, judge
+from encamp.run.judging import LEFT, OVER, Facts, Judgement, Seen, judge
 from encamp.run.keeper import LeaseKeeper
-from encamp.run.locks import Fence, Held
+from encamp.run.locks import ADOPTED, Fence
 from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
+from encamp.run.resuming import LeftError, Resumption
 from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
@@ -37,6 +39,7 @@ from encamp.run.workspace import make_workspace, project_file
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
+    from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.run.candidates import Candidate
@@ -45,9 +48,6 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, Lease, Records, RunRecord
     from encamp.run.supervise import Supervision
     from encamp.run.target import Target
-
-#: Journal entry of a lease that ran out under another machine's driver, see ``locks``.
-ADOPTED = "adopted"
 
 
 class Reaper:
@@ -80,7 +80,7 @@ class Reaper:
         self._cancel: CancelRequest | None = None
         self._engine: JobEngine | None = None
         self._usage: Usage | None = None
-        self._shown = False
+        self._shown = self._resuming = False
         self._trouble: EngineError | None = None
         self._cluster, self._seen, self._ended = self._reached()
         # Without a cluster no stream is ever begun; what was spooled before is still there.
@@ -103,7 +103,7 @@ class Reaper:
             EngineError: it cannot be judged.
         """
         judgement = self._judged(self._candidate.record)
-        if not (judgement.over or judgement.trains):
+        if not (judgement.over or judgement.goes_on):
             return Finding(self._job, Verdict.HELD, judgement.why)
         if not self._engine_is_ours(judgement):
             return Finding(self._job, Verdict.HELD, "another engine run works on its stack")
@@ -118,9 +118,9 @@ class Reaper:
             return self._held(wait=wait)
 
     def leave(self) -> None:
-        """Let go of a job that trains; one that is being brought to its end comes to it."""
+        """Let go of a job that trains or is being prepared; one that is being brought to its end comes to it."""
         self._leaving = True
-        self._wake.set()
+        self._interrupt_resuming()
 
     def close(self) -> None:
         """Let go of connections and files."""
@@ -135,9 +135,14 @@ class Reaper:
             return Finding(self._job, Verdict.HELD, "it has come to its end meanwhile")
         judgement = self._judged(record)
         outcome = judgement.outcome
-        if not (judgement.over or judgement.trains):
+        if not (judgement.over or judgement.goes_on):
             return Finding(self._job, Verdict.HELD, judgement.why)
         self._records.move(self._lease, State.PREPARING)
+        if judgement.prepares:
+            judgement = self._resumed(record)
+            outcome = judgement.outcome
+            if not (judgement.over or judgement.trains):
+                return Finding(self._job, Verdict.HELD, judgement.why)
         if not judgement.over:
             outcome = self._supervised(record, wait=wait)
             if outcome is None:
@@ -146,6 +151,37 @@ class Reaper:
             judgement = replace(judgement, why=outcome.message or "its training has ended")
         with self._gate:
             return self._end(outcome, judgement.why, record)
+
+    def _resumed(self, record: RunRecord | None) -> Judgement:
+        """Bring the job up from where its driver let go of it; what is to be done with it then."""
+        self._context.show("its driver was ended while it was being prepared; going on with it")
+        supervisor = self._supervisor(record)
+        self._engine = self._engine_in(self._folder, self._fence(record))
+        self._resuming = True
+        try:
+            outcome = Resumption(
+                self._context,
+                self._records,
+                self._lease,
+                self._intent,
+                self._engine,
+                cast("Cluster", self._cluster),
+                self._target.outputs.kubeconfig,
+                overdue=supervisor.overdue,
+                cancel=lambda: self._cancel,
+                leaving=lambda: self._leaving,
+                woken=self._wake,
+            ).run()
+        except LeftError as error:
+            return Judgement(LEFT, error.what)
+        finally:
+            self._resuming = False
+            supervisor.close()
+        if outcome is not None:
+            return Judgement(OVER, outcome.message, outcome)
+        self._candidate = replace(self._candidate, has_stack=True)
+        self._seen = Seen.RUNS
+        return Judgement(LEFT, "it was brought up; `encamp reap --wait` supervises it", trains=True)
 
     def _end(self, outcome: Outcome | None, why: str, record: RunRecord | None) -> Finding:
         supervisor = self._supervisor(record) if self._cluster is not None else None
@@ -278,31 +314,28 @@ class Reaper:
         engine = self._engine_at(self._fence(record))
         # What a driver made and died before it wrote it down.
         told = {entry.data.get("urn") for entry in record.entries if entry.kind == "resource"} if record else set()
-        for step in engine.state(self._intent.stack).created():
-            if step.urn not in told:
-                self._keep(step)
+        # Tear-down sets a state aside that nobody can read.
+        with suppress(UnreadableStateError):
+            for step in engine.state(self._intent.stack).created():
+                if step.urn not in told:
+                    self._keep(step)
         return engine
 
     def _engine_at(self, fence: Fence | None) -> JobEngine:
-        operations = self._context.operations(self._intent.cluster)
         if self._candidate.committed:
-            folder = project_file().parent
-        else:
-            folder = self._folder
-            if not (folder / "Pulumi.yaml").exists():
-                make_workspace(folder, self._intent.stack, {"gcp:project": self._intent.project})
+            return self._engine_in(project_file().parent, fence)
+        if not (self._folder / "Pulumi.yaml").exists():
+            make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
+        return self._engine_in(self._folder, fence)
+
+    def _engine_in(self, folder: Path, fence: Fence | None) -> JobEngine:
+        operations = self._context.operations(self._intent.cluster)
         return JobEngine(folder, self._context.show, self._keep, fence, operations=operations, stall=stall_seconds())
 
     def _fence(self, record: RunRecord | None) -> Fence:
         """What is shown against the locks of dead engines: the lease is ours, and who had it before."""
-        entries = record.entries if record is not None else ()
-        before = tuple(
-            Held(str(entry.data["host"]), str(entry.data["place"]), float(entry.data["expired"]))
-            for entry in entries
-            if entry.kind == ADOPTED
-        )
         me = _me()
-        return Fence(me["host"], me["place"], before)
+        return Fence.of(me["host"], me["place"], record.entries if record is not None else ())
 
     def _teardown(self, engine: JobEngine | None, *, check: bool) -> Teardown:
         return Teardown(
@@ -320,7 +353,10 @@ class Reaper:
         """What of the job there is: by the engine's state, and by the cloud's listing."""
         engine = self._engine_at(None) if self._candidate.has_stack else None
         teardown = self._teardown(engine, check=False)
-        named = [f"{name} (in the engine's state)" for name in teardown.listed()]
+        try:
+            named = [f"{name} (in the engine's state)" for name in teardown.listed()]
+        except UnreadableStateError as error:
+            named = [error.what]
         try:
             return (*named, *map(str, teardown.left()))
         except EngineError as error:
@@ -328,7 +364,12 @@ class Reaper:
 
     def _asked(self, request: CancelRequest) -> None:
         self._cancel = request
+        self._interrupt_resuming()
+
+    def _interrupt_resuming(self) -> None:
         self._wake.set()
+        if self._resuming and self._engine is not None:
+            self._engine.interrupt()
 
     def _lose(self) -> None:
         self._lost = True

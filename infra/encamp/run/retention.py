@@ -14,7 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
+from encamp.plan.access.ownership import EXPIRY, job_prefix
 from encamp.run.receipt import RECEIPT
+from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
     from encamp.run.intent import Intent
 
-EXPIRY = "expiry/"
 #: Label of a bucket that a job made for its results; its value is the job's cloud name.
 RESULTS_LABEL = "encamp-results"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -162,6 +163,6 @@ def _read(storage: Storage, bucket: str, note: str, until: datetime) -> Expired 
         job_id, name, own = str(data["jobId"]), str(data["name"]), data["resultsBucket"]
     except (ValueError, KeyError, TypeError):
         return None
-    if note != _note_name(job_id, until) or data.get("prefix") != f"jobs/{job_id}/":
+    if note != _note_name(job_id, until) or data.get("prefix") != job_prefix(job_id) or not is_job_id(job_id):
         return None
-    return Expired(job_id, bucket, note, name, f"jobs/{job_id}/", str(own) if own else None, until)
+    return Expired(job_id, bucket, note, name, job_prefix(job_id), str(own) if own else None, until)

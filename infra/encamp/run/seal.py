@@ -15,14 +15,15 @@ import hashlib
 import io
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from encamp.cloud.rest import RestError
 from encamp.cloud.storage import CHUNK_BYTES
-from encamp.errors import EncampError
+from encamp.errors import EncampError, EngineError
 from encamp.run.bounded import Deadline, within
 from encamp.run.log_times import TIMES
+from encamp.run.manifest import MANIFEST, PARTIAL, read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
     from encamp.run.spool import ReplicaLog
 
-MANIFEST = "logs/manifest.json"
-#: What is sealed of a job that goes on: of trials that have ended.
-PARTIAL = "logs/sealed.json"
 _THREADS = 8
 #: Uploads in pieces at once: each holds some pieces in memory.
 _LARGE = 2
@@ -57,6 +55,10 @@ class Stored:
     entries: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     times: int = 0
+
+    def unclaimed(self) -> Stored:
+        """The same without what a manifest says: a record that saw the job begin knows whether one was written."""
+        return replace(self, entries={})
 
     def whole(self, replica: str) -> bool:
         """Whether a replica's whole log is there."""
@@ -97,10 +99,11 @@ def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
     except EncampError:
         return Stored()
     entries: dict[str, dict[str, Any]] = {}
-    # Where it is damaged the logs beside it still count by their sizes.
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        entries = {entry["replica"]: entry for entry in json.loads(text or b'{"replicas": []}')["replicas"]}
     sizes = {name.removesuffix(".log"): size for name, size in listed.items() if name.endswith(".log")}
+    # Where it is damaged the logs beside it still count by their sizes.
+    with contextlib.suppress(EngineError):
+        found = read_entries(text, bucket, prefix, names[0]) if text is not None else []
+        entries = {one["replica"]: one for one in found if one["size"] in {None, sizes.get(one["replica"])}}
     return Stored(entries, sizes, listed.get(TIMES, 0))
 
 

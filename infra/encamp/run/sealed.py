@@ -1,19 +1,18 @@
 """A job's logs wherever they are: sealed in the bucket once it has ended, before that in the driver's spool.
 
 The sealed log is the spool's file byte for byte, so the text is the same before and after tear-down. What is read from
-the bucket is compared with the manifest's size and SHA-256.
+the bucket is compared with the manifest's size and SHA-256 before any of it is given to anybody. While the record does
+not say that the logs are sealed, those on this machine come first.
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from encamp.errors import EngineError, UsageError
-from encamp.run.seal import MANIFEST
+from encamp.errors import UsageError
+from encamp.run.manifest import MANIFEST, read_entries, verified
 from encamp.run.spool import read_state, spooled
 from encamp.run.study.journal import replicas_of
 
@@ -48,13 +47,15 @@ def find_logs(job: KnownJob, storage: Storage, spool: Path) -> list[FoundLog]:
 
     Raises:
         UsageError: they are neither in the bucket nor here; says where they may be.
+        EngineError: the bucket's manifest is not one of this job's logs.
         RestError: the bucket cannot be read.
     """
-    manifest = _manifest(job, storage)
+    names = replica_names(job, spool)
+    here = spool.is_dir() and bool(names)
+    manifest = _manifest(job, storage) if job.sealed or not here else None
     if manifest is not None:
         return [_sealed(entry, spool) for entry in manifest]
-    names = replica_names(job, spool)
-    if spool.is_dir() and names:
+    if here:
         return spooled_logs(spool, names)
     raise _nowhere(job)
 
@@ -91,11 +92,11 @@ def read_log(log: FoundLog, storage: Storage) -> Iterator[bytes]:
     """A log's bytes, piece by piece; none where there is none.
 
     Raises:
-        EngineError: what the bucket holds is not what was sealed, told after the last piece.
+        EngineError: what the bucket holds is not what was sealed; told before the first piece.
         RestError: it cannot be read.
     """
     if isinstance(log.source, dict):
-        yield from _checked(log.source, storage)
+        yield from verified(log.source, storage)
     elif log.source is not None:
         with log.source.open("rb") as stream:
             while piece := stream.read(_READ_BYTES):
@@ -104,9 +105,9 @@ def read_log(log: FoundLog, storage: Storage) -> Iterator[bytes]:
 
 def replica_ends(job: KnownJob, storage: Storage, spool: Path) -> list[dict[str, Any]]:
     """How each replica ended, as far as it is known: name, exit code, attempts, and whether its log is whole."""
-    entries = _manifest(job, storage)
+    names = replica_names(job, spool)
+    entries = _manifest(job, storage) if job.sealed or not (names and spool.is_dir()) else None
     if entries is None:
-        names = replica_names(job, spool)
         entries = [{"replica": name, **read_state(spool, name)} for name in names]
     return [_end(entry) for entry in entries]
 
@@ -125,14 +126,7 @@ def _end(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _manifest(job: KnownJob, storage: Storage) -> list[dict[str, Any]] | None:
     text = storage.read(job.bucket, f"{job.prefix}{MANIFEST}")
-    if text is None:
-        return None
-    try:
-        entries: list[dict[str, Any]] = json.loads(text)["replicas"]
-    except (ValueError, KeyError, TypeError) as error:
-        where = f"gs://{job.bucket}/{job.prefix}{MANIFEST}"
-        raise EngineError("the manifest of the logs is damaged", where=where, hint="read the logs beside it") from error
-    return entries
+    return read_entries(text, job.bucket, job.prefix) if text is not None else None
 
 
 def _sealed(entry: dict[str, Any], spool: Path) -> FoundLog:
@@ -147,16 +141,6 @@ def _spooled(spool: Path, name: str) -> FoundLog:
     state = read_state(spool, name)
     reason = "" if state.get("complete") else str(state.get("reason") or "no log was seen")
     return FoundLog(name, path if path.is_file() else None, reason)
-
-
-def _checked(entry: dict[str, Any], storage: Storage) -> Iterator[bytes]:
-    bucket, _, name = entry["object"].removeprefix("gs://").partition("/")
-    digest = hashlib.sha256()
-    for piece in storage.download(bucket, name):
-        digest.update(piece)
-        yield piece
-    if digest.hexdigest() != entry["sha256"]:
-        raise EngineError("the log is not the one that was sealed: its SHA-256 differs", where=entry["object"])
 
 
 def _nowhere(job: KnownJob) -> UsageError:

@@ -102,6 +102,10 @@ class LogStreams:
         stream = self._order.get(replica)
         return stream is None or stream.done.is_set()
 
+    def reading(self) -> list[str]:
+        """Names of the replicas whose log has not come to its end."""
+        return [stream.replica.name for stream in list(self._streams.values()) if not stream.done.is_set()]
+
     def drain(self, seconds: float, longest: float | None = None) -> None:
         """Wait until every stream has come to its end, and stop those that have not.
 

@@ -25,10 +25,11 @@ from sqlalchemy import (
     inspect,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from encamp.errors import EngineError, UsageError
+from encamp.run.database_trouble import advice, words
 from encamp.run.salvage import mend
 
 if TYPE_CHECKING:
@@ -129,11 +130,10 @@ def open_database(url: str | None, folder: Path) -> Engine:
         _make_tables(engine)
     except SQLAlchemyError as error:
         engine.dispose()
-        cause = type(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error).__name__
         raise EngineError(
-            f"the job records cannot be opened: {cause}",
+            f"the job records cannot be opened: {words(error)}",
             where=shown(engine),
-            hint="check the path or the server that ENCAMP_RECORD_URL names",
+            hint=advice(error, "check the path or the server that ENCAMP_RECORD_URL names"),
         ) from error
     return engine
 

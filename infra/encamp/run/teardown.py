@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JobPlace, Leftover, label_selector, objects, resources
 from encamp.errors import EncampError, EngineError, TeardownError
 from encamp.retries import RetryPolicy, TransientError, with_retries
-from encamp.run.engine_errors import LockedError, NoStackError
+from encamp.run.departing import Departures
+from encamp.run.engine_errors import LockedError, NoStackError, UnreadableStateError
+from encamp.run.heartbeat import Heartbeat
 from encamp.run.records import LeaseLostError
 from encamp.run.transient import is_transient
 from encamp.run.unanswered import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
@@ -30,8 +34,8 @@ if TYPE_CHECKING:
 _ATTEMPTS = 4
 #: Of what is: a cloud or a cluster that is away for a quarter of an hour.
 _POLICY = RetryPolicy(attempts=20, first_pause=5.0, longest_pause=60.0, total=900.0)
-#: How long replicas that are told to stop are waited for.
-_STOP_SECONDS = 60
+#: How long trials that are told to stop are waited for: as long as replicas take that have to be taken by force.
+_STOP_SECONDS = 180
 #: How long what was asked for and never answered may take to be listed.
 _SETTLE_SECONDS = 2.0
 
@@ -96,10 +100,7 @@ class Teardown:
         """One attempt at it all; what is known to pass is tried for longer than what is not."""
         attempt = next(attempts)
         try:
-            self._destroy()
-            self._settle()
-            self._sweep()
-            self._forget()
+            self._take_down()
         except LeaseLostError:
             raise
         except EncampError as error:
@@ -107,6 +108,29 @@ class Teardown:
             if attempt < _ATTEMPTS or is_transient(error.what):
                 raise TransientError(error) from error
             raise
+
+    def _take_down(self) -> None:
+        with self._departures():
+            try:
+                self._destroy()
+            except UnreadableStateError as error:
+                self._set_aside(error)
+            self._settle()
+            self._sweep()
+        self._forget()
+
+    def _departures(self) -> AbstractContextManager[object]:
+        """Replicas that do not go while the context lasts are named, and taken by force at last."""
+        if self._cluster is None:
+            return nullcontext()
+        return Departures(self._cluster, self._place, self._show, self._held)
+
+    def _set_aside(self, error: UnreadableStateError) -> None:
+        """Go on without a state that nobody can read: what the cloud lists of the job is all that is known of it."""
+        self._held()
+        place = self._engine.set_aside(self._stack) if self._engine is not None else None
+        self._show(f"{error.what}; it is kept as {place}, and what the cloud lists of the job is deleted")
+        self._engine, self._there = None, False
 
     def _tell_retry(self, _: int, pause: float, error: Exception) -> None:
         what = error.what if isinstance(error, EncampError) else str(error)
@@ -116,10 +140,11 @@ class Teardown:
         """End the job's replicas: delete its JobSet, and return when it and its pods are gone."""
         if self._cluster is not None:
             self._held()
-            self._cluster.delete("jobsets", self._place.namespace, job_set)
+            with self._departures():
+                self._cluster.delete("jobsets", self._place.namespace, job_set)
 
     def stop_trials(self) -> None:
-        """End the replicas of all trials of the job, and return when their JobSets are gone (a minute at most).
+        """End the replicas of all trials of the job, and return when their JobSets are gone (three minutes at most).
 
         Raises:
             TeardownError: some are still there.
@@ -127,15 +152,19 @@ class Teardown:
         """
         if self._cluster is None:
             return
+        with self._departures():
+            self._stop_trials(self._cluster)
+
+    def _stop_trials(self, cluster: Cluster) -> None:
         selector = label_selector(self._place.labels)
         for attempt in range(_STOP_SECONDS):
-            found = self._cluster.list("jobsets", self._place.namespace, selector)
+            found = cluster.list("jobsets", self._place.namespace, selector)
             names = [one["metadata"]["name"] for one in found]
             if not names:
                 return
             self._held()
             for name in names if attempt == 0 else ():
-                self._cluster.delete("jobsets", self._place.namespace, name, wait=False)
+                cluster.delete("jobsets", self._place.namespace, name, wait=False)
             self._sleep(1.0)
         raise TeardownError(f"still there: {', '.join(names)}", where=self._stack, hint="run `encamp reap`")
 
@@ -181,7 +210,7 @@ class Teardown:
                 self._engine.forget_cluster(self._stack)
             self._held()
             self._engine.destroy(self._stack)
-        except (LockedError, LeaseLostError):
+        except (LockedError, LeaseLostError, UnreadableStateError):
             raise
         except NoStackError:
             self._there = False
@@ -220,7 +249,8 @@ class Teardown:
 
     def _delete(self, thing: Leftover) -> None:
         self._held()
-        thing.delete()
+        with Heartbeat(self._show, lambda: f"still deleting {thing}"):
+            thing.delete()
         self._swept(thing)
 
     def _settle(self) -> None:

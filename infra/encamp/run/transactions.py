@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from encamp.errors import EngineError
 from encamp.retries import RetryPolicy, TransientError, with_retries
+from encamp.run.database_trouble import advice, words
 from encamp.run.tables import WRITES, shown
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ class RecordError(EngineError):
     """The record of jobs cannot be read or written."""
 
     def __init__(self, database: Engine, error: SQLAlchemyError) -> None:
-        cause = type(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error).__name__
+        usual = "check the file or the server; a file that was cut off is mended when a command opens it anew"
         super().__init__(
-            f"the job records cannot be used: {cause}",
-            where=shown(database),
-            hint="check the file or the server; a file that was cut off is mended when a command opens it anew",
+            f"the job records cannot be used: {words(error)}", where=shown(database), hint=advice(error, usual)
         )
 
 

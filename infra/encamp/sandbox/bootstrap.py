@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import copy
 import hashlib
 import json
 import ssl
@@ -33,6 +34,17 @@ _PATHS = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
     "Namespace": "namespaces",
     "Secret": "secrets",
+    "ClusterRoleBinding": "clusterrolebindings",
+}
+#: Kubernetes lets everybody ask for health and version; here only who has signed in may, since other users of this
+#: machine reach the controllers' ports. The annotation keeps the API server from adding the others at its next start.
+_RBAC = "rbac.authorization.k8s.io"
+_PUBLIC_INFO: dict[str, Any] = {
+    "apiVersion": f"{_RBAC}/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "system:public-info-viewer", "annotations": {f"{_RBAC}/autoupdate": "false"}},
+    "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "system:public-info-viewer"},
+    "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}],
 }
 
 
@@ -82,8 +94,8 @@ def digested(item: dict[str, Any]) -> dict[str, Any]:
 
 
 async def bootstrap(layout: Layout, *manifests: Path) -> None:
-    """Apply the objects of manifests; see :func:`apply_objects`."""
-    await apply_objects(layout, bootstrap_objects(layout, *manifests))
+    """Apply the objects of manifests and the sandbox's own rules; see :func:`apply_objects`."""
+    await apply_objects(layout, [digested(copy.deepcopy(_PUBLIC_INFO)), *bootstrap_objects(layout, *manifests)])
 
 
 async def apply_objects(layout: Layout, objects: list[dict[str, Any]]) -> None:
@@ -125,7 +137,7 @@ async def _established(client: httpx.AsyncClient, item: dict[str, Any]) -> None:
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
         while True:
             status = (await client.get(_path(item))).json().get("status", {})
-            if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions", [])):
+            if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions") or []):
                 return
             await asyncio.sleep(0.1)
 

@@ -108,10 +108,12 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
         f"--kubelet-client-key={kubelet_key}",
         "--kubelet-preferred-address-types=InternalIP,Hostname",
         *_ways_to_pods(layout),
+        # Other users of this machine reach the port: they learn nothing, not even its version.
+        "--anonymous-auth=false",
         "--profiling=false",
         "--v=1",
     )
-    probe = Probe(layout.ports.apiserver, "/readyz", layout.ca_certificate)
+    probe = Probe(layout.ports.apiserver, "/readyz", layout.ca_certificate, _pair(layout, "admin"))
     return Service("kube-apiserver", argv, (probe,), ("etcd",), SMALL)
 
 
@@ -153,12 +155,18 @@ def _controller_manager(layout: Layout, binary: Path) -> Service:
         f"--root-ca-file={layout.ca_certificate}",
         f"--kube-api-qps={_QPS}",
         f"--kube-api-burst={_BURST}",
+        *_closed(layout),
         "--profiling=false",
         "--v=1",
     )
-    probe = Probe(layout.ports.controller_manager, "/healthz", layout.ca_certificate)
+    probe = Probe(layout.ports.controller_manager, "/healthz", layout.ca_certificate, _pair(layout, "admin"))
     # Its garbage collector looks for new types at its start and then every 30 s: until then nothing goes with a JobSet.
     return Service("kube-controller-manager", argv, (probe,), (BOOTSTRAP,), SMALL)
+
+
+def _closed(layout: Layout) -> tuple[str, ...]:
+    """Flags by which a component's port answers nobody without a certificate, of its health neither."""
+    return (f"--client-ca-file={layout.ca_certificate}", "--authorization-always-allow-paths=/none")
 
 
 def _scheduler(layout: Layout, binary: Path) -> Service:
@@ -181,9 +189,10 @@ def _scheduler(layout: Layout, binary: Path) -> Service:
         f"--tls-private-key-file={key}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
+        *_closed(layout),
         "--v=1",
     )
-    probe = Probe(layout.ports.scheduler, "/healthz", layout.ca_certificate)
+    probe = Probe(layout.ports.scheduler, "/healthz", layout.ca_certificate, _pair(layout, "admin"))
     return Service("kube-scheduler", argv, (probe,), ("kube-apiserver",), SMALL)
 
 
@@ -199,11 +208,9 @@ def _jobset(layout: Layout, binary: Path) -> Service:
             "port": layout.ports.jobset_webhook,
             "certDir": str(layout.pki / "jobset-webhook"),
         },
-        "metrics": {
-            "bindAddress": f"{LOOPBACK}:{layout.ports.jobset_metrics}",
-            "certDir": str(layout.pki / "jobset-webhook"),
-        },
-        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.ports.jobset_health}"},
+        # Nobody reads them, and everybody of this machine could.
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
         "clientConnection": {"qps": _QPS, "burst": _BURST},
     }
     argv = (
@@ -213,12 +220,9 @@ def _jobset(layout: Layout, binary: Path) -> Service:
         "--zap-devel=false",
         "--zap-log-level=info",
     )
-    probes = (
-        Probe(layout.ports.jobset_health, "/readyz"),
-        # It listens before it knows its webhooks: until then every JobSet would be refused with a 404.
-        Probe(layout.ports.jobset_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", layout.ca_certificate),
-    )
-    return Service("jobset", argv, probes, (BOOTSTRAP,), SMALL)
+    # It listens before it knows its webhooks: until then every JobSet would be refused with a 404.
+    probe = Probe(layout.ports.jobset_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", layout.ca_certificate)
+    return Service("jobset", argv, (probe,), (BOOTSTRAP,), SMALL)
 
 
 def _write(layout: Layout, name: str, config: dict[str, Any]) -> Path:

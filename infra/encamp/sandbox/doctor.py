@@ -17,6 +17,7 @@ import psutil
 
 from encamp.errors import EncampError
 from encamp.findings import Finding, Grade
+from encamp.guard.peers import can_tell
 from encamp.sandbox.kubelet.fuse import DEVICE, look_for_fuse
 from encamp.sandbox.ports import Ports
 from encamp.sandbox.tools import TOOLS, cache_folder, missing
@@ -48,6 +49,7 @@ def examine(layout: Layout) -> list[Finding]:
         _tools,
         _go,
         _namespaces,
+        _other_users,
         _files_of_buckets,
         _memory,
         lambda: _disk(layout),
@@ -133,6 +135,14 @@ def _namespaces() -> Finding:
         "this system forbids user namespaces: pods share one network and addresses are rewritten",
         _namespace_advice(),
     )
+
+
+def _other_users() -> Finding:
+    subject = "other users of this machine"
+    if can_tell():
+        return Finding(subject, GOOD, "the sandbox's servers let in its own user alone")
+    text = "this system does not say whose a connection is: whoever shares the machine can act as you in the sandbox"
+    return Finding(subject, NOTE, text, "use a machine of your own; docs/security.md says what is open")
 
 
 def _files_of_buckets() -> Finding:

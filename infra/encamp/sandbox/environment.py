@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from encamp.sandbox.layout import OFFICIAL, OURS, ROOT_VARIABLE
+from encamp.sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, owner_proxy
 from encamp.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ _ENDPOINTS = {
 def variables(layout: Layout) -> dict[str, str]:
     """Give every variable; a backend that the user set already stays theirs."""
     front = f"http://{LOOPBACK}:{layout.ports.front}"
+    proxy = f"http://{LOOPBACK}:{layout.ports.proxy}"
     ports = {"gcp": layout.ports.gcp_provider, "kubernetes": layout.ports.kubernetes_provider}
     providers = {package: port for package, port in ports.items() if layout.config.provider(package) == OURS}
     own = str(layout.bin)
@@ -75,8 +77,19 @@ def variables(layout: Layout) -> dict[str, str]:
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(layout.access_token),
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
+        # Some clients ask Google beside the addresses that they are given, with the sandbox's token: google-auth looks
+        # for a regional access boundary in the background. Through the proxy Google's hosts are the sandbox.
+        **dict.fromkeys(("https_proxy", "HTTPS_PROXY", OWN_PROXY), proxy),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), _not_by_proxy()),
+        OWNER_PROXY: owner_proxy(os.environ),
+        "REQUESTS_CA_BUNDLE": str(layout.bundle),
         **(_official(layout, front) if layout.config.gcp_provider == OFFICIAL else {}),
     }
+
+
+def _not_by_proxy() -> str:
+    given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    return ",".join(dict.fromkeys([*filter(None, given.split(",")), LOOPBACK, "localhost", "::1"]))
 
 
 def _official(layout: Layout, front: str) -> dict[str, str]:
@@ -91,7 +104,6 @@ def _official(layout: Layout, front: str) -> dict[str, str]:
 def trainer_variables(layout: Layout) -> dict[str, str]:
     """Give what TensorFlow needs outside a pod, beside ``variables``, to reach gs:// of the sandbox unmodified."""
     return {
-        "https_proxy": f"http://{LOOPBACK}:{layout.ports.proxy}",
         "CURL_CA_BUNDLE": str(layout.bundle),
         # TensorFlow asks for a metadata server before it looks for a key file.
         "NO_GCE_CHECK": "true",

@@ -54,8 +54,9 @@ def kueue_service(layout: Layout) -> Service:
     config = {
         **yaml.safe_load(configured["data"]["controller_manager_config.yaml"]),
         "namespace": chart["namespace"],
-        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.ports.kueue_health}"},
-        "metrics": {"bindAddress": f"{LOOPBACK}:{layout.ports.kueue_metrics}"},
+        # Nobody reads them, and everybody of this machine could.
+        "health": {"healthProbeBindAddress": "0"},
+        "metrics": {"bindAddress": "0"},
         "webhook": {"host": LOOPBACK, "port": layout.ports.kueue_webhook, "certDir": str(_certificates(layout))},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True, "webhookServiceName": _SERVICE, "webhookSecretName": _SECRET},
@@ -63,12 +64,15 @@ def kueue_service(layout: Layout) -> Service:
     }
     path = layout.run / "kueue.json"
     write_private(path, json.dumps(config, indent=2) + "\n")
-    argv = (str(binary), f"--config={path}", f"--kubeconfig={layout.admin_kubeconfig}", "--zap-log-level=1")
-    probes = (
-        Probe(layout.ports.kueue_health, "/readyz"),
-        Probe(layout.ports.kueue_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", _certificates(layout) / "ca.crt"),
+    argv = (
+        str(binary),
+        f"--config={path}",
+        f"--kubeconfig={layout.admin_kubeconfig}",
+        "--zap-log-level=1",
     )
-    return Service(NAME, argv, probes, environment=SMALL)
+    authority = _certificates(layout) / "ca.crt"
+    probe = Probe(layout.ports.kueue_webhook, "/mutate-jobset-x-k8s-io-v1alpha2-jobset", authority)
+    return Service(NAME, argv, (probe,), environment=SMALL)
 
 
 def kueue_objects(layout: Layout) -> list[dict[str, Any]]:

@@ -204,6 +204,10 @@ class Layout:
         """The log file of a process of the sandbox."""
         return self.logs / f"{process}.log"
 
+    def socket_folder(self, name: str) -> Path:
+        """A path for a folder of unix sockets with names of up to eight letters; its parent is private."""
+        return self.socket(f"{name}/{'x' * 8}").parent
+
     def socket(self, name: str) -> Path:
         """A path for a unix socket: in ``run/``, or where that is too long for one, in a private temporary folder."""
         path = self.run / name

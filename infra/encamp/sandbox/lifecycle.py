@@ -43,6 +43,7 @@ _POLL_SECONDS = 0.1
 _UP_SECONDS = 120.0
 _DOWN_SECONDS = 40.0
 _KILL_SECONDS = 5.0
+_SAY_SECONDS = 5.0
 #: What would lead a process of the sandbox, or a pod, to somebody's real cloud.
 _FOREIGN = ("GOOGLE_", "CLOUDSDK_", "PULUMI_", "KUBE", "AWS_", "AZURE_", "TF_CONFIG", "STORAGE_EMULATOR_HOST")
 
@@ -257,13 +258,13 @@ def _end_all(layout: Layout, listener: Listener) -> int:
         listener.say(f"ending {len(before)} processes")
         with contextlib.suppress(psutil.NoSuchProcess):
             supervisor.terminate()
-        _wait_gone([supervisor], _DOWN_SECONDS)
+        _wait_gone([supervisor], _DOWN_SECONDS, listener)
     left = [process for process in _with_recorded(layout, found) if process.is_running()]
     for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()
         before.setdefault(process.pid, process)
-    _wait_gone(left, _KILL_SECONDS)
+    _wait_gone(left, _KILL_SECONDS, listener)
     if stubborn := survivors(layout):
         names = ", ".join(f"{process.pid} ({process.name()})" for process in stubborn)
         raise SandboxError(f"processes of the sandbox do not end: {names}", hint="end them by hand: kill -9 PID")
@@ -278,5 +279,19 @@ def _with_recorded(layout: Layout, found: SandboxState | None) -> list[psutil.Pr
     return list(listed.values())
 
 
-def _wait_gone(processes: list[psutil.Process], seconds: float) -> None:
-    psutil.wait_procs(processes, timeout=seconds)
+def _wait_gone(processes: list[psutil.Process], seconds: float, listener: Listener) -> None:
+    """Wait until processes are gone, at most so long; says every few seconds how many processes there still are."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        _, alive = psutil.wait_procs(processes, timeout=min(left, _SAY_SECONDS))
+        if not alive:
+            return
+        names = ", ".join(sorted({_name(process) for process in alive}))
+        listener.say(f"waiting for {names} to end, killed in {max(0.0, end - time.monotonic()):.0f} s")
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return str(process.name())
+    except psutil.Error:
+        return str(process.pid)

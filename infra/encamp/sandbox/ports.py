@@ -35,8 +35,6 @@ class Ports:
     controller_manager: int
     scheduler: int
     jobset_webhook: int
-    jobset_metrics: int
-    jobset_health: int
     storage: int
     front: int
     front_tls: int
@@ -45,8 +43,6 @@ class Ports:
     kubernetes_provider: int
     kubelet: int
     kueue_webhook: int
-    kueue_metrics: int
-    kueue_health: int
     node_base: int = 0
 
     @classmethod

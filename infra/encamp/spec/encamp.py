@@ -1,6 +1,6 @@
 """encamp's own block of a job file: what AI Platform Training had no field for.
 
-Old files have no such block. Rules of it are E01-E22, in ``rules/``.
+Old files have no such block. Rules of it are E01-E24, in ``rules/``.
 """
 
 from __future__ import annotations
@@ -254,3 +254,6 @@ class EncampSpec(Written):
     """``allowed`` (default): what Google no longer offers is replaced, with a warning. ``never``: it is refused."""
     storage: StorageSpec | None = None
     """Where the job dir lies."""
+    egress: list[Text] | None = None
+    """Networks that replicas connect to beyond each other, Google and the public web, such as ``10.4.0.0/16`` of a
+    database; the environment's ``jobEgress`` has to allow them."""

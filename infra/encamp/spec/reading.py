@@ -86,6 +86,7 @@ RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
     "mounts": "E20",
     "zone": "E21",
     "placement": "E22",
+    "egress": "E24",
 }
 _KINDS = {
     "model_type": "must be a mapping of fields",

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.run.sealed_objects import sealed_objects
 
 from encamp.cloud.leftovers import JobPlace, objects
 from encamp.cloud.storage import Storage
@@ -116,7 +117,7 @@ def test_who_follows_a_study_reads_logs_that_come_to_be(client: GoogleClient, go
     spool.look()
     (tmp_path / "trial-1-master-replica-0.log").write_text("one\n")
     spool.look()
-    google.objects["b", "jobs/x/logs/trial-2-master-replica-0.log"] = b"two\n"
+    google.objects.update(sealed_objects("b", "jobs/x/", "trial-2-master-replica-0", b"two\n"))
     spool.end()
     assert said == ["trial-1-master-replica-0 one", "trial-2-master-replica-0 two"]
 

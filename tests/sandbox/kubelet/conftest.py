@@ -331,7 +331,19 @@ def _declare(layout: Layout) -> None:
 
 @pytest.fixture(scope="module")
 def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
-    layout = _layout(tmp_path_factory.mktemp("camp") / "sb")
+    with _opened_camp(tmp_path_factory.mktemp("camp") / "sb") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def opened_camp() -> Callable[[Path], contextlib.AbstractContextManager[Camp]]:
+    """Opens a camp in a folder."""
+    return _opened_camp
+
+
+@contextlib.contextmanager
+def _opened_camp(folder: Path) -> Iterator[Camp]:
+    layout = _layout(folder)
     _declare(layout)
     ports = layout.ports
     cloud = (

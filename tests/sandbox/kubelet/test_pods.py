@@ -352,3 +352,22 @@ def test_pods_end_with_their_kubelet_and_its_successor_says_so(cluster: Any, unt
     assert cluster.log("orphan") == "up\n"
     cluster.run("after", "echo again")
     assert cluster.terminated("after")["exitCode"] == 0
+
+
+def test_a_pod_that_a_later_kubelet_gives_another_address_goes_on(cluster: Any, until: Callable[..., None]) -> None:
+    """Its containers had not started when the kubelet was killed: its successor makes the pod's network anew."""
+    wanted = {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "later", "key": "word"}}}
+    cluster.run("first", "exec sleep 8887")
+    until(lambda: cluster.phase("first") == "Running")
+    cluster.run("held", "echo $WORD", container={"env": [wanted]})
+    until(lambda: cluster.pod("held")["status"].get("podIP") and "Failed" in cluster.events("held"))
+    before = cluster.pod("held")["status"]["podIPs"]
+    cluster.kill_kubelet()
+    cluster.create("/api/v1/namespaces/trials/secrets", {"metadata": {"name": "later"}, "stringData": {"word": "on"}})
+    assert cluster.terminated("held")["exitCode"] == 0
+    status = cluster.pod("held")["status"]
+    assert status["podIPs"] == [{"ip": status["podIP"]}] != before
+    assert cluster.log("held") == "on\n"
+    answer = cluster.api.delete("/api/v1/namespaces/trials/pods/held")
+    assert answer.is_success
+    until(lambda: cluster.phase("held") == "gone", 30)

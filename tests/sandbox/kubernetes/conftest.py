@@ -247,7 +247,7 @@ async def connected(port: int, host: Host, address: str, args: dict[str, Any]) -
 
 @asynccontextmanager
 async def our_provider(**args: Any) -> AsyncGenerator[Engine]:
-    server = ProviderServer(KubernetesProvider())
+    server = ProviderServer(KubernetesProvider(None))
     port = await server.start()
     try:
         async with hosting() as (host, address), connected(port, host, address, args) as engine:

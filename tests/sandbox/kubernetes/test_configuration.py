@@ -35,7 +35,7 @@ def kubeconfig(server: str = SERVER, user: str = "t") -> str:
     ],
 )
 def test_what_is_not_served_is_refused(inputs: dict[str, Any], wrong: list[str]) -> None:
-    result = asyncio.run(KubernetesProvider().check_config("urn", {}, inputs))
+    result = asyncio.run(KubernetesProvider(None).check_config("urn", {}, inputs))
     assert [failure.property for failure in result.failures] == wrong
 
 
@@ -48,7 +48,7 @@ def test_what_is_not_served_is_refused(inputs: dict[str, Any], wrong: list[str])
     ],
 )
 def test_another_cluster_replaces_the_provider_and_another_token_does_not(old: str, new: Any, replaces: bool) -> None:
-    result = asyncio.run(KubernetesProvider().diff_config("urn", {"kubeconfig": old}, {"kubeconfig": new}))
+    result = asyncio.run(KubernetesProvider(None).diff_config("urn", {"kubeconfig": old}, {"kubeconfig": new}))
     assert result.changes
     assert bool(result.replaces) is replaces
 
@@ -63,16 +63,16 @@ def test_an_identifier_says_which_cluster_it_is_whatever_its_address(
     before = {"kubeconfig": kubeconfig(), "clusterIdentifier": old}
     for moved in (kubeconfig("https://127.0.0.1:2"), UNKNOWN):
         now = {"kubeconfig": moved, "clusterIdentifier": new}
-        result = asyncio.run(KubernetesProvider().diff_config("urn", before, now))
+        result = asyncio.run(KubernetesProvider(None).diff_config("urn", before, now))
         assert result.changes
         assert bool(result.replaces) is replaces
-    assert not asyncio.run(KubernetesProvider().diff_config("urn", before, {**before})).changes
+    assert not asyncio.run(KubernetesProvider(None).diff_config("urn", before, {**before})).changes
 
 
 def test_adding_an_identifier_replaces_nothing_and_another_one_everything() -> None:
     def replaced(old: str | None, new: str) -> bool:
         inputs = [{"kubeconfig": kubeconfig(), "clusterIdentifier": one} for one in (old, new)]
-        return bool(asyncio.run(KubernetesProvider().diff_config("urn", *inputs)).replaces)
+        return bool(asyncio.run(KubernetesProvider(None).diff_config("urn", *inputs)).replaces)
 
     assert not replaced(None, "c")
     assert replaced("c", "d")
@@ -83,7 +83,7 @@ def test_adding_an_identifier_replaces_nothing_and_another_one_everything() -> N
 )
 def test_the_default_namespace_is_the_providers_then_the_contexts(args: dict[str, str], namespace: str) -> None:
     async def work() -> str:
-        session = await KubernetesProvider().configure(Configuration({"kubeconfig": kubeconfig(), **args}))
+        session = await KubernetesProvider(None).configure(Configuration({"kubeconfig": kubeconfig(), **args}))
         await session.close()
         return session.options.namespace
 
@@ -96,7 +96,7 @@ def test_flags_come_from_arguments_and_then_from_the_environment(monkeypatch: py
 
     async def work() -> tuple[bool, bool]:
         args = {"kubeconfig": kubeconfig(), "upsertExistingObjects": "false"}
-        session = await KubernetesProvider().configure(Configuration(args))
+        session = await KubernetesProvider(None).configure(Configuration(args))
         await session.close()
         return session.options.delete_unreachable, session.options.upsert
 
@@ -115,7 +115,7 @@ def test_flags_come_from_arguments_and_then_from_the_environment(monkeypatch: py
 )
 def test_types_that_are_not_served_are_refused(token: str) -> None:
     async def work() -> list[str]:
-        session = await KubernetesProvider().configure(Configuration({"kubeconfig": kubeconfig()}))
+        session = await KubernetesProvider(None).configure(Configuration({"kubeconfig": kubeconfig()}))
         result = await session.check(Resource(token, "urn", "x"), {}, {}, seed=b"")
         await session.close()
         return [failure.reason for failure in result.failures]
@@ -126,7 +126,7 @@ def test_types_that_are_not_served_are_refused(token: str) -> None:
 
 def test_a_type_and_its_object_agree() -> None:
     async def work() -> list[str]:
-        session = await KubernetesProvider().configure(Configuration({"kubeconfig": kubeconfig()}))
+        session = await KubernetesProvider(None).configure(Configuration({"kubeconfig": kubeconfig()}))
         wrong = {"apiVersion": "v2", "kind": "Namespace"}
         resource = Resource("kubernetes:core/v1:Namespace", "urn", "x")
         result = await session.check(resource, {}, wrong, seed=b"")

@@ -45,7 +45,7 @@ pulumi.export("uid", widget.metadata.apply(lambda metadata: metadata.get("uid"))
 def port() -> Generator[int]:
     """Our provider, served in a thread."""
     loop = asyncio.new_event_loop()
-    server = ProviderServer(KubernetesProvider())
+    server = ProviderServer(KubernetesProvider(None))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)

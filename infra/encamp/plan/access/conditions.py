@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from encamp.plan.access.model import CustomRolePlan
+    from encamp.plan.model import Grant
     from encamp.spec.environment import EnvironmentSpec
 
 #: Folder of the artifacts bucket where models are kept.
@@ -47,7 +48,7 @@ def conditions_of(spec: EnvironmentSpec, grantable: Iterable[Sequence[str]]) -> 
         Reach.JOB_GRANTS: roles_of_jobs(),
         Reach.ROLE_GRANTS: ConditionPlan("ml-roles", _grants_only(grantable)),
         Reach.ARTIFACTS_GRANTS: ConditionPlan("roles-of-jobs", _grants_only([of_jobs])),
-        Reach.MODELS: ConditionPlan("models", _below(spec.artifacts_bucket, MODELS_FOLDER)),
+        Reach.MODELS: ConditionPlan("models", " || ".join(_below(spec.artifacts_bucket, MODELS_FOLDER))),
     }
 
 
@@ -86,8 +87,23 @@ def _grants_only(groups: Iterable[Sequence[str]]) -> str:
     return " || ".join(f"{asked}.hasOnly({json.dumps(roles)})" for roles in lists)
 
 
-def _below(bucket: str, folder: str) -> str:
+def objects_of(grant: Grant) -> str:
+    """Write the condition that limits a bucket role to a grant's objects, empty where it reaches the whole bucket.
+
+    The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
+    a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
+    ``objectListPrefix``). Objects that are granted by name cannot be listed.
+    """
+    # Strings of the Common Expression Language are written as JSON's are.
+    start = f"projects/_/buckets/{grant.bucket}/objects/"
+    if grant.prefix:
+        below, listed = _below(str(grant.bucket), grant.prefix)
+        return f"{below} || resource.name == {json.dumps((start + grant.prefix).rstrip('/'))} || {listed}"
+    return " || ".join(f"resource.name == {json.dumps(start + name)}" for name in grant.objects)
+
+
+def _below(bucket: str, folder: str) -> tuple[str, str]:
     """Objects of a folder, and listing it."""
     start = json.dumps(f"projects/_/buckets/{bucket}/objects/{folder}")
     asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
-    return f"resource.name.startsWith({start}) || {asked}.startsWith({json.dumps(folder)})"
+    return f"resource.name.startsWith({start})", f"{asked}.startsWith({json.dumps(folder)})"

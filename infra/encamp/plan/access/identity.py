@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
+from encamp.plan.access.ownership import owned_storage
 from encamp.plan.model import Grant, IdentityPlan, StoragePlan
 from encamp.plan.names import service_account_email
 from encamp.spec.encamp import IdentityMode, StorageKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from encamp.plan.access.ownership import OwnedStorage
     from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
@@ -28,6 +32,8 @@ BUCKET_READER = "roles/storage.legacyBucketReader"
 #: What a replica needs on the project: to write logs and metrics. Its image is pulled by its machine, as the account of
 #: that, which may read the environment's registry (cloud.google.com/artifact-registry/docs/integrate-gke).
 PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
+#: Objects that one condition names: with the deadline it stays within the 12 operators that IAM takes.
+_OBJECTS_A_GRANT = 10
 
 
 def identity(
@@ -46,7 +52,8 @@ def identity(
     Raises:
         PlanError: the job asks for an account, and the environment allows none.
     """
-    own = [Grant(OBJECT_ADMIN, storage.bucket, storage.prefix)]
+    owned = owned_storage(job.job_id or "", environment, storage.scratch_bucket, storage.results_bucket)
+    own = [Grant(OBJECT_USER, storage.bucket, owned.output), *_staged(job, storage, owned)]
     if storage.scratch_bucket is not None:
         own.append(Grant(OBJECT_ADMIN, storage.scratch_bucket))
     if storage.results_bucket is not None:
@@ -54,7 +61,7 @@ def identity(
     given = job.training_input.service_account
     if given is not None:
         return IdentityPlan(given, None, name, tuple(own))
-    grants = (*own, *_user_grants(job, storage), *(Grant(role) for role in PROJECT_ROLES))
+    grants = (*own, *_user_grants(job, storage, owned), *(Grant(role) for role in PROJECT_ROLES))
     if identity_mode(job, environment, earlier) is IdentityMode.DIRECT:
         return IdentityPlan(None, None, name, grants)
     if environment.access is not None and environment.access.own_accounts is False:
@@ -105,28 +112,45 @@ def workload_principal(plan: JobPlan, project_number: str) -> str:
     return f"principal://iam.googleapis.com/{pool}/subject/{subject}"
 
 
-def _user_grants(job: TrainingJobSpec, storage: StoragePlan) -> list[Grant]:
-    """Writing to a job dir in a bucket of the user's own, reading from the buckets of the packages.
+def _staged(job: TrainingJobSpec, storage: StoragePlan, owned: OwnedStorage) -> Iterator[Grant]:
+    """Yield the right to read packages that lie beside the job's results."""
+    uris = (*(job.training_input.package_uris or ()), *(each.uri for each in storage.packages))
+    if any(uri.startswith(f"gs://{owned.artifacts}/{owned.packages}") for uri in uris):
+        yield Grant(OBJECT_VIEWER, owned.artifacts, owned.packages, use="packages")
+
+
+def _user_grants(job: TrainingJobSpec, storage: StoragePlan, owned: OwnedStorage) -> list[Grant]:
+    """Writing to a job dir in a bucket of the user's own, reading the packages.
 
     A job dir that the user names is the user's choice of a place, and code may keep more beside it; a folder that
-    encamp chose, and anything in the artifacts bucket, is limited to itself.
+    encamp chose is limited to itself. The artifacts bucket's is in every job's own grants.
     """
-    job_dir = _bucket(storage.job_dir)
+    job_dir = _bucket(storage.job_dir) if not owned.owns(storage.job_dir or "") else None
     chosen = job.encamp.storage is not None and job.encamp.storage.kind is StorageKind.GIVEN_BUCKET
     grants: list[Grant] = []
     if job_dir is not None and (chosen or job.training_input.job_dir is not None):
-        limited = chosen or job_dir == storage.bucket
-        grants.append(Grant(OBJECT_USER, job_dir, _below(storage) if limited else ""))
-        if not limited:
+        grants.append(Grant(OBJECT_USER, job_dir, _below(storage) if chosen else ""))
+        if not chosen:
             grants.append(Grant(BUCKET_READER, job_dir))
-    readable = {storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
-    # What lies below the job's own prefix it may read already.
-    own = f"gs://{storage.bucket}/{storage.prefix}"
-    local = (each.uri for each in storage.packages if not each.uri.startswith(own))
-    uris = (*(job.training_input.package_uris or ()), *local)
+    readable = {storage.bucket, storage.scratch_bucket, *(grant.bucket for grant in grants if not grant.prefix)}
+    uris = (*(job.training_input.package_uris or ()), *(each.uri for each in storage.packages))
     packages = {str(_bucket(uri)) for uri in uris} - readable
     viewed = [Grant(OBJECT_VIEWER, bucket) for bucket in sorted(packages)]
-    return [*grants, *viewed, *_mount_grants(storage, {(each.role, each.bucket) for each in grants + viewed})]
+    return [
+        *grants,
+        *viewed,
+        *_shared_packages(uris, owned),
+        *_mount_grants(storage, {(each.role, each.bucket) for each in grants + viewed}),
+    ]
+
+
+def _shared_packages(uris: Iterable[str], owned: OwnedStorage) -> Iterator[Grant]:
+    """Yield the right to read packages of the artifacts bucket that are nobody's, each by its own name."""
+    start = f"gs://{owned.artifacts}/"
+    names = sorted({uri.removeprefix(start) for uri in uris if uri.startswith(start) and not owned.owns(uri)})
+    for begin in range(0, len(names), _OBJECTS_A_GRANT):
+        objects = tuple(names[begin : begin + _OBJECTS_A_GRANT])
+        yield Grant(OBJECT_VIEWER, owned.artifacts, use=f"packages-{begin}", objects=objects)
 
 
 def _mount_grants(storage: StoragePlan, known: set[tuple[str, str | None]]) -> list[Grant]:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.egress import METADATA
 from encamp.plan.environment.in_cluster import OWN_CLUSTER
 from encamp.plan.manifests.pod_security import container_security, pod_security
 from encamp.plan.names import environment_name, service_account_email
@@ -34,9 +35,6 @@ _TEAMS, _TEAMS_FILE = "/etc/encamp", "teams.json"
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _LABEL = {"app.kubernetes.io/name": "encamp-api"}
 _RBAC = "rbac.authorization.k8s.io"
-#: GKE's metadata server, which gives a pod its account's tokens, without and with Dataplane V2.
-#: Source: cloud.google.com/kubernetes-engine/docs/how-to/network-policy
-_METADATA = (("169.254.169.252/32", 988), ("169.254.169.254/32", 80))
 #: The engine would wait for pods, which wait for a Secret that somebody gives their new namespace.
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
 
@@ -185,7 +183,7 @@ def _network(plan: ApiPlan) -> dict[str, Any]:
                 {"ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]},
                 *(
                     {"to": [{"ipBlock": {"cidr": address}}], "ports": [{"protocol": "TCP", "port": port}]}
-                    for address, port in _METADATA
+                    for address, port in METADATA
                 ),
             ],
         }

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 ROLE = "ml.developer"
 #: Where a driver finds its job.
 JOB_FOLDER, JOB_FILE = "/job", "job.json"
-#: Names in a pod who handed its job over, as JSON of an ``Actor``.
+#: Names in a pod who handed its job over, as JSON of an ``Actor``: what they say of themselves.
 STARTED_BY = "ENCAMP_STARTED_BY"
+#: Their account, which the API server has compared with the request's; the jobs API says whom it speaks for.
+STARTED_BY_ACCOUNT = "ENCAMP_STARTED_BY_ACCOUNT"
 #: Exit codes of ``encamp drive`` that another try cannot change: failed, bad input, cancelled.
 _FINAL_CODES = (1, 2, 5)
 #: How often a driver whose pod died, or that the infrastructure failed, is begun again.
@@ -47,6 +49,8 @@ class DriverPlan:
         record_secret: a Secret whose keys become the pods' variables.
         cluster: full name of the cluster that they run in, and their jobs.
         submitters: who may hand jobs over to them, as Kubernetes knows them.
+        speaks_for_others: the jobs API's user name in the cluster, which hands jobs over for its callers; None without
+            it.
     """
 
     name: str
@@ -57,6 +61,7 @@ class DriverPlan:
     labels: Mapping[str, str]
     cluster: str
     submitters: tuple[SubjectPlan, ...] = ()
+    speaks_for_others: str | None = None
 
 
 def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
@@ -68,7 +73,10 @@ def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
 
 
 def plan_driver(
-    spec: EnvironmentSpec, labels: Mapping[str, str], submitters: tuple[SubjectPlan, ...]
+    spec: EnvironmentSpec,
+    labels: Mapping[str, str],
+    submitters: tuple[SubjectPlan, ...],
+    speaks_for_others: str | None = None,
 ) -> DriverPlan | None:
     """Decide an environment's drivers, None where it asks for none."""
     account = driver_account(spec)
@@ -77,7 +85,15 @@ def plan_driver(
     name, email = account
     driver = spec.driver
     return DriverPlan(
-        name, email, driver.image, driver.backend_url, driver.record_secret, labels, spec.cluster_path, submitters
+        name=name,
+        email=email,
+        image=driver.image,
+        backend_url=driver.backend_url,
+        record_secret=driver.record_secret,
+        labels=labels,
+        cluster=spec.cluster_path,
+        submitters=submitters,
+        speaks_for_others=speaks_for_others,
     )
 
 
@@ -139,7 +155,8 @@ class Admission:
 def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
     """What a Job of the drivers' namespace may be: a driver, and nothing else.
 
-    A pod there may read the drivers' Secrets; who hands jobs over must not choose what it runs.
+    A pod there may read the drivers' Secrets; who hands jobs over must not choose what it runs, nor name another as the
+    one who did. Kubernetes lets nobody change the variables of a Job that is there, so its controllers may update it.
     Source: kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy
     """
     pod = "object.spec.template.spec"
@@ -147,7 +164,8 @@ def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
     fixed = " && ".join(
         f"(e.name != {json.dumps(name)} || e.value == {json.dumps(value)})" for name, value in values.items()
     )
-    names = json.dumps(sorted({*values, STARTED_BY}))
+    names = json.dumps(sorted({*values, STARTED_BY, STARTED_BY_ACCOUNT}))
+    speaks = f" || request.userInfo.username == {json.dumps(plan.speaks_for_others)}" if plan.speaks_for_others else ""
     file = json.dumps(JOB_FILE)
     absent = ("args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "workingDir")
     return (
@@ -166,6 +184,12 @@ def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
             f"{pod}.containers.all(c, c.env.all(e, e.name in {names} && !has(e.valueFrom) && {fixed})"
             f" && c.envFrom.all(f, has(f.secretRef) && f.secretRef.name == {json.dumps(plan.record_secret)}))",
             "a driver's variables are the environment's",
+        ),
+        Admission(
+            f"request.operation == 'UPDATE' || {pod}.containers.all(c, c.env.all(e,"
+            f" e.name != {json.dumps(STARTED_BY_ACCOUNT)} || (has(e.value)"
+            f" && e.value == request.userInfo.username){speaks}))",
+            "a driver is told no account but that of who hands its job over",
         ),
         Admission(
             f"object.metadata.name != {json.dumps(plan.record_secret)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.access.conditions import roles_of_jobs
 from encamp.plan.access.planning import plan_access, starters
 from encamp.plan.environment import parts
-from encamp.plan.environment.api import plan_api
+from encamp.plan.environment.api import api_account, plan_api
 from encamp.plan.environment.charts import plan_charts
 from encamp.plan.environment.driver import plan_driver
 from encamp.plan.environment.gke import plan_gke
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 def plan_environment(spec: EnvironmentSpec) -> EnvironmentPlan:
     """Decide everything about an environment."""
     labels = environment_labels(spec)
-    driver = plan_driver(spec, labels, starters(spec))
+    api = api_account(spec)
+    speaks_for_others = f"system:serviceaccount:{api[0]}:{api[0]}" if api is not None else None
+    driver = plan_driver(spec, labels, starters(spec), speaks_for_others)
     return EnvironmentPlan(
         name=spec.name,
         project=spec.project,

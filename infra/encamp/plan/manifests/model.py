@@ -39,12 +39,35 @@ class FilesView:
 
 @dataclass(frozen=True)
 class PolicyView:
-    """Who may speak to the replicas: pods with these labels, which are the replicas themselves."""
+    """Who may speak to the replicas: pods with these labels, which are the replicas themselves; and to whom they may.
+
+    Attributes:
+        egress: addresses that they reach beyond each other; None for any.
+    """
 
     name: str
     namespace: str
     labels: Mapping[str, str]
     pods: Mapping[str, str]
+    egress: EgressView | None = None
+
+
+@dataclass(frozen=True)
+class EgressView:
+    """Addresses by CIDR, and ports of TCP.
+
+    Attributes:
+        resolvers: of names.
+        metadata: of tokens.
+        closed: what is not the public web's.
+        opened: of which every port is reached.
+    """
+
+    resolvers: tuple[str, ...]
+    metadata: tuple[tuple[str, int], ...]
+    web_ports: tuple[int, ...]
+    closed: tuple[str, ...]
+    opened: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from encamp.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from encamp.plan.access.ownership import OwnedStorage
     from encamp.spec.encamp import MountSpec
 
 ROOT = "/gcs"
@@ -40,22 +41,23 @@ class MountPlan:
     is_job_dir: bool = False
 
 
-def mounts(wanted: Sequence[MountSpec], job_dir: str | None, artifacts: str) -> tuple[MountPlan, ...]:
+def mounts(wanted: Sequence[MountSpec], job_dir: str | None, owned: OwnedStorage) -> tuple[MountPlan, ...]:
     """What is mounted, in the order in which the job file names it.
 
     Args:
         wanted: mounts that keep the rules.
         job_dir: the job dir, None where the job has none.
-        artifacts: the environment's own bucket.
+        owned: what of Cloud Storage is the job's.
 
     Raises:
-        PlanError: one of them is the environment's bucket, or lies inside another.
+        PlanError: one of them is a bucket of the environment or of another job, or lies inside another.
     """
     found = [_mount(each, job_dir, index) for index, each in enumerate(wanted)]
     for index, mount in enumerate(found):
-        if mount.bucket == artifacts and not mount.is_job_dir:
+        owned.check_bucket(mount.bucket, f"{WHERE}[{index}].bucket")
+        if mount.bucket == owned.artifacts and not mount.is_job_dir:
             raise PlanError(
-                f"gs://{artifacts} holds the results of every job of the environment",
+                f"gs://{owned.artifacts} holds the results of every job of the environment",
                 where=f"{WHERE}[{index}].bucket",
                 hint="write jobDir: true for the job's own folder of it, or mount another bucket",
             )

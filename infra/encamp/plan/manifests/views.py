@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cost.bill import pod_labels
+from encamp.plan.egress import METADATA, RESOLVERS, WEB_PORTS
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.job_queue import asks_for_machines, queue_annotations, queue_labels
 from encamp.plan.machines.allocatable import GPU_RESOURCE, TPU_RESOURCE
@@ -15,6 +16,7 @@ from encamp.plan.manifests.failure_policy import job_set_rules, pod_failure_rule
 from encamp.plan.manifests.model import (
     AccountView,
     ClaimView,
+    EgressView,
     FilesView,
     GroupView,
     JobSetView,
@@ -280,7 +282,9 @@ def _mount(index: int, mount: MountPlan, *, non_root: bool) -> MountView:
 
 def policy_view(plan: JobPlan) -> PolicyView:
     """The network policy of a job."""
-    return PolicyView(plan.name, plan.namespace, plan.labels, {JOB_LABEL: plan.labels[JOB_LABEL]})
+    reached = plan.egress
+    egress = EgressView(RESOLVERS, METADATA, WEB_PORTS, reached.closed, reached.opened) if reached is not None else None
+    return PolicyView(plan.name, plan.namespace, plan.labels, {JOB_LABEL: plan.labels[JOB_LABEL]}, egress)
 
 
 def request_name(plan: JobPlan, group: ReplicaGroupPlan) -> str:

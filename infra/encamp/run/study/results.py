@@ -11,8 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.access.ownership import job_prefix
 from encamp.plan.study import StudyPlan
 from encamp.run.times import rfc3339
+from encamp.spec.job_id import is_job_id
 from encamp.tuning.best import loss_of, ranked
 from encamp.tuning.model import Trial, TrialState, arguments_of
 
@@ -137,17 +139,18 @@ def keep_trials(storage: Storage, bucket: str, prefix: str, results: StudyResult
     storage.upload(bucket, f"{prefix}{TRIALS}", _text(results).encode(), "application/json")
 
 
-def kept_trials(storage: Storage, bucket: str, prefix: str) -> StudyResults | None:
-    """What ``keep_trials`` wrote last; None where there is none that can be read.
+def kept_trials(storage: Storage, bucket: str, job_id: str) -> StudyResults | None:
+    """What ``keep_trials`` wrote last of a job; None where there is none that can be read, or it is another job's.
 
     Raises:
         RestError: the bucket cannot be read.
     """
-    text = storage.read(bucket, f"{prefix}{TRIALS}")
+    text = storage.read(bucket, f"{job_prefix(job_id)}{TRIALS}") if is_job_id(job_id) else None
     try:
-        return StudyResults.from_json(json.loads(text)) if text is not None else None
+        found = StudyResults.from_json(json.loads(text)) if text is not None else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    return found if found is not None and found.job_id == job_id else None
 
 
 def _text(results: StudyResults) -> str:

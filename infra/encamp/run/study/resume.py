@@ -1,4 +1,4 @@
-"""What a study goes on from: the trials of an earlier job, from its kept results or from its journal."""
+"""What a study goes on from: the trials of an earlier job, by its record, else by its kept results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
-from encamp.plan.storage import job_prefix
 from encamp.run.study.journal import trials_of
+from encamp.run.study.known import recorded_results
 from encamp.run.study.results import kept_trials
-from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +26,8 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
 
     Args:
         study: what goes on.
-        records: asked where the bucket keeps no results of that job.
-        storage: of ``bucket``, the environment's artifacts bucket.
+        records: asked first.
+        storage: asked where no record knows that job; of ``bucket``, the environment's artifacts bucket.
         bucket: its name.
 
     Raises:
@@ -38,11 +37,13 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
     job = study.resumes
     if job is None:
         return []
-    kept = kept_trials(storage, bucket, job_prefix(job)) if is_job_id(job) else None
-    if kept is not None:
-        _same(study, kept.study)
-    record = records.record(job) if kept is None else None
-    found = kept.trials if kept is not None else trials_of(record.entries) if record is not None else ()
+    record = records.record(job)
+    earlier = recorded_results(record) if record is not None else None
+    if record is None or (earlier is None and record.intent is None):
+        earlier = kept_trials(storage, bucket, job)
+    if earlier is not None:
+        _same(study, earlier.study)
+    found = earlier.trials if earlier is not None else trials_of(record.entries) if record is not None else ()
     trials = [trial if trial.job_id else replace(trial, job_id=job) for trial in found if trial.state.ended]
     if not trials:
         raise UsageError(

@@ -9,7 +9,8 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from encamp.run.seal import PARTIAL, seal_logs, stored_logs
+from encamp.run.manifest import PARTIAL
+from encamp.run.seal import seal_logs, stored_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

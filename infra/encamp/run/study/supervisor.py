@@ -201,7 +201,7 @@ class StudySupervisor(Supervision):
     def _trials(self, host: ClusterTrials) -> list[Trial]:
         """All that is known: by the journal, and where that is lost by the kept results and by what runs."""
         known = {trial.number: trial for trial in trials_of(self._job.entries())}
-        kept = kept_trials(self._storage, self._job.intent.bucket, self._job.intent.prefix)
+        kept = kept_trials(self._storage, self._job.intent.bucket, self._job.intent.job_id)
         elsewhere = {trial.number: trial for trial in host.recorded()}
         elsewhere |= {trial.number: trial for trial in (kept.trials if kept is not None else ())}
         for number in sorted(set(elsewhere) - set(known)):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from encamp.guard.listening import listen
 from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.connect_proxy import ConnectProxy
 from encamp.sandbox.cloud.services.all import make_front
 from encamp.sandbox.cloud.tolerant_http import TolerantProtocol
 from encamp.sandbox.gcp_provider.client import Rest
 from encamp.sandbox.gcp_provider.provider import GcpProvider
 from encamp.sandbox.lies.front import LyingFront
 from encamp.sandbox.lies.switches import Switches
+from encamp.sandbox.outbound.anywhere import Anywhere
+from encamp.sandbox.outbound.owner import owner_proxy
+from encamp.sandbox.outbound.proxy import ConnectProxy
 from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.layout import Layout
 
-_HOST = "127.0.0.1"
 _GRACE_SECONDS = 3
 
 
@@ -48,10 +51,14 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     lying = LyingFront(front, Switches(layout.lies, layout.token), layout)
     # The provider is lied to like any other client.
     client = Rest.inside(lying, layout.token)
-    provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider)
-    proxy = ConnectProxy(layout.ports.proxy, layout.ports.front_tls)
-    fronts = [_uvicorn(lying, layout.ports.front), _tls(lying, layout)]
-    tasks = [asyncio.create_task(server.serve()) for server in fronts]
+    folder = layout.socket_folder("gcp-provider")
+    provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider, folder)
+    anywhere = Anywhere(owner_proxy(os.environ), os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "")
+    proxy = ConnectProxy(listen(layout.ports.proxy), layout.ports.front_tls, anywhere)
+    ports = (layout.ports.front, layout.ports.front_tls)
+    fronts = [_uvicorn(lying), _tls(lying, layout)]
+    serving = zip(fronts, map(listen, ports), strict=True)
+    tasks = [asyncio.create_task(server.serve([sock])) for server, sock in serving]
     try:
         await provider.start()
         await proxy.start()
@@ -82,11 +89,9 @@ async def serve(layout: Layout) -> None:
         await ended.wait()
 
 
-def _uvicorn(app: ASGIApp, port: int, certificate: Path | None = None, key: Path | None = None) -> _Server:
+def _uvicorn(app: ASGIApp, certificate: Path | None = None, key: Path | None = None) -> _Server:
     config = uvicorn.Config(
         app,
-        host=_HOST,
-        port=port,
         http=TolerantProtocol,
         log_config=None,
         access_log=False,
@@ -99,4 +104,4 @@ def _uvicorn(app: ASGIApp, port: int, certificate: Path | None = None, key: Path
 
 
 def _tls(app: ASGIApp, layout: Layout) -> _Server:
-    return _uvicorn(app, layout.ports.front_tls, layout.pki / "front.crt", layout.pki / "front.key")
+    return _uvicorn(app, layout.pki / "front.crt", layout.pki / "front.key")

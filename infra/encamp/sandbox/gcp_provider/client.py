@@ -229,7 +229,10 @@ def _passes(error: GoogleError) -> bool:
 def _answer(response: httpx.Response) -> dict[str, Any]:
     """The JSON of an answer, or its refusal."""
     if response.is_success:
-        return response.json() if response.content else {}
+        try:
+            return response.json() if response.content else {}
+        except ValueError:
+            raise GoogleError(502, f"The answer is no JSON: {response.text[:200]}", reason="backendError") from None
     try:
         error = response.json()["error"]
         reason = next((one.get("reason") for one in error.get("errors") or ()), None)

@@ -149,3 +149,9 @@ def _checked(answer: httpx.Response) -> dict[str, Any]:
         message = answer.text[:500]
         raise httpx.HTTPStatusError(f"{answer.status_code} {message}", request=answer.request, response=answer)
     return answer.json()
+
+
+def is_refused(error: httpx.HTTPError) -> bool:
+    """Whether the API server will say the same however often it is asked."""
+    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
+    return httpx.codes.is_client_error(status) and status != httpx.codes.TOO_MANY_REQUESTS

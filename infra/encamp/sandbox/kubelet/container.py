@@ -30,7 +30,7 @@ from encamp.sandbox.kubelet.times import now
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from encamp.process import LiveProcess, ProcessOutcome
+    from encamp.process import LiveProcess, OutputLine, ProcessOutcome
     from encamp.sandbox.kubelet.egress import Dial
     from encamp.sandbox.kubelet.environment import Lookup
     from encamp.sandbox.kubelet.volumes import Volumes
@@ -90,6 +90,12 @@ class Container:
         self.memory_mounts: tuple[str, ...] = ()
         self._process: LiveProcess | None = None
         self._writing: Path | None = None
+        self._log: LogFile | None = None
+
+    def tell(self, line: OutputLine) -> None:
+        """Write a line of the kubelet's into the log of the start that runs."""
+        if self._log is not None:
+            self._log.write("stderr", line)
 
     def writes(self, log: Path) -> bool:
         """Whether a log may still grow."""
@@ -149,13 +155,13 @@ class Container:
         await self._start_and_wait(context, request)
 
     async def _start_and_wait(self, context: PodContext, request: ContainerRequest) -> None:
-        log = LogFile(self.log_path(context.logs))
+        log = self._log = LogFile(self.log_path(context.logs))
         self._writing = log.path
         try:
             await self._run_with_log(context, _with_log(request, log), log)
         finally:
             log.close()
-            self._writing = None
+            self._writing = self._log = None
 
     async def _run_with_log(self, context: PodContext, request: ContainerRequest, log: LogFile) -> None:
         try:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError
-from encamp.sandbox.streams import Connections, close, join
+from encamp.guard.streams import Connections, close, join
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

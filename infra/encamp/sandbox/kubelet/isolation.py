@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError, SandboxError
+from encamp.sandbox.kubelet.host_view import host_view
 from encamp.sandbox.kubelet.namespaces import Namespaces
 from encamp.sandbox.kubelet.plain import Plain
 from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
@@ -52,7 +54,7 @@ async def probe() -> Verdict:
     if sys.platform != "linux":
         return Verdict(NONE, f"{sys.platform} has no namespaces", "run the sandbox on Linux")
     with tempfile.TemporaryDirectory(prefix="encamp-probe-") as folder:
-        runtime = Namespaces(Path(folder), [], Path(folder) / "bundle.crt")
+        runtime = Namespaces(Path(folder), host_view(None, os.environ), Path(folder) / "bundle.crt")
         try:
             return await _try(runtime, Path(folder))
         except (EncampError, StartError) as error:
@@ -123,7 +125,7 @@ async def choose_runtime(layout: Layout, wish: str) -> tuple[Runtime, Verdict]:
         raise SandboxError(f"pods cannot have namespaces: {verdict.reason}", hint=verdict.remedy)
     runtime: Runtime
     if verdict.mode == NAMESPACES:
-        runtime = Namespaces(folder, [layout.root], layout.bundle)
+        runtime = Namespaces(folder, host_view(layout, os.environ), layout.bundle)
     else:
         _LOG.warning("pods share this machine's network and files: %s", verdict.reason)
         runtime = Plain(layout)

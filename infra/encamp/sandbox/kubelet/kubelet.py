@@ -30,6 +30,9 @@ from encamp.sandbox.kubelet.server import serve
 from encamp.sandbox.kubelet.services import Services
 from encamp.sandbox.kubelet.system_pods import is_stand_in
 from encamp.sandbox.lies.inside import InsideLies
+from encamp.sandbox.outbound.destinations import Public, own_addresses
+from encamp.sandbox.outbound.owner import owner_indexes
+from encamp.sandbox.outbound.proxy import ConnectProxy
 from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 HOST = "127.0.0.1"
+_LONGEST_TARGET = 200
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 _CA_VARIABLES = (
     "SSL_CERT_FILE",
@@ -90,11 +94,13 @@ class _Pods:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     lives: dict[str, PodLife] = field(default_factory=dict)
 
+    def life_at(self, address: str) -> PodLife | None:
+        alive = (life for life in self.lives.values() if life.address == address and not life.terminal)
+        return next(alive, None)
+
     def at(self, address: str) -> dict[str, Any] | None:
-        for life in self.lives.values():
-            if life.address == address and not life.terminal:
-                return life.pod
-        return None
+        life = self.life_at(address)
+        return None if life is None else life.pod
 
     def on(self, node: str) -> list[PodLife]:
         return [life for life in self.lives.values() if life.pod["spec"].get("nodeName") == node]
@@ -185,12 +191,22 @@ class Kubelet:
         servers = []
         if "metadata" in listeners:
             servers.append(await asyncio.start_server(partial(serve, metadata.answer), sock=listeners["metadata"]))
-        for name, port in (("tls", ports.front_tls), ("proxy", ports.proxy), ("apiserver", ports.apiserver)):
+        for name, port in (("tls", ports.front_tls), ("apiserver", ports.apiserver)):
             if name in listeners:
                 servers.append(await relay(listeners[name], HOST, port))
+        if "proxy" in listeners:
+            destinations = Public(owner_indexes(os.environ), own_addresses)
+            proxy = ConnectProxy(listeners["proxy"], ports.front_tls, destinations, self._connected)
+            servers.append(await proxy.start())
         if self._layout.config.installs_controllers:
             servers.append(await serve_egress(self._layout.socket(EGRESS), runtime.dial))
         return servers
+
+    def _connected(self, address: str, target: str, refusal: str) -> None:
+        """Tell a pod's log where the pod connected to, or why it could not."""
+        if (life := self._pods.life_at(address)) is not None:
+            what = f"no connection to {target[:_LONGEST_TARGET]}: {refusal}" if refusal else f"connected to {target}"
+            life.notices.tell(f"encamp: {what}")
 
     async def _watch(self, api: Api, services: Services, nodes: Nodes) -> None:
         async for kind, body in api.watch("/api/v1/pods"):

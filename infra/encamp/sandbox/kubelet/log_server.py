@@ -11,6 +11,7 @@ import ssl
 from functools import partial
 from typing import TYPE_CHECKING
 
+from encamp.guard.listening import listen
 from encamp.sandbox.kubelet import logs
 from encamp.sandbox.kubelet.server import Answer, Request, serve
 
@@ -43,7 +44,8 @@ class LogServer:
         context.load_cert_chain(self._pki / "kubelet.crt", self._pki / "kubelet.key")
         context.load_verify_locations(self._pki / "ca.crt")
         context.verify_mode = ssl.CERT_OPTIONAL  # /healthz is for everybody
-        return await asyncio.start_server(partial(serve, self.answer), self._host, self._port, ssl=context)
+        listener = listen(self._port, self._host)
+        return await asyncio.start_server(partial(serve, self.answer), sock=listener, ssl=context)
 
     async def answer(self, request: Request) -> Answer:
         """Answer one request."""

@@ -10,15 +10,17 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from encamp.process import OutputLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from pathlib import Path
 
-    from encamp.process import OutputLine
-
 _POLL_SECONDS = 0.1
+#: A job could have the kubelet write without end.
+_MOST_NOTICES = 100
 
 
 class LogFile:
@@ -40,6 +42,34 @@ class LogFile:
     def close(self) -> None:
         """Nothing more comes."""
         self._file.close()
+
+
+class Writer(Protocol):
+    """What has a log."""
+
+    def tell(self, line: OutputLine) -> None:
+        """Write a line of the kubelet's own."""
+        ...
+
+
+class Notices:
+    """The kubelet's own lines in the logs of a pod's containers: each text once, and so many at most.
+
+    Args:
+        writers: gives the containers.
+    """
+
+    def __init__(self, writers: Callable[[], Iterable[Writer]]) -> None:
+        self._writers = writers
+        self._told: set[str] = set()
+
+    def tell(self, text: str) -> None:
+        """Write a line."""
+        if text in self._told or len(self._told) >= _MOST_NOTICES:
+            return
+        self._told.add(text)
+        for writer in self._writers():
+            writer.tell(OutputLine(text.encode()))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from encamp.sandbox.ports import API_ADDRESS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.sandbox.kubelet.host_view import HostView
+
 NETWORK = "10.8.0.0/16"
 METADATA = "169.254.169.254"
 _MOST_FILES = 64
@@ -40,13 +42,13 @@ class Namespaces:
 
     Args:
         folder: of the runtime's own.
-        hidden: folders of the host that no pod is to see.
+        view: what pods see of the host.
         bundle: the CA certificates that pods trust.
     """
 
-    def __init__(self, folder: Path, hidden: Sequence[Path], bundle: Path) -> None:
+    def __init__(self, folder: Path, view: HostView, bundle: Path) -> None:
         self._folder = folder
-        self._hidden = [str(path) for path in hidden]
+        self._view = view
         self._bundle = bundle
         self._addresses = AddressBook(NETWORK)
         self._listeners: dict[str, socket.socket] = {}
@@ -134,8 +136,8 @@ class Namespaces:
         return {
             "folder": str(folder / "root"),
             "etc": str(folder / "etc"),
-            "hidden": self._hidden,
-            "kept": sorted({sys.prefix, sys.base_prefix, str(Path(encamp.__file__).parent)}),
+            "hidden": list(self._view.hidden),
+            "kept": list(self._view.shown),
         }
 
     def prepare(self, request: PodRequest) -> None:

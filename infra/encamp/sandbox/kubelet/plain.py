@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, SandboxError
+from encamp.guard.listening import listen
 from encamp.process import LiveProcess, ProcessSpec, start
 from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, PodRequest, StartError
 
@@ -103,7 +104,7 @@ class PlainPod:
         runtime.port(request.host_key)
         home = request.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
-        self.metadata: socket.socket | None = socket.create_server((LOOPBACK, 0))
+        self.metadata: socket.socket | None = listen(0)
         self.env: Mapping[str, str] = runtime.env(self.metadata.getsockname()[1]) | {
             "HOME": str(home),
             "TMPDIR": str(home),

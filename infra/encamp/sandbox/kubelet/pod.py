@@ -13,10 +13,11 @@ import httpx
 from encamp.errors import EncampError
 from encamp.process import OutputLine
 from encamp.sandbox.kubelet import images, status
+from encamp.sandbox.kubelet.api import is_refused
 from encamp.sandbox.kubelet.buckets import PodBuckets
 from encamp.sandbox.kubelet.container import Container, PodContext
 from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.logs import LogFile
+from encamp.sandbox.kubelet.logs import LogFile, Notices
 from encamp.sandbox.kubelet.runtime import PodRequest, PodSandbox
 from encamp.sandbox.kubelet.times import now, parse, stamp
 from encamp.sandbox.kubelet.volumes import Volumes
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.services import Services
 
 _LOG = logging.getLogger(__name__)
-_RETRY_SECONDS, _DEFAULT_GRACE_SECONDS = 1.0, 30
-_LOST = 137
+_RETRY_SECONDS, _DEFAULT_GRACE_SECONDS, _LOST = 1.0, 30, 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
 NOTES_PREFIX = "sandbox.encamp.dev/"  # Annotations of ours begin with it.
 _UNSTARTED_MESSAGE = "The container was never started"
@@ -58,6 +58,7 @@ class PodLife:
         self.containers = [Container(one, init=False) for one in pod["spec"]["containers"]]
         self.address = ""
         self._services = services
+        self.notices = Notices(lambda: self.everyone)
         self._stopping = asyncio.Event()
         self._deleting = asyncio.Event()
         self._changed = asyncio.Event()
@@ -369,15 +370,17 @@ class PodLife:
             await self._report()
 
     async def _report(self) -> None:
-        """Tell the API server, as often as it takes."""
+        """Tell the API server, as often as it takes; a status that it refuses keeps no deletion waiting."""
         while not self._gone:
             wanted = self._status()
             if wanted == self._sent:
                 return
             try:
-                await self._services.api.patch(f"{self.path}/status", {"metadata": {"uid": self.uid}, "status": wanted})
+                await self._services.api.patch(f"{self.path}/status", status.patch_of(self.uid, wanted))
             except httpx.HTTPError as error:
                 _LOG.warning("status of %s/%s not taken: %s", self.namespace, self.name, error)
+                if self._deleting.is_set() and is_refused(error):
+                    return
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 self._sent = wanted

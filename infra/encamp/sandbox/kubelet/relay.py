@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.streams import Connections, close, join
+from encamp.guard.streams import Connections, close, join
 
 if TYPE_CHECKING:
     import socket

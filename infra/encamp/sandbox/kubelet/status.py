@@ -165,3 +165,13 @@ def _condition(
         "reason": reason or None,
         "message": message or None,
     }
+
+
+def patch_of(uid: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """A pod's status as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
+
+    Without the directive the API server merges lists of addresses by key, and refuses a pod with two of one family.
+    Source: k8s.io/kubernetes/pkg/util/pod/pod.go, PatchPodStatus, whose two-way patch deletes what is not wanted.
+    """
+    lists = {key: [{"$patch": "replace"}, *wanted[key]] for key in ("hostIPs", "podIPs") if key in wanted}
+    return {"metadata": {"uid": uid}, "status": {**wanted, **lists}}

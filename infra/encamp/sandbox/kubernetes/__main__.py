@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from encamp.sandbox.kubernetes.own_cluster import own_cluster
 from encamp.sandbox.kubernetes.provider import KubernetesProvider
 from encamp.sandbox.kubernetes.struck import FrontFaults
 from encamp.sandbox.layout import Layout
@@ -9,4 +10,5 @@ from encamp.sandbox.provider import run_provider
 
 if __name__ == "__main__":
     layout = Layout.open()
-    run_provider(KubernetesProvider(FrontFaults(layout)), layout.ports.kubernetes_provider)
+    provider = KubernetesProvider(own_cluster(layout), FrontFaults(layout))
+    run_provider(provider, layout.ports.kubernetes_provider, layout.socket_folder("kubernetes-provider"))

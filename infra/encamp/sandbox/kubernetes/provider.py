@@ -17,6 +17,7 @@ from encamp.sandbox.provider import UNKNOWN, CheckResult, DiffResult, Failure, P
 
 if TYPE_CHECKING:
     from encamp.sandbox.cloud.striking import FaultSource
+    from encamp.sandbox.kubernetes.own_cluster import OwnCluster
     from encamp.sandbox.provider import Configuration, Properties
 
 REFUSED: Final = ("renderYamlToDirectory", "alwaysRender")
@@ -47,8 +48,9 @@ class KubernetesProvider(Provider):
     name: ClassVar[str] = "kubernetes"
     version: ClassVar[str] = importlib.metadata.version("pulumi-kubernetes")
 
-    def __init__(self, faults: FaultSource | None = None) -> None:
-        """``faults``: what shall go wrong, where anything may."""
+    def __init__(self, own: OwnCluster | None, faults: FaultSource | None = None) -> None:
+        """Serve the cluster ``own`` alone, any where it is None; ``faults`` says what shall go wrong."""
+        self._own = own
         self._faults = faults
 
     async def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckResult:
@@ -83,6 +85,7 @@ class KubernetesProvider(Provider):
             access = load(
                 str(kubeconfig) if kubeconfig else None, configuration.text("context"), configuration.text("cluster")
             )
+            access = self._own.checked(access) if self._own else access
         except ProviderError as error:
             # An unreachable cluster is told of when a resource needs it, so that others of the run go on.
             access = error

@@ -6,9 +6,11 @@ SIGTERM or the end of its parent.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -17,10 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
+import psutil
 
+from encamp.guard.passage import Passage
 from encamp.sandbox.language_host.parent import end_with_parent
 from encamp.sandbox.language_host.servicer import Servicer
-from encamp.sandbox.layout import ROOT_VARIABLE
+from encamp.sandbox.layout import ROOT_VARIABLE, Layout
 from encamp.sandbox.provider.messages import language_pb2_grpc
 
 if TYPE_CHECKING:
@@ -40,6 +44,25 @@ def keep_bytecode() -> None:
     if root and sys.dont_write_bytecode and not Path(importlib.util.cache_from_source(grpc.__file__)).exists():
         sys.pycache_prefix = str(Path(root) / "data" / "pycache")
         sys.dont_write_bytecode = False
+
+
+def own_folder() -> Path | None:
+    """Folder for this process's unix socket, None outside a sandbox; removes those of hosts that were killed."""
+    root = os.environ.get(ROOT_VARIABLE)
+    if not root:
+        return None
+    folder = Layout(Path(root)).socket_folder(f"host-{os.getpid()}")
+    for old in folder.parent.glob("host-*"):
+        if not psutil.pid_exists(int(old.name.removeprefix("host-"))):
+            shutil.rmtree(old, ignore_errors=True)
+    return folder if folder.parent.is_dir() else None
+
+
+def pass_on(passage: Passage) -> None:
+    """Accept connections of this user in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(passage.start())
+    threading.Thread(target=loop.run_forever, daemon=True).start()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,14 +86,17 @@ def main(arguments: Sequence[str]) -> int:
     ]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=options)
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(Servicer(address), server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    passage = Passage(folder=own_folder())
+    server.add_insecure_port(passage.address)
     server.start()
-    print(port)  # noqa: T201  the plugin protocol
+    pass_on(passage)
+    print(passage.port)  # noqa: T201  the plugin protocol
     threading.Thread(target=importlib.import_module, args=("pulumi",), daemon=True).start()
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     ended.wait()
+    passage.forget()
     sys.stdout.flush()
     sys.stderr.flush()
     # A program that is still running holds threads that nobody waits for any more.

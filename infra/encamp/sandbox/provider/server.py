@@ -1,7 +1,8 @@
 """Serves a ``Provider`` to Pulumi engines over gRPC.
 
 The engine dials every provider instance on a connection of its own, so the session that ``Configure`` makes is kept
-under the connection's peer address, and one server serves several explicit providers and several runs at once.
+under the connection's peer address, and one server serves several explicit providers and several runs at once. gRPC has
+no credentials here: the port takes connections of this user alone (``encamp.guard``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import grpc
 import grpc.aio
 
 from encamp.errors import EncampError
+from encamp.guard.passage import Passage
 from encamp.sandbox.provider import messages
 from encamp.sandbox.provider.interface import InitError, ProviderError
 from encamp.sandbox.provider.servicer import Servicer
@@ -24,6 +26,7 @@ from encamp.sandbox.provider.values import encode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from encamp.sandbox.provider.interface import Provider, Session
 
@@ -54,14 +57,17 @@ class ProviderServer:
     Args:
         provider: what is served.
         port: TCP port on 127.0.0.1; 0 takes a free one.
+        folder: for the server's unix socket; a temporary one if None.
     """
 
-    def __init__(self, provider: Provider, port: int = 0) -> None:
+    def __init__(self, provider: Provider, port: int = 0, folder: Path | None = None) -> None:
         self.provider = provider
         self.port = port
         self.connections: dict[str, Connection] = {}
         self._operations: set[asyncio.Task[Any]] = set()
         self._server: grpc.aio.Server | None = None
+        self._folder = folder
+        self._passage: Passage | None = None
 
     async def start(self) -> int:
         """Listen, and return the port.
@@ -77,11 +83,13 @@ class ProviderServer:
         server = grpc.aio.server(options=options)
         messages.provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(self), server)
         try:
-            self.port = server.add_insecure_port(f"127.0.0.1:{self.port}")
-        except RuntimeError as error:
+            self._passage = Passage(self.port, self._folder)
+        except OSError as error:
             raise ProviderError(f"port {self.port} is taken", where=f"provider {self.provider.name}") from error
+        server.add_insecure_port(self._passage.address)
         await server.start()
-        self._server = server
+        await self._passage.start()
+        self._server, self.port = server, self._passage.port
         return self.port
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -89,8 +97,12 @@ class ProviderServer:
         for connection in self.connections.values():
             if connection.session:
                 connection.session.cancelled.set()
+        if self._passage:
+            self._passage.stop_accepting()
         if self._server:
             await self._server.stop(grace)
+        if self._passage:
+            await self._passage.stop()
         if self._operations:
             await asyncio.wait(self._operations, timeout=grace)
         for connection in self.connections.values():
@@ -160,9 +172,9 @@ def _init_failed(error: InitError) -> tuple[tuple[str, bytes], ...]:
     return (("grpc-status-details-bin", status.SerializeToString()),)
 
 
-async def serve(provider: Provider, port: int) -> None:
+async def serve(provider: Provider, port: int, folder: Path) -> None:
     """Serve until SIGTERM or SIGINT."""
-    server = ProviderServer(provider, port)
+    server = ProviderServer(provider, port, folder)
     await server.start()
     logger.info("%s provider on 127.0.0.1:%d", provider.name, server.port)
     ended = asyncio.Event()
@@ -173,9 +185,9 @@ async def serve(provider: Provider, port: int) -> None:
     await server.stop()
 
 
-def run_provider(provider: Provider, port: int, *, level: int = logging.INFO) -> None:
-    """Be the provider's process: log to stderr, serve until a signal."""
+def run_provider(provider: Provider, port: int, folder: Path, *, level: int = logging.INFO) -> None:
+    """Be the provider's process: log to stderr, serve until a signal; ``folder`` is for its unix socket."""
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # One line per request of a provider's own HTTP client says nothing that an error would not.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    asyncio.run(serve(provider, port))
+    asyncio.run(serve(provider, port, folder))

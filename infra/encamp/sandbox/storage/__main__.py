@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import uvicorn
 
+from encamp.guard.listening import listen
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.storage.api import StorageServer
-
-_HOST = "127.0.0.1"
 
 
 def main() -> None:
@@ -18,7 +18,8 @@ def main() -> None:
     layout = Layout.open()
     server = StorageServer(layout.storage_data, layout.token)
     try:
-        uvicorn.run(server, host=_HOST, port=layout.ports.storage, log_config=None, access_log=False, lifespan="off")
+        config = uvicorn.Config(server, log_config=None, access_log=False, lifespan="off")
+        asyncio.run(uvicorn.Server(config).serve([listen(layout.ports.storage)]))
     finally:
         server.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -20,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from encamp.sandbox.storage.buckets import Buckets
 from encamp.sandbox.storage.compose import compose, move, rewrite
 from encamp.sandbox.storage.database import open_database
-from encamp.sandbox.storage.errors import StorageError, invalid
+from encamp.sandbox.storage.errors import StorageError, disk_trouble, invalid
 from encamp.sandbox.storage.listing import ListRequest, list_objects, page_size, read_token, write_token
 from encamp.sandbox.storage.model import Conditions, caller_base, object_resource
 from encamp.sandbox.storage.objects import Objects
@@ -54,6 +55,7 @@ class StorageServer:
 
     def __init__(self, root: Path, token: str) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._root = root
         self._token = token
         self._database = open_database(root / "storage.sqlite3")
         self.buckets = Buckets(self._database)
@@ -73,13 +75,22 @@ class StorageServer:
             return
         request = Request(scope, receive, send)
         try:
-            response = await self._answer(request)
+            response = await self._written(request)
         except StorageError as error:
             empty = error.code == 304 or request.method == "HEAD"  # noqa: PLR2004 - HTTP's own number
             response = Response(status_code=error.code) if empty else JSONResponse(error.body(), error.code)
         except ClientDisconnect:
             return
         await response(scope, receive, send)
+
+    async def _written(self, request: Request) -> Response:
+        """The answer; a full disk is said as a refusal, and what was begun is taken back."""
+        try:
+            return await self._answer(request)
+        except (OSError, sqlite3.Error) as error:
+            if (refusal := disk_trouble(error, self._root)) is None:
+                raise
+            raise refusal from error
 
     async def _answer(self, request: Request) -> Response:
         if request.url.path == "/healthz":

@@ -7,7 +7,12 @@ Belief: storage-missing-is-404.
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class StorageError(Exception):
@@ -44,6 +49,17 @@ def object_missing(bucket: str, name: str) -> StorageError:
 def precondition_failed() -> StorageError:
     """A generation or metageneration is not the one that the caller expects."""
     return StorageError(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+
+
+def disk_trouble(error: OSError | sqlite3.Error, root: Path) -> StorageError | None:
+    """A write that this machine's disk refused, None for another error. Google's storage never says so: it is ours."""
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
+    full = full or getattr(error, "sqlite_errorcode", None) in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
+    if not full:
+        return None
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    message = f"The sandbox's storage cannot write to {root}: {said}. Make room there, then try again."
+    return StorageError(507, "insufficientStorage", message)
 
 
 def invalid(message: str) -> StorageError:

@@ -22,6 +22,7 @@ from encamp.sandbox.storage.model import Conditions, check_object_name
 from encamp.sandbox.storage.objects import Content
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from encamp.sandbox.database import Database
@@ -137,7 +138,7 @@ class Sessions:
             async for chunk in stream:
                 fresh = chunk[skip:]
                 skip -= len(chunk) - len(fresh)
-                file.write(fresh)
+                _write(file, fresh, digests.size)
                 digests.update(fresh)
 
     def _finish(self, session: str, digests: Digests) -> dict[str, Any]:
@@ -158,3 +159,17 @@ class Sessions:
             overwrite=query.get("overwrite", True),
             session=session,
         )
+
+
+def _write(file: io.FileIO, content: bytes, size: int) -> None:
+    """Append all of it, or nothing: a disk that becomes full takes a part without a word.
+
+    ``size`` is how long the file was before.
+    """
+    rest = memoryview(content)
+    try:
+        while rest:
+            rest = rest[file.write(rest) or 0 :]
+    except OSError:
+        file.truncate(size)
+        raise

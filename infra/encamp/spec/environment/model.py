@@ -60,6 +60,8 @@ class EnvironmentSpec(Written):
     """Addresses of the services."""
     registry: Text = "encamp"
     """Name of the Artifact Registry repository."""
+    job_egress: tuple[Text, ...] = ()
+    """Private networks that job files may let their replicas connect to, such as ``10.4.0.0/16``; none when empty."""
     docker_hub_cache: Flag | None = None
     """Images of Docker Hub that stand for runtime versions come through a repository of the environment's own,
     ``REGISTRY-docker-hub``, which fetches each once: Docker Hub counts pulls by address, and machines share one. On

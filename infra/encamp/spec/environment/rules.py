@@ -94,6 +94,11 @@ def _networks(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None
                 message = f"{mine} shares addresses with {taken}, which is {to_camel(other)}"
                 yield (name,), message, "Google takes ranges of a subnetwork that share none"
         ranges[name] = mine
+    for index, text in enumerate(spec.job_egress):
+        try:
+            ipaddress.IPv4Network(text)
+        except ValueError as error:
+            yield ("job_egress", index), f"is no range of IPv4 addresses: {error}", "such as 10.4.0.0/16"
     for zone in spec.zones:
         if not zone.startswith(f"{spec.region}-"):
             yield ("zones",), f"{zone!r} is no zone of {spec.region}", f"such as {spec.region}-a"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from encamp.spec.rules import (
     containers,
+    egress,
     envelope,
     local_packages,
     machines,
@@ -64,6 +65,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     mounts.check_mounts,
     mounts.check_zone,
     mounts.check_placement,
+    egress.check_egress,
     local_packages.check_local_packages,
     local_packages.check_requirements,
 )

@@ -141,6 +141,7 @@ def _become(spec: dict[str, Any], alive: int) -> None:
         Path(spec["cwd"]).mkdir(parents=True, exist_ok=True)
         os.chdir(spec["cwd"])
         os.umask(0o022)
+        kernel.drop_capabilities()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and an ignored one stays so
             signal.signal(number, signal.SIG_DFL)
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606

@@ -31,6 +31,13 @@ _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _MOUNT_ATTR_RDONLY = 1
 
+_PR_CAPBSET_DROP = 24
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+#: What container runtimes leave to a container (containerd, pkg/oci/spec.go), but for raw sockets: by them a pod could
+#: take the address of another, and addresses say here who a pod is. Numbers: linux/capability.h.
+_KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 27, 29, 31})
+_LAST_CAPABILITY = "/proc/sys/kernel/cap_last_cap"
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -85,6 +92,20 @@ def pivot_root(new_root: str) -> None:
     _check(_libc.syscall(_SYS_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
     os.chdir("/")
+
+
+def drop_capabilities() -> None:
+    """Leave a container what container runtimes leave it: it must not mount, or undo what was mounted for it.
+
+    Raises:
+        OSError: the kernel does not let us.
+    """
+    with open(_LAST_CAPABILITY, encoding="ascii") as file:  # noqa: PTH123 - importing pathlib would slow every start
+        last = int(file.read())
+    for number in range(last + 1):
+        if number not in _KEPT_CAPABILITIES:
+            _check(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "prctl")
+    _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl")
 
 
 def die_with_parent(parent: int, signal_number: int = 9) -> None:

@@ -1,8 +1,10 @@
 """The files that a container sees: its own root, the host's programs read-only below it, its volumes above.
 
-The root is a tmpfs. The host's top-level folders are bound into it read-only, but for those that a container has of
-its own (/dev, /etc, /proc, /run, /tmp, /var/tmp). What a volume is mounted on may not exist on the host; the folder
-that lacks it is then replaced by one of the container's own, whose entries are links to what the host has.
+The root is a tmpfs. What stands for an image is bound into it read-only: the host's programs and libraries, /etc, and
+the folders that the kubelet names beside them (the interpreter, encamp's tools). Nothing else of the host is there, no
+home and no data; what the kubelet names as hidden is not there either, wherever it lies. What a volume is mounted on
+may not exist on the host; the folder that lacks it is then replaced by one of the container's own, whose entries are
+links to what the host has.
 """
 
 # The paths of a root that is not the root yet are text, and importing pathlib would slow every start.
@@ -22,10 +24,16 @@ _HOST = "/.host"
 #: Where the kubelet's own files of the pod are (hosts, resolv.conf, the certificates).
 _POD = "/.pod"
 _PRIVATE = {"/run": "755", "/tmp": "1777", "/var/tmp": "1777"}  # noqa: S108 - of the container
-_OWN = ("dev", "etc", "proc", "run", "sys", "tmp", "lost+found")
+#: Top-level folders of the host that stand for an image's: programs, libraries, and what is installed beside them.
+_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "opt", "nix")
+_SETTINGS = "/etc"
 #: What container runtimes give a container that has no volume there. Belief: container-shared-memory.
 _SHARED_MEMORY_BYTES = 64 * 2**20
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+#: As container runtimes have them (github.com/containerd/containerd, pkg/oci/spec.go): a pod of root's sandbox could
+#: else change settings of the machine.
+_PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+_PROC_MASKED = ("acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi")
 _DEV_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 _POD_FILES = {
     "/etc/hosts": "hosts",
@@ -47,9 +55,13 @@ class Root:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._devices: set[int] = set()
+        self._hidden: list[str] = []
+        self._shown: list[str] = [*(f"/{name}" for name in _PROGRAMS), _SETTINGS]
 
     def build(self, spec: dict[str, Any]) -> None:
         """Make what ``spec`` (``launcher.__main__`` describes it) asks for, and make it the root."""
+        self._hidden = [os.path.realpath(path) for path in spec["hidden"]]
+        self._shown += spec["kept"]
         kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         self._own_mount("/", "755")
         kernel.mount("none", self._folder, None, kernel.MS_UNBINDABLE)  # else it would be bound into itself
@@ -60,18 +72,43 @@ class Root:
             self._own_mount(path, mode)
         os.mkdir(self._at("/tmp/home"), 0o700)  # noqa: S108 - of the container
         self._etc(spec["etc"])
-        for hidden in spec["hidden"]:
-            if os.path.isdir(self._at(self._resolved(hidden))):
-                self._own_mount(self._resolved(hidden), "755")
-        for kept in spec["kept"]:
-            if not os.path.exists(self._at(kept)):
-                self.bind(kept, kept, read_only=True)
+        kept = [path for path in spec["kept"] if os.path.exists(path)]
+        self._make_room([*kept, *(mount["target"] for mount in spec["mounts"])])
+        for path in kept:
+            if not os.path.exists(self._at(self._resolved(path))):
+                _bind_read_only(path, self._place(path, folder=os.path.isdir(path)))
+                self._cover(path, self._at(self._resolved(path)))
         for mount in spec["mounts"]:
             if "memory" in mount:
                 self._memory(mount["target"], mount["memory"])
             else:
                 self.bind(_source(mount), mount["target"], read_only=mount["read_only"])
         kernel.pivot_root(self._folder)
+
+    def _make_room(self, targets: list[str]) -> None:
+        """Open the folders that what is mounted lies in, outer ones first: opening one covers what lies below it."""
+        paths = {self._resolved(target) for target in targets}
+        outermost = [path for path in paths if not any(_is_below(path, other) for other in paths if other != path)]
+        for path in sorted(outermost, key=lambda one: one.count("/")):
+            if not os.path.lexists(self._at(path)):
+                self._open(os.path.dirname(path))
+
+    def _cover(self, path: str, place: str) -> None:
+        """Take from the host's folder ``path``, bound to ``place``, what is hidden of it."""
+        for hidden in self._hidden:
+            if _is_below(hidden, path):
+                there = place + hidden[len(path.rstrip("/")) :]
+                if os.path.isdir(there):
+                    kernel.mount("tmpfs", there, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
+                    self._devices.add(os.stat(there).st_dev)
+                elif os.path.exists(there):
+                    kernel.mount("/dev/null", there, None, kernel.MS_BIND)
+
+    def _is_shown(self, path: str) -> bool:
+        """Whether the host's ``path`` is one that a container sees: the innermost folder named decides."""
+        real = os.path.realpath(path)
+        shown = max((len(one) for one in self._shown if _is_below(path, one)), default=-1)
+        return shown > max((len(one) for one in self._hidden if _is_below(real, one)), default=-1)
 
     def bind(self, source: str, target: str, *, read_only: bool) -> None:
         """Mount a file or folder of the host on any path of the container."""
@@ -90,19 +127,19 @@ class Root:
 
     def _own_mount(self, path: str, options: str) -> None:
         place = self._at(path)
-        if not os.path.isdir(place):
-            os.mkdir(place)
+        os.makedirs(place, exist_ok=True)
         kernel.mount("tmpfs", place, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode={options}")
         self._devices.add(os.stat(place).st_dev)
 
     def _host_folders(self) -> None:
-        for entry in os.scandir("/"):
-            place = self._at(entry.path)
-            if entry.is_symlink():
-                os.symlink(os.readlink(entry.path), place)
-            elif entry.is_dir() and entry.name not in _OWN:
+        for name in _PROGRAMS:
+            path, place = f"/{name}", self._at(f"/{name}")
+            if os.path.islink(path):
+                os.symlink(os.readlink(path), place)
+            elif os.path.isdir(path):
                 os.mkdir(place)
-                _bind_read_only(entry.path, place)
+                _bind_read_only(path, place)
+                self._cover(path, place)
         os.mkdir(self._at("/sys"))
         with contextlib.suppress(OSError):
             _bind_read_only("/sys", self._at("/sys"))
@@ -128,6 +165,16 @@ class Root:
             kernel.mount("proc", place, "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
         except OSError:  # a masked /proc of an outer container forbids a new one; the outer one shows our processes too
             kernel.mount("/proc", place, None, kernel.MS_BIND | kernel.MS_REC)
+        for name in (*_PROC_READ_ONLY, *_PROC_MASKED):
+            there = f"{place}/{name}"
+            if not os.path.lexists(there):
+                continue
+            if name in _PROC_READ_ONLY:
+                _bind_read_only(there, there)
+            elif os.path.isdir(there):
+                kernel.mount("tmpfs", there, "tmpfs", kernel.MS_RDONLY)
+            else:
+                kernel.mount("/dev/null", there, None, kernel.MS_BIND)
 
     def _etc(self, source: str) -> None:
         """The host's /etc as links, with the pod's own files in their places."""
@@ -189,13 +236,21 @@ class Root:
 
     def _keep(self, path: str) -> bool:
         """Keep the host's folder ``path`` reachable for links into it; False where the container has none of it."""
-        if not os.path.isdir(path) or any(path == own or path.startswith(f"{own}/") for own in _PRIVATE):
+        if not os.path.isdir(path) or any(_is_below(path, own) for own in _PRIVATE):
+            return False
+        if not self._is_shown(path):
             return False
         kept = self._at(f"{_HOST}{path}")
         if not os.path.isdir(kept):
             os.makedirs(kept)
             _bind_read_only(path, kept)
+            self._cover(path, kept)
         return True
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether ``path`` is ``folder`` or lies in it."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _source(mount: dict[str, Any]) -> str:

@@ -29,7 +29,13 @@ def credentials(cloud: Cloud, tokens: Tokens) -> Api:
     """Serve iamcredentials.googleapis.com: access tokens for service accounts, without delegation."""
     one = "projects/{project}/serviceAccounts/{serviceAccount}"
     method = Route(one, ("POST",), partial(_generate, tokens=tokens), verb="generateAccessToken")
-    return Api(cloud, "iamcredentials", ("v1",), (), (method,))
+    return Api(cloud, "iamcredentials", ("v1",), (), (method, Route(f"{one}/allowedLocations", ("GET",), _everywhere)))
+
+
+async def _everywhere(ask: Ask) -> dict[str, Any]:
+    """No account of the sandbox is bound to regions. Belief: iam-allowed-locations."""
+    ACCOUNTS.find(ask.name.removesuffix("/allowedLocations"), ask.cloud)
+    return {"locations": [], "encodedLocations": "0x0"}
 
 
 async def _generate(ask: Ask, *, tokens: Tokens) -> dict[str, Any]:
