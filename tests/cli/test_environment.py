@@ -90,9 +90,17 @@ def test_what_is_adopted_protects_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert engine.destroyed == ["lab"]
 
 
+def opening(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(stack: str, **_: object) -> Engine:
+        assert stack == "lab"
+        return engine
+
+    monkeypatch.setattr(environment, "open_engine", opened)
+
+
 def test_down_without_a_terminal_says_what_to_write_and_destroys_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
-    monkeypatch.setattr(environment, "open_engine", lambda _stack, **_: engine)
+    opening(engine, monkeypatch)
     error = CliRunner().invoke(cli, ["environment", "down", "-s", "lab"], input="").exception
     assert isinstance(error, UsageError)
     assert error.exit_code is ExitCode.BAD_INPUT
@@ -105,7 +113,7 @@ def test_a_stack_is_named_in_one_way_and_former_ways_still_work(
     monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     engine = Engine()
-    monkeypatch.setattr(environment, "open_engine", lambda stack, **_: engine if stack == "lab" else None)
+    opening(engine, monkeypatch)
     assert CliRunner().invoke(cli, ["environment", "down", "--yes", *words]).exit_code == ExitCode.OK
     assert engine.destroyed == ["lab"]
 

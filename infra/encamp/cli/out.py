@@ -62,4 +62,4 @@ def say_yaml(data: Any) -> None:
 
 def say_bytes(data: bytes) -> None:
     """Write bytes as they are, for a program that reads them: never where stdout is a terminal."""
-    click.get_binary_stream("stdout").write(data)
+    sys.stdout.buffer.write(data)

@@ -16,6 +16,7 @@ from encamp.packaging.wheel import stored_zip
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import Self
 
 #: Bounds of an archive, far above what packages have: TensorFlow's own wheel has 25,000 files and 2 GB in it.
 MOST_MEMBERS, LARGEST_BYTES, LONGEST_NAME = 100_000, 8 << 30, 1024
@@ -44,10 +45,12 @@ class TooLargeError(Exception):
 class _BoundedInfo(tarfile.TarInfo):
     """A member whose extended header is small: tarfile reads a long name or a comment into memory as a whole."""
 
-    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _EXTENDED and self.size > LARGEST_HEADER:
-            raise TooLargeError(f"an extended header in it has {self.size} bytes")
-        found: tarfile.TarInfo = super()._proc_member(tar)
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header's 512 bytes; what it announces is read after that."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > LARGEST_HEADER:
+            raise TooLargeError(f"an extended header in it has {found.size} bytes")
         return found
 
 

@@ -137,8 +137,8 @@ def _value(spec: EnvironmentSpec, path: str) -> Any:
 
 def _holds(larger: Any, smaller: Any) -> bool:
     try:
-        return ipaddress.ip_network(str(smaller)).subnet_of(ipaddress.ip_network(str(larger)))
-    except (ValueError, TypeError):
+        return ipaddress.IPv4Network(str(smaller)).subnet_of(ipaddress.IPv4Network(str(larger)))
+    except ValueError:
         return False
 
 
