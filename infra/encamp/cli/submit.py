@@ -92,4 +92,4 @@ def _tell(job_id: str, environment: str) -> None:
 
 
 def _where(environment: str) -> str:
-    return "" if environment == DEFAULT_ENVIRONMENT else f" --environment {environment}"
+    return "" if environment == DEFAULT_ENVIRONMENT else f" -s {environment}"
