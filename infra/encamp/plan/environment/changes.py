@@ -84,7 +84,8 @@ class Change:
 
 def table() -> Mapping[str, Mapping[str, Any]]:
     """What a change takes, by the path of a field or a block."""
-    return data_file("environment_changes")
+    found: Mapping[str, Mapping[str, Any]] = data_file("environment_changes")["fields"]
+    return found
 
 
 def made_with(spec: EnvironmentSpec) -> dict[str, Any]:
