@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CONTAINER: Final = r"/container/v1(?:beta1)?/projects/[^/]+/locations/[^/]+"
 _POOL: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools/[^/]+"
+_POOLS: Final = rf"{_CONTAINER}/clusters/[^/]+/nodePools(?:/[^/]+)?"
 _OPERATIONS: Final = rf"{_CONTAINER}/operations"
 _ENTRIES: Final = r"/logging/v2/entries:list"
 _REPOSITORY: Final = r"/artifactregistry/v1/projects/[^/]+/locations/[^/]+/repositories/[^/]+"
@@ -85,12 +86,13 @@ def _changed(*, first: bool) -> Callable[[Asked, Told], Told]:
 
 
 def _larger(asked: Asked, told: Told) -> Told:
-    """Show the engine a pool of a job with larger disks."""
+    """Show the engine a job's pools with larger disks; the official provider reads them by their listing."""
 
-    def change(pool: dict[str, Any]) -> None:
-        config = pool["config"]
-        if JOB_LABEL in config.get("labels", {}):
-            config["diskSizeGb"] = 1 + int(config.get("diskSizeGb", 100))
+    def change(data: dict[str, Any]) -> None:
+        for pool in data.get("nodePools", [data]):
+            config = pool.get("config") or {}
+            if JOB_LABEL in config.get("labels", {}):
+                config["diskSizeGb"] = 1 + int(config.get("diskSizeGb", 100))
 
     return in_json(change)(asked, told) if _by_engine(asked) else told
 
@@ -163,7 +165,7 @@ def lies(token: str) -> tuple[Lie, ...]:
             path=_REPOSITORY,
             tells=_changed(first=False),
         ),
-        Lie("preview-of-job-is-quiet", "The engine is shown pools with larger disks.", path=_POOL, tells=_larger),
+        Lie("preview-of-job-is-quiet", "The engine is shown pools with larger disks.", path=_POOLS, tells=_larger),
         Lie(
             "teardown-nothing-is-left",
             "The run's bucket is shown after it was deleted.",
