@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from encamp.errors import UsageError
 from encamp.plan.job import plan_job
-from encamp.preflight import check_job
+from encamp.preflight import check_environment, check_job
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
 
@@ -193,3 +193,20 @@ def test_a_package_that_may_not_be_read_is_a_warning(furnished: Any, client: Goo
     furnished.say("GET /storage/v1/b/packages/o/", 403, NO)
     (warning,) = check_job(planned(), client)
     assert "whether gs://packages/trainer.tar.gz is there cannot be told" in warning
+
+
+@pytest.mark.parametrize(("held", "refused"), [([], False), (["encamp"], False), (["encamp", "other"], True)])
+def test_a_sandbox_has_room_for_one_environment(held: list[str], *, refused: bool) -> None:
+    class Client:
+        def json(self, *_: object) -> dict[str, Any]:
+            return {"clusters": [{"name": name} for name in held]}
+
+    client = cast("GoogleClient", Client())
+    written = {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}
+    check_environment(parse_environment(written, project="acme-lab", source="test"), client)
+    sandbox = parse_environment(written, project="sandbox-encamp", source="test")
+    if not refused:
+        check_environment(sandbox, client)
+        return
+    with pytest.raises(UsageError, match="the cluster other of another environment has it"):
+        check_environment(sandbox, client)

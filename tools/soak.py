@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "infra"), str(ROOT / "tests" / "faults")]
 
-import click  # noqa: E402 - behind the folders that modules are found in
 from tests.camp import opened_camp, write_job  # noqa: E402
 
+from encamp.cli.out import say  # noqa: E402 - as below
 from harness.cases import case_of, kills, refusals  # noqa: E402 - the tests' harness is no installed package
 from harness.ground import Ground  # noqa: E402
 from harness.trial import Result, Trial, note  # noqa: E402
@@ -51,9 +51,9 @@ def main() -> int:
             file.write(f"{json.dumps(done[-1], sort_keys=True)}\n")
             file.flush()
             show(result)
-    click.echo(f"this run:  {summary(done)}")
+    say(f"this run:  {summary(done)}")
     lines = given.results.read_text().splitlines()
-    click.echo(f"all runs:  {summary([json.loads(line) for line in lines])}  ({given.results})")
+    say(f"all runs:  {summary([json.loads(line) for line in lines])}  ({given.results})")
     return int(any(bad(one) for one in done))
 
 
@@ -69,9 +69,7 @@ def run(chosen: list[int], jobs: int, minutes: float | None) -> Iterator[Result]
             try:
                 steps, seconds = note(ground)
                 cases = len(kills(steps)) + len(refusals(steps))
-                click.echo(
-                    f"{len(steps)} steps noted in {seconds:.0f} s; {cases} cases of kills and wrong answers at them"
-                )
+                say(f"{len(steps)} steps noted in {seconds:.0f} s; {cases} cases of kills and wrong answers at them")
 
                 def trial(seed: int) -> Result | None:
                     if end is not None and time.monotonic() > end:
@@ -87,13 +85,11 @@ def run(chosen: list[int], jobs: int, minutes: float | None) -> Iterator[Result]
 def show(result: Result) -> None:
     """One line for a good one; for a bad one all that helps to find out."""
     verdict = "FAILED" if result.failed else "ok" if result.reached else "ok (not reached)"
-    click.echo(f"{verdict}: {result.case}: {result.outcome}, clean after {result.seconds:.0f} s")
+    say(f"{verdict}: {result.case}: {result.outcome}, clean after {result.seconds:.0f} s")
     if result.failed:
-        click.echo(
-            f"  left: {result.left}\n  lost: {result.lost}\n  wrong: {result.wrong}\n  touched: {result.touched}"
-        )
-        click.echo("  " + result.said.replace("\n", "\n  "))
-        click.echo(f"  again: make soak SEEDS={result.seed} JOBS=1")
+        say(f"  left: {result.left}\n  lost: {result.lost}\n  wrong: {result.wrong}\n  touched: {result.touched}")
+        say("  " + result.said.replace("\n", "\n  "))
+        say(f"  again: make soak SEEDS={result.seed} JOBS=1")
 
 
 def bad(result: dict[str, Any]) -> bool:

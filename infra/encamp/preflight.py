@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from encamp.cloud.rest import GoogleClient
     from encamp.plan.model import JobPlan
+    from encamp.spec.environment import EnvironmentSpec
 
 
 _SET_ACCOUNT_POLICY = "iam.serviceAccounts.setIamPolicy"
@@ -37,6 +38,26 @@ class DataError(UsageError):
             hint="nothing was created; put them right and run the command again",
         )
         self.problems = tuple(problems)
+
+
+def check_environment(spec: EnvironmentSpec, client: GoogleClient) -> None:
+    """Refuse a second environment of a sandbox before anything of it is made; a project may have many.
+
+    Belief: sandbox-one-control-plane.
+
+    Raises:
+        UsageError: the sandbox's one control plane is another environment's cluster.
+        RestError: the cloud cannot be asked.
+    """
+    if not spec.is_sandbox or "cluster" in spec.adopt:
+        return
+    others = [str(one["name"]) for one in Container(client).clusters(spec.project) if one["name"] != spec.cluster]
+    if others:
+        raise UsageError(
+            f"the sandbox has one control plane, and the cluster {others[0]} of another environment has it",
+            where=f"environment {spec.name}",
+            hint="take that environment down by `encamp environment down -s STACK`, or adopt its cluster",
+        )
 
 
 def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
 file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+``encamp:notCompared`` lists inputs that a preview without the stack's key leaves uncompared.
 ``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
 """
@@ -22,6 +23,7 @@ import pulumi
 from pulumi.runtime.config import is_config_secret
 
 from encamp.components.renamed import keep_renamed
+from encamp.components.uncompared import leave_uncompared
 from encamp.errors import EncampError, PlanError, UsageError
 from encamp.redaction import redacted, texts
 from encamp.resources import repository
@@ -43,6 +45,7 @@ def main() -> None:
     """
     config = pulumi.Config("encamp")
     keep_renamed()
+    leave_uncompared(config.get_object("notCompared") or [])
     try:
         _declare(config)
     except EncampError as error:
@@ -68,6 +71,7 @@ def _environment(config: pulumi.Config) -> None:
     from encamp.plan.cost.idle import idle_cost, idle_lines, use_lines  # noqa: PLC0415
     from encamp.plan.cost.prices import price_table  # noqa: PLC0415
     from encamp.plan.cost.queues import queue_cost_lines, queue_costs  # noqa: PLC0415
+    from encamp.plan.environment.changes import MADE_WITH, changes, made_with, refuse  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
@@ -79,7 +83,10 @@ def _environment(config: pulumi.Config) -> None:
     if (checkout := repository()) is not None:
         spec = with_files(spec, checkout)
     plan = plan_environment(spec)
-    for warning in plan.warnings:
+    _refuse_second(spec)
+    found = changes(_own_outputs().get(MADE_WITH) or {}, spec)
+    refuse(found, where=f"stacks/Pulumi.{pulumi.get_stack()}.yaml")
+    for warning in (*plan.warnings, *map(str, found)):
         pulumi.log.warn(warning)
     table = price_table(spec)
     costs = [
@@ -91,6 +98,22 @@ def _environment(config: pulumi.Config) -> None:
     acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
     for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
+    pulumi.export(MADE_WITH, made_with(spec))
+
+
+def _refuse_second(spec: EnvironmentSpec) -> None:
+    """A sandbox has room for one environment: a preview warns of a second one, an ``up`` makes nothing of it."""
+    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - see _environment
+    from encamp.preflight import check_environment  # noqa: PLC0415
+
+    if not spec.is_sandbox:
+        return
+    try:
+        check_environment(spec, GoogleClient())
+    except UsageError as error:
+        if not pulumi.runtime.is_dry_run():
+            raise
+        pulumi.log.warn(str(error))
 
 
 def _job(config: pulumi.Config) -> None:

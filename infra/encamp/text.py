@@ -15,6 +15,11 @@ def visible(text: str, *, kept: str = "") -> str:
     return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text)
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing in a text of several lines would steer a terminal or turn the direction of writing."""
+    return all(line.isprintable() for line in text.split("\n"))
+
+
 def table_cell(text: str) -> str:
     """A text as a cell of a Markdown table: in one line, and without a bar that would end the cell."""
     return visible(" ".join(text.split())).replace("|", "\\|")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.ci.comment import LONGEST, comment, drift_report, marker
+from encamp.ci.comment import LONGEST, comment, drift_report
 from encamp.ci.drift import Drifted
 from encamp.ci.offline import Offline, look
 from encamp.ci.preview import Previewed
@@ -45,16 +45,16 @@ def touched(name: str = "digits", kind: StackKind = StackKind.JOB, was: Was = Wa
 
 
 def written(*reviewed: Reviewed) -> str:
-    return comment(reviewed, environment="sandbox", base="main")
+    return comment(reviewed, base="main")
 
 
 def previewed(*steps: Step, errors: Sequence[str] = (), warnings: Sequence[str] = ()) -> Previewed:
     return Previewed(steps, 3, tuple(errors), tuple(warnings))
 
 
-def test_a_change_that_touches_no_stack_says_so_under_the_same_marker() -> None:
+def test_a_change_that_touches_no_stack_says_so() -> None:
     said = written()
-    assert said.startswith(f"{marker('sandbox')}\n### encamp: no stack is touched")
+    assert said.startswith("### encamp: no stack is touched")
     assert "`main`" in said
 
 
@@ -143,7 +143,7 @@ def test_refusals_failures_and_warnings_are_findings() -> None:
     failing = previewed(errors=["quota"], warnings=["an old image", "a slow zone"])
     said = written(Reviewed(touched(), None, offline, failing))
     assert "1 cannot be brought up" in said
-    assert said.splitlines()[5].endswith("| 4 |")
+    assert said.splitlines()[4].endswith("| 4 |")
     for text in ("costs too much", "quota", "a slow zone"):
         assert text in said
     assert said.count("an old image") == 1
@@ -161,7 +161,7 @@ def test_a_comment_is_never_longer_than_one_may_be() -> None:
 
 def test_drift_says_what_an_up_would_do_and_what_is_not_up() -> None:
     apart = Drifted("lab", previewed(Step(Does.CHANGES, BUCKET, "artifacts")))
-    said = drift_report([apart, Drifted("quiet", previewed()), Drifted("idle", None)], environment="lab")
+    said = drift_report([apart, Drifted("quiet", previewed()), Drifted("idle", None)])
     assert "1 of 2 stacks drifted" in said
     assert "`pulumi up --refresh -s lab` would do:" in said
     assert "! changed gcp:storage/bucket:Bucket artifacts" in said

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 
 import encamp.ci.drift as room
 import encamp.cli.target
-from encamp.ci.preview import Previewed
+from encamp.ci.preview import Copied, Previewed
 from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
 from encamp.errors import ExitCode, UsageError
+from encamp.run.stack_state import StackState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +45,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def stacks(self) -> list[str]:
             return ["lab", "a-job", "else"]
 
-        def resources(self, stack: str) -> list[str]:
-            return [stack]
+        def state(self, stack: str) -> StackState:
+            return StackState({"resources": [{"urn": f"urn:pulumi:{stack}::encamp::t::{stack}", "type": "t"}]})
 
     monkeypatch.setattr(room, "JobEngine", Engine)
     monkeypatch.setattr(encamp.cli.target, "checkout", lambda: tmp_path)
@@ -60,10 +61,12 @@ def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Previewed]) ->
         def __init__(self, folder: Path) -> None:
             del folder
 
-        def existing(self, stack: str, *, refresh: bool) -> Previewed:
+        def apart(self, stack: Copied, environment: Copied | None = None, *, refresh: bool) -> Previewed:
             assert refresh
-            asked.append(stack)
-            return answers[stack]
+            assert stack.state
+            assert (environment.name if environment is not None else "lab") == "lab"
+            asked.append(stack.name)
+            return answers[stack.name]
 
     monkeypatch.setattr(room, "Previews", Previews)
     return asked
@@ -99,6 +102,6 @@ def test_the_exit_code_says_whether_they_agree(monkeypatch: pytest.MonkeyPatch, 
     answering(monkeypatch, {"lab": answer, "a-job": QUIET})
     ended = CliRunner().invoke(cli, ["ci", "drift", "--environment", "lab"])
     assert ended.exit_code == code
-    assert "<!-- encamp ci drift lab -->" in ended.output
+    assert "### encamp: " in ended.output
     for reason in answer.errors:
         assert reason in ended.output

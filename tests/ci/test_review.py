@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -12,63 +13,71 @@ from click.testing import CliRunner
 
 import encamp.ci.review as room
 import encamp.cli.target
-from encamp.ci.preview import Previewed
+from encamp.ci.preview import Copied, Previewed
 from encamp.ci.review import Reviewed, review
 from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
-from encamp.errors import ExitCode
+from encamp.errors import ExitCode, SandboxError
 from encamp.resources import repository
 from encamp.run.engine_errors import NoStackError
+from encamp.run.stack_state import StackState
+from encamp.spec.environment import load_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 ENVIRONMENT = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
+STACK, BUCKET = "pulumi:pulumi:Stack", "gcp:storage/bucket:Bucket"
 QUIET = Previewed((), 7)
 
 
 class Engine:
     """A backend: the resources and the outputs of each stack that it has."""
 
-    def __init__(self, stacks: Mapping[str, list[str]], outputs: Mapping[str, Any] | None = None) -> None:
-        self._stacks, self._outputs = stacks, outputs or {}
+    def __init__(
+        self,
+        stacks: Mapping[str, list[str]],
+        outputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._stacks, self._outputs, self._inputs = stacks, outputs or {}, inputs or {}
 
     def __call__(self, folder: Path, show: object) -> Engine:
         del folder, show
         return self
-
-    def has(self, stack: str) -> bool:
-        return stack in self._stacks
 
     def resources(self, stack: str) -> list[str]:
         if stack not in self._stacks:
             raise NoStackError("the engine has no such stack")
         return self._stacks[stack]
 
-    def outputs(self, stack: str) -> dict[str, Any]:
-        return dict(self._outputs.get(stack, {}))
+    def state(self, stack: str) -> StackState:
+        whole = {"urn": f"urn:pulumi:{stack}::encamp::{STACK}::encamp-{stack}", "type": STACK}
+        whole["outputs"] = self._outputs.get(stack, {})
+        held = [
+            {"urn": f"urn:pulumi:{stack}::encamp::{BUCKET}::{name}", "type": BUCKET, "inputs": self._inputs}
+            for name in self.resources(stack)
+        ]
+        return StackState({"resources": [whole, *held] if held else []})
 
 
 class Previews:
     """Notes what is previewed, and how."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Any]] = []
+        self.asked: list[tuple[str, str, str | None]] = []
         self.answer = QUIET
 
     def __call__(self, folder: Path) -> Previews:
         del folder
         return self
 
-    def existing(self, stack: str, *, refresh: bool = False) -> Previewed:
+    def apart(self, stack: Copied, environment: Copied | None = None, *, refresh: bool = False) -> Previewed:
+        assert stack.config
         assert not refresh
-        self.asked.append((stack, "existing"))
-        return self.answer
-
-    def new(self, stack: str, config: Any, *, environment: str = "", outputs: Any = None) -> Previewed:
-        assert config
-        self.asked.append((stack, (environment, outputs)))
+        beside = environment.name if environment is not None else None
+        self.asked.append((stack.name, "up" if stack.state else "new", beside))
         return self.answer
 
 
@@ -111,10 +120,13 @@ def edit(folder: Path, old: str, new: str) -> None:
 
 
 def reviewed(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, environment: str = "lab"
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, environment: str | None = "lab"
 ) -> dict[str, Reviewed]:
+    def load(name: str) -> object:
+        return load_environment(name, checkout)
+
     monkeypatch.setattr(room, "JobEngine", engine)
-    found = review(checkout, "main", environment, lambda _: None)
+    found = review(checkout, "main", environment, lambda _: None, load)
     return {one.touched.stack.name: one for one in found}
 
 
@@ -124,7 +136,7 @@ def test_what_the_backend_has_is_previewed_there(
     edit(checkout, "workerCount: 2", "workerCount: 4")
     found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"], "digits": ["y"]}))
     assert list(found) == ["digits"]
-    assert previews.asked == [("digits", "existing")]
+    assert previews.asked == [("digits", "up", "lab")]
     before, after = found["digits"].before, found["digits"].after
     assert before is not None
     assert after is not None
@@ -134,17 +146,41 @@ def test_what_the_backend_has_is_previewed_there(
     assert after.cost.worst_case == pytest.approx(before.cost.worst_case * 5 / 3, abs=0.01)
 
 
+def test_without_a_name_every_touched_environment_is_entered_and_left(
+    checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(checkout, "lab", environment={**ENVIRONMENT, "owner": "somebody"})
+    stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"})
+    entered: list[str] = []
+
+    def enter(name: str) -> None:
+        assert "ENTERED" not in os.environ
+        monkeypatch.setenv("ENTERED", name)
+        entered.append(name)
+        if name == "other":
+            raise SandboxError("the sandbox does not run")
+
+    monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["x"]}))
+    found = {one.touched.stack.name: one for one in review(checkout, "main", None, lambda _: None, enter)}
+    assert entered == ["lab", "other"]
+    assert "ENTERED" not in os.environ
+    assert [name for name, *_ in previews.asked] == ["lab", "digits"]
+    assert found["other"].note == "planned only, not previewed: the sandbox does not run"
+    with pytest.raises(SandboxError):
+        review(checkout, "main", "other", lambda _: None, enter)
+
+
 def test_what_no_backend_has_is_previewed_beside_its_environments_outputs(
     checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack(checkout, "more", environmentStack="lab", job={"file": "jobs/job.yaml", "jobId": "more"})
     stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"})
     outputs = {"lab": {"cluster": "encamp"}}
-    reviewed(checkout, monkeypatch, Engine({"lab": []}, outputs))
-    assert previews.asked == [("more", ("lab", {"cluster": "encamp"}))]
+    reviewed(checkout, monkeypatch, Engine({"lab": ["x"]}, outputs))
+    assert previews.asked == [("more", "new", "lab")]
     previews.asked.clear()
     reviewed(checkout, monkeypatch, Engine({}), environment="other")
-    assert previews.asked == [("other", ("", None))]
+    assert previews.asked == [("other", "new", None)]
 
 
 def test_a_new_job_whose_environment_is_not_up_is_shown_as_planned(
@@ -186,7 +222,7 @@ def test_what_rules_refuse_is_not_asked_of_the_engine(
     stack(checkout, "lab", environment={**ENVIRONMENT, "policy": {"rules": rules}})
     edit(checkout, "workerCount: 2", "workerCount: 3")
     found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"], "digits": ["y"]}))
-    assert previews.asked == [("lab", "existing")]
+    assert previews.asked == [("lab", "up", None)]
     assert [text.partition(":")[0] for text in found["digits"].refused] == ["encamp.provisioning", "labels.team"]
     assert "we save" in found["digits"].refused[0]
     edit(checkout, "workerCount: 3", "workerCount: [3]")
@@ -196,6 +232,10 @@ def test_what_rules_refuse_is_not_asked_of_the_engine(
 
 
 SECURE = {"secure": "v1:AAAA:BBBB"}
+CIPHERTEXT = {
+    "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+    "ciphertext": "v1:AAAA:BBBB",
+}
 
 
 @pytest.mark.parametrize("job", [SECURE, {"trainingInput": {"scaleTier": "BASIC", "args": [SECURE]}}])
@@ -209,13 +249,18 @@ def test_of_a_job_with_secrets_nothing_is_said_but_that_it_has_some(
     assert "secret" in found.after.warnings[0]
 
 
-def test_a_new_stack_with_a_secret_is_left_to_who_has_its_key(
+def test_a_stack_with_secrets_is_previewed_without_its_key_unless_all_of_it_is_encrypted(
     checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack(checkout, "other", environment={**ENVIRONMENT, "name": "other"}, token={"secure": "v1:AAAA:BBBB"})
-    found = reviewed(checkout, monkeypatch, Engine({}), environment="other")["other"]
+    stack(checkout, "lab", environment=ENVIRONMENT, token=SECURE)
+    found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"]}, inputs={"password": CIPHERTEXT}))["lab"]
+    assert previews.asked[0] == ("lab", "up", None)
+    assert found.uncompared == ("x: password",)
+    previews.asked.clear()
+    stack(checkout, "lab", environment=SECURE)
+    found = reviewed(checkout, monkeypatch, Engine({"lab": ["x"]}))["lab"]
     assert previews.asked == []
-    assert "holds secrets" in found.note
+    assert "who has it runs `pulumi preview -s lab`" in found.note
 
 
 @pytest.mark.parametrize(
@@ -230,13 +275,13 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
     checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch, answer: Previewed, code: ExitCode
 ) -> None:
     edit(checkout, "workerCount: 2", "workerCount: 4")
-    monkeypatch.setattr(room, "JobEngine", Engine({"digits": ["x"]}))
+    monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["l"], "digits": ["x"]}))
     monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
     previews.answer = answer
     output = checkout / "comment.md"
-    words = ["ci", "preview", "--base", "main", "--environment", "lab", "--output", str(output)]
+    words = ["ci", "preview", "--base", "main", "-s", "lab", "--output", str(output)]
     assert CliRunner().invoke(cli, words).exit_code == code
-    assert output.read_text().startswith("<!-- encamp ci preview lab -->")
+    assert output.read_text().startswith("### encamp: ")
     for reason in answer.errors:
         assert reason in output.read_text()
 

@@ -29,15 +29,24 @@ WRITES = {
     "reap": {"reap": {"id-token"}},
 }
 
+#: GitHub's environments, whose rules say which branch gets their secrets and accounts.
+ENVIRONMENTS = {
+    "run": "${{ vars.ENCAMP_ENVIRONMENT }}-deploy",
+    "reap": "${{ vars.ENCAMP_ENVIRONMENT }}-reaper",
+}
+
 
 def loaded(file: Path) -> dict[str, Any]:
     content: dict[str, Any] = yaml.load(file.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 - `on` stays a word
     return content
 
 
+def all_steps(file: Path) -> list[dict[str, Any]]:
+    return [step for job in loaded(file)["jobs"].values() for step in job["steps"]]
+
+
 def scripts(file: Path) -> list[str]:
-    steps = [step for job in loaded(file)["jobs"].values() for step in job["steps"]]
-    return [step["run"] for step in steps if "run" in step]
+    return [step["run"] for step in all_steps(file) if "run" in step]
 
 
 def test_there_is_a_workflow_for_each_use() -> None:
@@ -115,6 +124,46 @@ def test_every_call_of_encamp_is_one_that_it_takes(file: Path) -> None:
             command = found
         command.make_context("encamp", words)
     assert calls or file.stem == "run"
+
+
+@WORKFLOWS
+def test_secrets_and_accounts_that_change_things_hang_on_an_environment_of_their_own(file: Path) -> None:
+    """A workflow of a pull request reads repository secrets; an environment for the branch main keeps it out."""
+    for job in loaded(file)["jobs"].values():
+        changes = [name for name in ("GCP_RUN_ACCOUNT", "GCP_REAPER_ACCOUNT") if f"vars.{name}" in str(job)]
+        assert job.get("environment") == ENVIRONMENTS.get(file.stem)
+        assert ("secrets." in str(job) or bool(changes)) == ("environment" in job)
+
+
+def test_every_account_has_a_binding_of_its_own_in_the_docs() -> None:
+    docs = (ROOT / "docs" / "ci.md").read_text()
+    for account, subject in (
+        ("encamp-preview", "repo:acme/ml:pull_request"),
+        ("encamp-preview", "repo:acme/ml:ref:refs/heads/main"),
+        ("encamp-run", "repo:acme/ml:environment:production-deploy"),
+        ("encamp-reaper", "repo:acme/ml:environment:production-reaper"),
+    ):
+        assert f'$ bind {account}@acme-ml.iam.gserviceaccount.com "$SUBJECT/{subject}"' in docs
+    assert "principalSet://" not in docs
+
+
+@WORKFLOWS
+def test_every_tool_is_of_an_exact_version(file: Path) -> None:
+    exact = re.compile(r"\d+\.\d+\.\d+")
+    steps = [step for step in all_steps(file) if "uses" in step]
+    with_versions = {"pulumi/actions": "pulumi-version", "google-github-actions/setup-gcloud": "version"}
+    for step in steps:
+        key = with_versions.get(step["uses"].partition("@")[0])
+        assert key is None or exact.fullmatch(step["with"][key])
+    assert "-latest" not in file.read_text()
+
+
+def test_the_engine_is_the_same_in_workflows_and_in_the_sandbox() -> None:
+    tool = (ROOT / "tools" / "pulumi" / "go.mod").read_text()
+    version = re.search(r"github\.com/pulumi/pulumi/pkg/v3 v(\S+)", tool)
+    assert version is not None
+    told = {step.get("with", {}).get("pulumi-version") for file in FILES for step in all_steps(file)}
+    assert told - {None} == {version[1]}
 
 
 def test_a_pull_request_of_a_fork_gets_no_token() -> None:

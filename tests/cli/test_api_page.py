@@ -35,10 +35,14 @@ def section(page: str, title: str) -> str:
 
 
 def test_every_option_stands_in_its_table(page: str) -> None:
-    options = {option.opts[0]: option for option in command.params if isinstance(option, click.Option)}
+    options = {
+        next(name for name in option.opts if name.startswith("--")): option
+        for option in command.params
+        if isinstance(option, click.Option)
+    }
     rows = dict(re.findall(r"^\| `(--[a-z-]+)` \| (.*?) \|", section(page, "The command"), re.MULTILINE))
     assert rows.keys() == options.keys()
-    for name in ("--host", "--port", "--environment"):
+    for name in ("--host", "--port", "--stack"):
         assert rows[name] == f"`{options[name].default}`"
     assert f"{Limits().grace_seconds} s at most" in section(page, "The command")
 

@@ -141,7 +141,7 @@ def test_a_job_is_handed_over_with_its_id_and_who_did(
 ) -> None:
     ran = submitted(monkeypatch, driver=DRIVER)
     assert (ran.exit_code, ran.stdout) == (0, "bare_1\n")
-    assert "encamp attach bare_1 --environment prod" in ran.stderr
+    assert "encamp attach bare_1 -s prod" in ran.stderr
     (one,) = handed
     assert (one["job"], one["data"]["jobId"], one["environment"]) == ("bare_1", "bare_1", "prod")
     assert one["driver"].startswith("encamp-driver-")

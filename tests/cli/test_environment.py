@@ -1,14 +1,19 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from encamp.cli import environment
+from encamp.cli.main import cli
 from encamp.cloud.storage import Storage
-from encamp.errors import UsageError
+from encamp.errors import ExitCode, UsageError
 from encamp.run.stack_state import StackState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BUCKET = {
     "type": "gcp:storage/bucket:Bucket",
@@ -42,7 +47,7 @@ def down(engine: Engine, monkeypatch: pytest.MonkeyPatch, *full: str) -> str:
 
     monkeypatch.setattr(environment, "open_engine", opened)
     monkeypatch.setattr(Storage, "is_empty", is_empty)
-    return CliRunner().invoke(environment.command, ["down", "lab", "--yes"], catch_exceptions=False).output
+    return CliRunner().invoke(environment.command, ["down", "-s", "lab", "--yes"], catch_exceptions=False).output
 
 
 def test_a_protected_environment_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,3 +88,61 @@ def test_what_is_adopted_protects_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     engine = Engine(NETWORK, {**BUCKET, "protect": True, "external": True})
     assert down(engine, monkeypatch) == "environment lab is gone\n"
     assert engine.destroyed == ["lab"]
+
+
+def opening(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(stack: str, **_: object) -> Engine:
+        assert stack == "lab"
+        return engine
+
+    monkeypatch.setattr(environment, "open_engine", opened)
+
+
+def test_down_without_a_terminal_says_what_to_write_and_destroys_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    opening(engine, monkeypatch)
+    error = CliRunner().invoke(cli, ["environment", "down", "-s", "lab"], input="").exception
+    assert isinstance(error, UsageError)
+    assert error.exit_code is ExitCode.BAD_INPUT
+    assert "--yes" in str(error.hint)
+    assert engine.destroyed == []
+
+
+@pytest.mark.parametrize("words", [["-s", "lab"], ["--stack=lab"], ["--environment", "lab"], ["lab"]])
+def test_a_stack_is_named_in_one_way_and_former_ways_still_work(
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    engine = Engine()
+    opening(engine, monkeypatch)
+    assert CliRunner().invoke(cli, ["environment", "down", "--yes", *words]).exit_code == ExitCode.OK
+    assert engine.destroyed == ["lab"]
+
+
+def test_two_stacks_are_refused() -> None:
+    error = CliRunner().invoke(cli, ["environment", "down", "--yes", "lab", "-s", "other"]).exception
+    assert isinstance(error, UsageError)
+    assert "two stacks are named" in error.what
+
+
+def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from commands(found, (*words, name))
+        else:
+            yield (*words, name), found
+
+
+def test_every_command_that_takes_a_stack_takes_it_by_the_same_option() -> None:
+    taking = set[str]()
+    for words, command in commands(cli):
+        options = {spelling for one in command.params for spelling in one.opts}
+        assert {"-s", "--stack", "--environment"} & options in (set(), {"-s", "--stack", "--environment"}), words
+        shown = CliRunner().invoke(cli, [*words, "--help"]).output
+        assert "--environment" not in shown, words
+        assert "[STACK]" not in shown, words
+        if "-s" in options:
+            taking.add(" ".join(words))
+            assert "-s, --stack STACK" in shown, words
+    assert {"environment up", "ci preview", "ci drift", "doctor", "run", "reap", "acceptance"} <= taking

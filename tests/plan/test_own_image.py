@@ -79,3 +79,11 @@ def test_it_runs_as_nobody_in_particular(text: str) -> None:
 def test_it_is_one_image_or_the_other(words: list[str]) -> None:
     with pytest.raises(UsageError):
         CliRunner().invoke(command, words, catch_exceptions=False)
+
+
+def test_every_image_and_tool_in_it_has_an_exact_version(text: str) -> None:
+    images = re.findall(r"^ARG \w+=(docker\.io/\S+)$", text, re.MULTILINE)
+    assert len(images) == 2
+    for image in images:
+        assert re.search(r":\d+\.\d+\.\d+(-[\w-]+)?$|@sha256:[0-9a-f]{64}$", image), image
+    assert re.search(r"gke-gcloud-auth-plugin=\d+\.\d+\.\d+-\d+ ", text)

@@ -187,7 +187,7 @@ def test_an_unknown_job_is_refused_with_the_nearest_id(world: World) -> None:
     world.begin("over_there", environment="f")
     with pytest.raises(UsageError, match="did you mean digits_20260501"):
         world.catalogue.job("digits_20260510")
-    with pytest.raises(UsageError, match="--environment f"):
+    with pytest.raises(UsageError, match="-s f"):
         world.catalogue.job("over_there")
     for name in ("", "zz", "../x", "digits_20260501/logs"):
         with pytest.raises(UsageError, match="no such job"):

@@ -18,31 +18,26 @@ if TYPE_CHECKING:
     from encamp.ci.review import Reviewed
     from encamp.ci.steps import Difference, Step
 
-#: Longest comment that GitHub takes is 65536 characters.
+#: In bytes; GitHub takes comments of 65536 characters, and the workflow cuts one at 60000 bytes.
 LONGEST = 60_000
 _LONGEST_VALUE = 80
 _SHOWN_BEFORE = 20
 _MOST_DIFFERENCES = 12
+_MOST_INPUTS = 40
 _MOST_STEPS = 60
 _MOST_REASONS = 5
 _SIGNS = {Does.MAKES: "+", Does.CHANGES: "!", Does.REPLACES: "!", Does.DESTROYS: "-"}
 _ORDER = (Does.DESTROYS, Does.REPLACES, Does.CHANGES, Does.MAKES)
 
 
-def marker(environment: str) -> str:
-    """The first line of the comment, by which it is found and written anew."""
-    return f"<!-- encamp ci preview {environment} -->"
-
-
-def comment(reviewed: Sequence[Reviewed], *, environment: str, base: str) -> str:
-    """The comment; details are left out where it would be longer than a comment may be.
+def comment(reviewed: Sequence[Reviewed], *, base: str) -> str:
+    """The comment; where it would be too long the content of new resources is left out, then details of stacks.
 
     Args:
         reviewed: every touched stack.
-        environment: whose stacks were previewed.
         base: what the change was compared with.
     """
-    head = [marker(environment), f"### encamp: {_title(reviewed)}", ""]
+    head = [f"### encamp: {_title(reviewed)}", ""]
     if not reviewed:
         return "\n".join([*head, f"Nothing that differs from {_code(base)} is read by a stack.", ""])
     table = [
@@ -51,18 +46,20 @@ def comment(reviewed: Sequence[Reviewed], *, environment: str, base: str) -> str
         *(_row(one) for one in reviewed),
         "",
     ]
-    sections = ["\n".join(_section(one)) for one in reviewed]
-    text = "\n".join([*head, *table, *sections])
-    while len(text) > LONGEST and sections:
+    for shows_content in (True, False):
+        sections = ["\n".join(_section(one, shows_content=shows_content)) for one in reviewed]
+        text = "\n".join([*head, *table, *sections])
+        if len(text.encode()) <= LONGEST:
+            return text
+    while len(text.encode()) > LONGEST and sections:
         sections.pop()
         text = "\n".join([*head, *table, *sections, "_The rest is too long for a comment: see the workflow's log._"])
     return text
 
 
-def drift_report(drifted: Sequence[Drifted], *, environment: str) -> str:
+def drift_report(drifted: Sequence[Drifted]) -> str:
     """What has gone apart, in the form of a comment or an issue."""
     lines = [
-        f"<!-- encamp ci drift {environment} -->",
         f"### encamp: {_drifted(drifted)}",
         "",
     ]
@@ -75,7 +72,11 @@ def drift_report(drifted: Sequence[Drifted], *, environment: str) -> str:
             lines += [f"#### {_code(one.stack)}", ""]
             lines += _listed("**It could not be compared:**", one.previewed.errors)
             if one.previewed.steps:
-                lines += [f"`pulumi up --refresh -s {_plain(one.stack)}` would do:", "", *_folded(one.previewed.steps)]
+                lines += [
+                    f"`pulumi up --refresh -s {_plain(one.stack)}` would do:",
+                    "",
+                    *_folded(one.previewed.steps, shows_content=False),
+                ]
     text = "\n".join(lines)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n"
 
@@ -140,7 +141,7 @@ def _amount(found: Offline | None) -> _Amount | None:
     return _Amount(found.idle.monthly) if found.idle is not None else None
 
 
-def _section(one: Reviewed) -> Iterator[str]:
+def _section(one: Reviewed, *, shows_content: bool) -> Iterator[str]:
     stack = one.touched.stack
     yield f"#### {_code(stack.name)}"
     reasons = [_code(path) for path in one.touched.because[:_MOST_REASONS]]
@@ -156,13 +157,14 @@ def _section(one: Reviewed) -> Iterator[str]:
     yield from _listed("**Refused by rules:**", one.refused)
     yield from _listed("**The preview failed:**", one.failed)
     yield from _listed("Warnings:", _warnings(one))
+    yield from _listed("Encrypted in the stack's state, and not compared:", one.uncompared)
     if stack.kind is StackKind.JOB:
         yield from _costs(one)
     if one.steps:
         if one.failed:
             yield "What it had come to by then:"
             yield ""
-        yield from _folded(one.steps)
+        yield from _folded(one.steps, shows_content=shows_content)
     elif one.previewed is not None and not one.failed:
         yield f"Nothing would change ({one.previewed.unchanged} resources stay as they are)."
         yield ""
@@ -220,9 +222,9 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
         yield ""
 
 
-def _folded(steps: Sequence[Step]) -> Iterator[str]:
+def _folded(steps: Sequence[Step], *, shows_content: bool) -> Iterator[str]:
     ordered = sorted(steps, key=lambda step: _ORDER.index(step.does))
-    lines = [line for step in ordered[:_MOST_STEPS] for line in _step(step)]
+    lines = [line for step in ordered[:_MOST_STEPS] for line in _step(step, shows_content=shows_content)]
     if len(ordered) > _MOST_STEPS:
         lines.append(f"  and {len(ordered) - _MOST_STEPS} more")
     yield f"<details><summary>{len(steps)} resource{'s' * (len(steps) != 1)}</summary>"
@@ -233,13 +235,17 @@ def _folded(steps: Sequence[Step]) -> Iterator[str]:
     yield ""
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: Step, *, shows_content: bool) -> Iterator[str]:
     notes = [note for note, holds in (("protected", step.protected), ("stays in the cloud", step.kept)) if holds]
     said = f" ({', '.join(notes)})" if notes else ""
     yield f"{_SIGNS[step.does]} {step.does} {step.type} {step.name}{said}"
     yield from (f"    {_difference(one)}" for one in step.differences[:_MOST_DIFFERENCES])
     if len(step.differences) > _MOST_DIFFERENCES:
         yield f"    and {len(step.differences) - _MOST_DIFFERENCES} more"
+    if shows_content:
+        yield from (f"    {path}: {_short(value)}" for path, value in step.content[:_MOST_INPUTS])
+        if len(step.content) > _MOST_INPUTS:
+            yield f"    and {len(step.content) - _MOST_INPUTS} more"
 
 
 def _difference(one: Difference) -> str:

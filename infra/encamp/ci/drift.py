@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from encamp.ci.preview import Previews
+from encamp.ci.preview import Copied, Previews
 from encamp.ci.touched import StackKind, stacks
 from encamp.errors import UsageError
 from encamp.run.engine import JobEngine
@@ -53,10 +53,18 @@ def drift(checkout: Path, environment: str, names: Sequence[str], say: Callable[
     engine, previews = JobEngine(checkout, say), Previews(checkout)
     in_backend = set(engine.stacks())
     chosen = [stack for name, stack in known.items() if (name in names or not names)]
+    states = {one.name: engine.state(one.name) for one in chosen if one.name in in_backend}
+    beside = states.get(environment) or (engine.state(environment) if environment in in_backend else None)
     found = []
     for stack in sorted(chosen, key=lambda one: (one.kind is not StackKind.ENVIRONMENT, one.name)):
-        is_up = stack.name in in_backend and bool(engine.resources(stack.name))
-        if is_up:
-            say(f"comparing {stack.name} with the cloud")
-        found.append(Drifted(stack.name, previews.existing(stack.name, refresh=True) if is_up else None))
+        state = states.get(stack.name)
+        if state is None or not state.resources:
+            found.append(Drifted(stack.name, None))
+            continue
+        say(f"comparing {stack.name} with the cloud")
+        read = None
+        if stack.kind is StackKind.JOB and beside is not None:
+            read = Copied(environment, state=beside.deployment)
+        copied = Copied(stack.name, stack.config, state.deployment)
+        found.append(Drifted(stack.name, previews.apart(copied, read, refresh=True)))
     return found

@@ -1,8 +1,8 @@
 """What the engine would do to a stack, asked of the engine itself.
 
-A stack that the backend has is previewed there, which writes nothing. One that it does not have yet is previewed in a
-backend of this machine that is thrown away, beside a stand-in of its environment that has the real one's outputs: so
-nothing is made for a change that may never be merged.
+A stack is copied into a backend of this machine that is thrown away, beside a copy of its environment, and previewed
+there. So nothing is written where the real one lies, nothing is made for a change that may never be merged, and the key
+of the stack's secrets is not needed (``encrypted.py``). Who has the key can preview the stack where it lies.
 
 Beliefs: preview-of-environment-is-quiet, preview-of-job-is-quiet.
 """
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from encamp.ci.encrypted import NOT_COMPARED, PLACEHOLDER, encrypted_inputs, readable_config, with_placeholders
 from encamp.ci.steps import Step, Steps
 from encamp.errors import EngineError
 from encamp.run.command import SessionCommand, StackWorkspace, ToldStack
-from encamp.run.workspace import make_workspace, project_name
+from encamp.run.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,21 @@ class Previewed:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Copied:
+    """A stack that is copied into another backend.
+
+    Attributes:
+        name: the stack's name.
+        config: its config by key, encrypted values as they are committed.
+        state: its deployment as an export has it, None where no backend has the stack.
+    """
+
+    name: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] | None = None
+
+
 class Previews:
     """Previews of the stacks of one project folder."""
 
@@ -52,19 +68,16 @@ class Previews:
         self._command = SessionCommand()
 
     def existing(self, stack: str, *, refresh: bool = False) -> Previewed:
-        """Preview a stack of the backend; with ``refresh`` against what the cloud has, not what the state says."""
+        """Preview a stack where it lies, which takes its key; with ``refresh`` against what the cloud has."""
         return self._preview(stack, self._folder, {}, refresh=refresh)
 
-    def new(
-        self, stack: str, config: Mapping[str, Any], *, environment: str = "", outputs: Mapping[str, Any] | None = None
-    ) -> Previewed:
-        """Preview a stack that no backend has.
+    def apart(self, stack: Copied, environment: Copied | None = None, *, refresh: bool = False) -> Previewed:
+        """Preview a copy of a stack in a backend of this machine that is thrown away; needs no key of the stack.
 
         Args:
-            stack: its name.
-            config: its config by key.
-            environment: name of the stack that its program reads the outputs of, empty where it reads none.
-            outputs: these outputs.
+            stack: the stack with its config, and its state where a backend has it.
+            environment: the stack that its program reads the outputs of; None where it reads none.
+            refresh: compare with what the cloud has, not with what the state says.
 
         Raises:
             EngineError: the backend of this machine cannot be made.
@@ -73,32 +86,34 @@ class Previews:
             root = Path(scratch)
             (root / "state").mkdir()
             variables = {_BACKEND: f"file://{root / 'state'}", **_PASSPHRASE}
-            if environment:
-                self._stand_in(environment, outputs or {}, root / "environment", variables)
-            make_workspace(root / "stack", stack, dict(config))
-            self._run(["stack", "init", stack, "--no-select"], root / "stack", variables)
-            return self._preview(stack, root / "stack", variables, refresh=False)
+            if environment is not None:
+                self._copy(environment, root / "environment", variables)
+            self._copy(stack, root / "stack", variables)
+            return self._preview(stack.name, root / "stack", variables, refresh=refresh)
 
-    def _stand_in(self, stack: str, outputs: Mapping[str, Any], folder: Path, variables: Mapping[str, str]) -> None:
-        make_workspace(folder, stack, {})
-        self._run(["stack", "init", stack, "--no-select"], folder, variables)
-        project = project_name()
-        kind = "pulumi:pulumi:Stack"
-        state = {
-            "urn": f"urn:pulumi:{stack}::{project}::{kind}::{project}-{stack}",
-            "custom": False,
-            "type": kind,
-            "outputs": dict(outputs),
-        }
+    def _copy(self, stack: Copied, folder: Path, variables: Mapping[str, str]) -> None:
+        config, secrets = readable_config(stack.config)
+        uncompared = encrypted_inputs(stack.state or {})
+        if uncompared:
+            config[NOT_COMPARED] = uncompared
+        make_workspace(folder, stack.name, config)
+        self._run(["stack", "init", stack.name, "--no-select"], folder, variables)
+        for path in secrets:
+            words = ["config", "set", "--secret", "--path", "--stack", stack.name, path]
+            self._run(words, folder, variables, PLACEHOLDER)
+        if stack.state is None:
+            return
+        exported = json.loads(self._run(["stack", "export", "--stack", stack.name], folder, variables))
+        keys = {key: value for key, value in exported["deployment"].items() if key == "secrets_providers"}
         file = folder / "state.json"
-        file.write_text(json.dumps({"version": 3, "deployment": {"manifest": {}, "resources": [state]}}))
-        self._run(["stack", "import", "--file", str(file), "--stack", stack], folder, variables)
+        file.write_text(json.dumps({**exported, "deployment": {**with_placeholders(stack.state), **keys}}))
+        self._run(["stack", "import", "--file", str(file), "--stack", stack.name], folder, variables)
 
-    def _run(self, words: list[str], folder: Path, variables: Mapping[str, str]) -> None:
+    def _run(self, words: list[str], folder: Path, variables: Mapping[str, str], given: str | None = None) -> str:
         from pulumi.automation import CommandError  # noqa: PLC0415 - slow to import
 
         try:
-            self._command.run(words, str(folder), variables)
+            return self._command.run(words, str(folder), variables, given=given).stdout
         except CommandError as error:
             raise EngineError(str(error).strip(), where=f"pulumi {' '.join(words[:2])}") from error
 

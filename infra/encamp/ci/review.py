@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from encamp.ci.encrypted import encrypted_inputs
 from encamp.ci.offline import look
-from encamp.ci.preview import Previews
+from encamp.ci.preview import Copied, Previews
 from encamp.ci.repository import changed_files, merge_base, write_tree
 from encamp.ci.steps import Does, Step
-from encamp.ci.touched import StackKind, Was, holds_secret, touched_stacks
+from encamp.ci.touched import StackKind, Was, is_secret, touched_stacks
+from encamp.errors import EncampError, SpecError
 from encamp.plan.declared import declared_resources, runs_the_job
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import NoStackError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from encamp.ci.offline import Offline
     from encamp.ci.preview import Previewed
@@ -37,6 +40,7 @@ class Reviewed:
         previewed: what the engine would do, None where it was not asked.
         note: why it was not asked, or what else has to be known; empty where nothing has.
         held: resources that the state of a removed stack still lists.
+        uncompared: inputs that are encrypted in the state, which is not compared, each with its resource.
     """
 
     touched: Touched
@@ -45,6 +49,7 @@ class Reviewed:
     previewed: Previewed | None = None
     note: str = ""
     held: int = 0
+    uncompared: tuple[str, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -77,15 +82,17 @@ class Reviewed:
         return tuple(step for step in self.steps if runs_the_job(step.type, step.name) and step.does in ends)
 
 
-def review(checkout: Path, base: str, environment: str | None, say: Callable[[str], None]) -> list[Reviewed]:
+def review(
+    checkout: Path, base: str, only: str | None, say: Callable[[str], None], enter: Callable[[str], object]
+) -> list[Reviewed]:
     """Review the work tree against the commit where it left ``base``; environments come first.
 
     Args:
         checkout: a Git checkout with stacks.
         base: a branch, tag or commit.
-        environment: stacks of this environment are previewed by the engine, those of others are planned only;
-            None asks the engine of none.
+        only: the engine is asked about stacks of this environment alone; None asks about every touched stack.
         say: gets a line for people before each preview.
+        enter: points the process to the cloud of an environment; what it changes of the process's variables is undone.
 
     Raises:
         UsageError: Git does not know the base, or refuses.
@@ -101,17 +108,58 @@ def review(checkout: Path, base: str, environment: str | None, say: Callable[[st
             before = look(touched.stack, tree) if touched.was is not Was.ADDED else None
             after = look(touched.stack, checkout) if touched.was is not Was.REMOVED else None
             found.append(Reviewed(touched, before, after))
-    if environment is None:
-        return found
-    asking = _Asking(checkout, environment, say)
-    return [asking.asked(one) for one in found]
+    clouds = _Clouds(checkout, only, say, enter)
+    asked: dict[str, Reviewed] = {}
+    for environment in dict.fromkeys(one.touched.stack.environment for one in found):
+        of_it = [one for one in found if one.touched.stack.environment == environment]
+        asked.update({one.touched.stack.name: one for one in clouds.asked(environment, of_it)})
+    return [asked[one.touched.stack.name] for one in found]
+
+
+@dataclass(frozen=True)
+class _Clouds:
+    """The clouds of the environments, which are asked one after the other; see ``review`` for the fields."""
+
+    checkout: Path
+    only: str | None
+    say: Callable[[str], None]
+    enter: Callable[[str], object]
+
+    def asked(self, environment: str, found: Sequence[Reviewed]) -> list[Reviewed]:
+        """Reviews of one environment's stacks with what the engine says of them."""
+        if self.only is not None and environment != self.only:
+            where = f"of the environment {environment}" if environment else "of no environment"
+            return [_noted(one, f"{where}: planned only, not previewed") for one in found]
+        variables = dict(os.environ)
+        try:
+            self.enter(environment)
+            asking = _Asking(self.checkout, self.say)
+            return [asking.asked(one) for one in found]
+        except SpecError:
+            # The change breaks the environment itself, which the comment says, or its config is encrypted as a whole.
+            return [_noted(one, _takes_key(one)) for one in found]
+        except EncampError as error:
+            if self.only is not None:
+                raise
+            return [_noted(one, f"planned only, not previewed: {error.what}") for one in found]
+        finally:
+            os.environ.clear()
+            os.environ.update(variables)
+
+
+def _noted(one: Reviewed, note: str) -> Reviewed:
+    return one if one.touched.stack.kind is StackKind.OTHER or one.refused else replace(one, note=note)
+
+
+def _takes_key(one: Reviewed) -> str:
+    hint = f"who has it runs `pulumi preview -s {one.touched.stack.name}`"
+    return f"its config is encrypted as a whole, and takes the stack's key: {hint}"
 
 
 class _Asking:
-    """Asks the engine, its backend looked through once."""
+    """Asks the engine about the stacks of one environment."""
 
-    def __init__(self, checkout: Path, environment: str, say: Callable[[str], None]) -> None:
-        self._environment = environment
+    def __init__(self, checkout: Path, say: Callable[[str], None]) -> None:
         self._say = say
         self._engine = JobEngine(checkout, say)
         self._previews = Previews(checkout)
@@ -121,15 +169,10 @@ class _Asking:
         stack = one.touched.stack
         if stack.kind is StackKind.OTHER or one.refused:
             return one
-        if stack.environment != self._environment:
-            where = f"of the environment {stack.environment}" if stack.environment else "of no environment"
-            return replace(one, note=f"{where}: planned only, not previewed")
         self._say(f"previewing {stack.name}")
         if one.touched.was is Was.REMOVED:
             return self._removed(one)
-        if self._engine.has(stack.name):
-            return replace(one, previewed=self._previews.existing(stack.name))
-        return self._new(one)
+        return self._previewed(one)
 
     def _removed(self, one: Reviewed) -> Reviewed:
         name = one.touched.stack.name
@@ -140,16 +183,28 @@ class _Asking:
         note = f"its config goes, but its state lists {held} resources: take it down before" if held else ""
         return replace(one, note=note, held=held)
 
-    def _new(self, one: Reviewed) -> Reviewed:
+    def _previewed(self, one: Reviewed) -> Reviewed:
         stack = one.touched.stack
-        if holds_secret(stack.config):
-            return replace(one, note="no backend has this stack yet, and its config holds secrets: not previewed")
-        if stack.kind is StackKind.ENVIRONMENT:
-            return replace(one, previewed=self._previews.new(stack.name, stack.config))
-        outputs = self._engine.outputs(stack.environment)
-        if not outputs:
-            return replace(one, note=f"the environment {stack.environment} {_NOT_UP}")
-        return replace(
-            one,
-            previewed=self._previews.new(stack.name, stack.config, environment=stack.environment, outputs=outputs),
+        if is_secret(stack.config.get(f"encamp:{stack.kind}")):
+            return replace(one, note=_takes_key(one))
+        state = self._state(stack.name)
+        copied = Copied(stack.name, stack.config, state)
+        uncompared = tuple(
+            f"{each['name']}: {path}" for each in encrypted_inputs(state or {}) for path in each["paths"]
         )
+        one = replace(one, uncompared=uncompared)
+        if stack.kind is StackKind.ENVIRONMENT:
+            return replace(one, previewed=self._previews.apart(copied))
+        environment = self._state(stack.environment)
+        if not environment:
+            return replace(one, note=f"the environment {stack.environment} {_NOT_UP}")
+        beside = Copied(stack.environment, state=environment)
+        return replace(one, previewed=self._previews.apart(copied, beside))
+
+    def _state(self, stack: str) -> Mapping[str, Any] | None:
+        """A stack's state in the backend, encrypted values as they are; None where nothing was ever made in it."""
+        try:
+            deployment = self._engine.state(stack).deployment
+        except NoStackError:
+            return None
+        return deployment if deployment.get("resources") else None

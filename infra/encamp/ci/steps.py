@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from encamp.ci.encrypted import path_text
 from encamp.redaction import MASK, redacted
 
 if TYPE_CHECKING:
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
 
     from pulumi.automation import EngineEvent
 
+    from encamp.ci.encrypted import Keys
+
 #: What the engine writes for a value that only the cloud will tell.
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 #: The key by which the engine marks secrets, assets and the like (sdk/go/common/resource/sig).
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
+#: Notes of providers among a resource's inputs.
+_ENGINES_OWN = ("__defaults", "__name")
 _STEP = re.compile(r"""\["(?P<quoted>(?:[^"\\]|\\.)*)"\]|\[(?P<index>\d+)\]|\.?(?P<name>[^.\[]+)""")
 _COLOURS = re.compile(r"<\{%[^%]*%\}>")
 
@@ -73,6 +78,7 @@ class Step:
         type: the engine's type token.
         name: the logical name.
         differences: what differs, empty for what is made or destroyed.
+        content: of what is made, each input by its path with its value as JSON; secrets are hidden.
         protected: the engine refuses to destroy it.
         kept: it leaves the state and stays in the cloud.
     """
@@ -81,6 +87,7 @@ class Step:
     type: str
     name: str
     differences: tuple[Difference, ...] = ()
+    content: tuple[tuple[str, str], ...] = ()
     protected: bool = False
     kept: bool = False
 
@@ -129,6 +136,7 @@ class Steps:
             type=metadata.type,
             name=metadata.urn.rpartition("::")[2],
             differences=differences or (known.differences if known is not None else ()),
+            content=tuple(_content(getattr(metadata.new, "inputs", None) or {})) if does is Does.MAKES else (),
             protected=bool(getattr(metadata.old, "protect", False)),
             kept=does is Does.DESTROYS and bool(getattr(metadata.old, "retain_on_delete", False)),
         )
@@ -160,6 +168,18 @@ def _differences(metadata: Any) -> Iterator[Difference]:
             new=_text(_at(new, path)),
             replaces=kinds.get(path, "").endswith("-replace") or bool({path, _top(path)} & forcing),
         )
+
+
+def _content(value: Any, at: Keys = ()) -> Iterator[tuple[str, str]]:
+    """Every input of a new resource; lists of plain values stay together, the engine's own keys are left out."""
+    if isinstance(value, dict) and value and not _is_secret(value):
+        for key in sorted(key for key in value if key not in _ENGINES_OWN):
+            yield from _content(value[key], (*at, key))
+    elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        for index, item in enumerate(value):
+            yield from _content(item, (*at, index))
+    elif at and value is not None:
+        yield path_text(at), _text(value) or ""
 
 
 def _top(path: str) -> str:

@@ -87,10 +87,15 @@ def stacks(tree: Path) -> dict[str, StackConfig]:
     return {name: _stack(name, _config(file)) for name, file in stack_files(tree / STACKS).items()}
 
 
+def is_secret(value: Any) -> bool:
+    """Whether a value of a stack's config is encrypted as a whole."""
+    return isinstance(value, dict) and set(value) == {"secure"}
+
+
 def holds_secret(config: Any) -> bool:
     """Whether a value of a stack's config is one that only the stack's own key opens."""
     if isinstance(config, dict):
-        return set(config) == {"secure"} or any(holds_secret(value) for value in config.values())
+        return is_secret(config) or any(holds_secret(value) for value in config.values())
     return isinstance(config, list) and any(holds_secret(value) for value in config)
 
 

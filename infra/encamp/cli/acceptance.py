@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import say
+from encamp.cli.stack import stack_option
+
 if TYPE_CHECKING:
     from encamp.acceptance.cost import PlannedLadder
     from encamp.acceptance.progress import Progress
@@ -20,7 +23,7 @@ _LOOK_SANDBOX, _LOOK = 0.5, 5.0
 
 
 @click.command(name="acceptance")
-@click.option("-s", "--stack", required=True, metavar="STACK", help="The committed stack of an environment.")
+@stack_option("The committed stack of an environment.", required=True, name="stack")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="What the run may cost at worst.")
 @click.option("--only", multiple=True, metavar="RUNG", help="Run these rungs alone; `environment` runs no job.")
 @click.option("--skip", multiple=True, metavar="RUNG", help="Leave these rungs out.")
@@ -95,7 +98,7 @@ def _request(
     before = unfinished(root, stack)
     for progress in before:
         progress.refuse_alive()
-    host = HostEnvironment(Context(click.echo, lambda *_: None), spec, stack, checkout())
+    host = HostEnvironment(Context(say, lambda *_: None), spec, stack, checkout())
     ladder = plan_ladder(spec, host, wanted, budget, [progress.run for progress in before])
     seconds = _LOOK_SANDBOX if spec.is_sandbox else _LOOK
     request = AcceptanceRequest(spec, stack, checkout(), root, ladder, seconds)
@@ -141,10 +144,10 @@ def _show(ladder: PlannedLadder, budget: float | None) -> None:
         (ENVIRONMENT, f"{cost.environment_hourly:.2f} an hour", "", "what stands while no job runs"),
     ]
     for line in aligned(rows):
-        click.echo(line)
+        say(line)
     for name, why in ladder.left_out:
-        click.echo(f"left out: {name}: {why}")
-    click.echo(
+        say(f"left out: {name}: {why}")
+    say(
         f"in all {cost.expected:.2f} USD expected in {duration(cost.expected_seconds)}, at worst {cost.worst:.2f} USD "
         f"in {duration(cost.worst_seconds)}{'' if budget is None else f', budget {budget:.2f} USD'}"
     )
@@ -156,8 +159,8 @@ def _report(result: AcceptanceResult, request: AcceptanceRequest, output: Path |
 
     markdown, data = write_report(result, request.ladder, request.spec.project, output or result.progress.folder)
     for answer in result.broken:
-        click.echo(f"broken: {answer.belief} ({answer.place}): {answer.saw}")
+        say(f"broken: {answer.belief} ({answer.place}): {answer.saw}")
     for error in (result.error, result.teardown_error):
         if error is not None:
-            click.echo(f"error: {error}", err=True)
-    click.echo(f"report       {markdown}\n             {data}")
+            say(f"error: {error}", err=True)
+    say(f"report       {markdown}\n             {data}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT, environment_named
+from encamp.cli.job_input import FORMAT, environment_named
+from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +49,11 @@ def check(
     spec = environment_named(environment)
     answer = check_access(spec, user, permission, groups=groups, started_by=started_by)
     if output == "json":
-        click.echo(json.dumps(_data(user, answer), indent=2))
+        say_json(_data(user, answer))
     else:
-        click.echo("\n".join(_lines(user, environment, answer)))
+        say("\n".join(_lines(user, environment, answer)))
         if job is not None and started_by is None:
-            click.echo(f"who started {job} is not on record with an e-mail", err=True)
+            say(f"who started {job} is not on record with an e-mail", err=True)
     sys.exit(0 if answer.allowed else NO)
 
 
@@ -61,7 +62,7 @@ def table() -> None:
     """Print what each role and permission of AI Platform's means today, as Markdown."""
     from encamp.plan.access.table import access_table  # noqa: PLC0415 - `--help` needs none of it
 
-    click.echo(access_table(), nl=False)
+    say(access_table(), nl=False)
 
 
 def _started_by(job: str, environment: str) -> str | None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT
 from encamp.cli.known import JOB, looking
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.known import Looking
@@ -37,9 +38,9 @@ def command(job: str, environment: str) -> None:
     try:
         result = _followed(job, environment)
         report(result)
-        click.echo(f"logs         {result.results}logs/")
+        say(f"logs         {result.results}logs/")
     except KeyboardInterrupt:
-        click.echo(f"\ndetached: the job goes on; `encamp attach {job}` follows it again", err=True)
+        say(f"\ndetached: the job goes on; `encamp attach {job}` follows it again", err=True)
         sys.exit(DETACHED)
     except BrokenPipeError:
         # Whoever reads has enough, as with `| head`; nothing may be flushed into the pipe at exit.
@@ -129,11 +130,11 @@ def _kept(line: str, begun: datetime) -> None:
     try:
         at = datetime.fromisoformat(time)
     except ValueError:
-        click.echo(line)
+        say(line)
     else:
         _step(at, begun, text)
 
 
 def _step(at: datetime, begun: datetime, line: str) -> None:
     """A step as `encamp run` shows it, with the time since the job was accepted."""
-    click.echo(f"[{max(0.0, (at - begun).total_seconds()):6.1f}s] {line}")
+    say(f"[{max(0.0, (at - begun).total_seconds()):6.1f}s] {line}")

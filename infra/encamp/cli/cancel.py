@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.attach import DETACHED
-from encamp.cli.job_input import ENVIRONMENT
 from encamp.cli.known import looking
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 from encamp.errors import EncampError, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -51,13 +52,13 @@ def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
                 except EncampError as error:
                     codes.append(_failed(error))
         except KeyboardInterrupt:
-            click.echo("\nno longer waiting; the cancellation goes on", err=True)
+            say("\nno longer waiting; the cancellation goes on", err=True)
             sys.exit(DETACHED)
     sys.exit(next((code for code in codes if code), ExitCode.OK))
 
 
 def _failed(error: EncampError) -> int:
-    click.echo(f"error: {error}", err=True)
+    say(f"error: {error}", err=True)
     return error.exit_code
 
 
@@ -77,7 +78,7 @@ def _ask(known: Looking, job: str) -> KnownJob:
         # If not, it has begun or ended in this moment.
         found = known.catalogue.job(job)
         if gone:
-            click.echo(f"{job} had not begun", err=True)
+            say(f"{job} had not begun", err=True)
             return found
     if found.state in set(State) and State(found.state).ended:
         when = f" since {found.ended:%Y-%m-%d %H:%M:%S} UTC" if found.ended else ""
@@ -87,7 +88,7 @@ def _ask(known: Looking, job: str) -> KnownJob:
     first = known.records.request_cancel(job, Actor.myself().words())
     first = min(first, found.times.get(State.CANCELLING, first))
     since = f"is being cancelled since {first:%Y-%m-%d %H:%M:%S} UTC" if first < begun else "is being cancelled"
-    click.echo(f"{job} {since}", err=True)
+    say(f"{job} {since}", err=True)
     return found
 
 
@@ -98,7 +99,7 @@ def _begin(known: Looking, job: KnownJob) -> int:
     if known.records.holder_of(job.job_id) is None:
         log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
         let_go(start_adopter(job.job_id, known.environment, log))
-        click.echo(f"{job.job_id}: nobody drove it; a driver is started that takes it down", err=True)
+        say(f"{job.job_id}: nobody drove it; a driver is started that takes it down", err=True)
     return ExitCode.OK
 
 
@@ -115,12 +116,12 @@ def _wait(known: Looking, job: KnownJob) -> int:
     from encamp.run.states import State  # noqa: PLC0415
 
     if job.torn_down:
-        click.echo(f"{job.job_id} is CANCELLED")
+        say(f"{job.job_id} is CANCELLED")
         return ExitCode.OK
     log = known.context.job_folder(known.intent(job).name) / DRIVER_LOG
 
     def show(line: str) -> None:
-        click.echo(f"{job.job_id}: {line}", err=True)
+        say(f"{job.job_id}: {line}", err=True)
 
     driver = GrowingLog(log, lambda line: show(line.partition(" ")[2] or line), from_end=True)
     follower = Follower(
@@ -132,5 +133,5 @@ def _wait(known: Looking, job: KnownJob) -> int:
         raise result.teardown_error
     if result.outcome.state is not State.CANCELLED:
         raise UsageError(f"this job ended before: it is {result.outcome.state}", where=job.job_id)
-    click.echo(f"{job.job_id} is CANCELLED")
+    say(f"{job.job_id} is CANCELLED")
     return ExitCode.OK

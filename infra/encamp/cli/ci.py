@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT, VARIABLE, FormerArgument, stack_option
 from encamp.errors import ExitCode
 
 #: As of `diff`: the command worked, and there is a difference.
@@ -30,13 +31,13 @@ def command() -> None:
     help="Branch, tag or commit that the change is to go into.",
 )  # fmt: skip
 @OUTPUT
-@ENVIRONMENT
-def preview(base: str, output: Path | None, environment: str) -> None:
+@stack_option("Preview the stacks of this environment only; others are planned.", envvar=VARIABLE, show_envvar=True)
+def preview(base: str, output: Path | None, environment: str | None) -> None:
     """Preview every stack that the work tree touches, and print one comment in Markdown.
 
     The work tree is compared with the commit where it left COMMIT. A stack is touched when a file that it reads
-    differs. Stacks of the environment are previewed by the engine, also those that are not made yet; those of other
-    environments are planned only.
+    differs. It is previewed by the engine, also where it is not made yet, and without its key: encrypted values are not
+    compared. Its environment is found by its config.
 
     Exit code 0: every preview is there. 2: rules refuse a stack, or bad input. 3: a preview failed. The comment is
     written in each case.
@@ -44,16 +45,9 @@ def preview(base: str, output: Path | None, environment: str) -> None:
     from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.review import review  # noqa: PLC0415
     from encamp.cli.target import checkout, enter  # noqa: PLC0415
-    from encamp.errors import SpecError  # noqa: PLC0415
 
-    folder, previewed = checkout(), environment
-    try:
-        enter(environment)
-    except SpecError:
-        # The change breaks the environment itself: the comment says how, and there is no cloud to ask.
-        previewed = None
-    found = review(folder, base, previewed, _say)
-    _write(comment(found, environment=environment, base=base), output)
+    found = review(checkout(), base, environment, _say, enter)
+    _write(comment(found, base=base), output)
     if any(one.refused for one in found):
         sys.exit(ExitCode.BAD_INPUT)
     if any(one.failed for one in found):
@@ -61,13 +55,14 @@ def preview(base: str, output: Path | None, environment: str) -> None:
 
 
 @command.command()
-@click.argument("stacks", nargs=-1, metavar="[STACK]...")
+@click.option("--only", multiple=True, metavar="STACK", help="Compare this stack of the environment; may be repeated.")
+@click.argument("former", nargs=-1, cls=FormerArgument)
 @OUTPUT
 @ENVIRONMENT
-def drift(stacks: tuple[str, ...], output: Path | None, environment: str) -> None:
+def drift(only: tuple[str, ...], former: tuple[str, ...], output: Path | None, environment: str) -> None:
     """Compare the stacks of an environment with the cloud, and print in Markdown where they have gone apart.
 
-    Compares every committed stack that is up, or the named ones. What nobody wrote into a stack's config is no drift:
+    Compares every committed stack that is up, or those of --only. What nobody wrote into a stack's config is no drift:
     nodes that come and go, labels and fields of Google's own.
 
     Exit code 0: cloud and stacks agree. 1: they do not. 2: bad input. 3: a stack could not be compared.
@@ -78,8 +73,8 @@ def drift(stacks: tuple[str, ...], output: Path | None, environment: str) -> Non
 
     folder = checkout()
     enter(environment)
-    found = compared(folder, environment, stacks, _say)
-    _write(drift_report(found, environment=environment), output)
+    found = compared(folder, environment, (*only, *former), _say)
+    _write(drift_report(found), output)
     if any(one.previewed is not None and one.previewed.errors for one in found):
         sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
     if not all(one.quiet for one in found):
@@ -87,11 +82,11 @@ def drift(stacks: tuple[str, ...], output: Path | None, environment: str) -> Non
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)
 
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(text, nl=False)
+        say(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from encamp.cli.out import say
+
 #: Python of encamp's own image; what encamp is tested with.
 _PYTHON = "3.11"
 
@@ -25,7 +27,7 @@ def command(runtime_version: str | None, python: str | None, *, gpu: bool, tpu: 
     if own:
         if runtime_version is not None or python is not None or gpu or tpu:
             raise UsageError("--encamp stands alone", hint="leave VERSION, --python, --gpu and --tpu out")
-        click.echo(_own(), nl=False)
+        say(_own(), nl=False)
         return
     if runtime_version is None:
         raise UsageError("no runtime version is named", where="VERSION", hint="such as 2.11, or --encamp")
@@ -34,9 +36,9 @@ def command(runtime_version: str | None, python: str | None, *, gpu: bool, tpu: 
     if gpu and tpu:
         raise UsageError("an image is for GPUs or for TPUs", hint="leave --gpu or --tpu out")
     if tpu:
-        click.echo(tpu_containerfile(tpu_build(runtime_version, python)), nl=False)
+        say(tpu_containerfile(tpu_build(runtime_version, python)), nl=False)
         return
-    click.echo(containerfile(runtime_build(runtime_version, python, gpu=gpu)), nl=False)
+    say(containerfile(runtime_build(runtime_version, python, gpu=gpu)), nl=False)
 
 
 def _own() -> str:

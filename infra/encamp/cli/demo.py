@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import say, say_title
 from encamp.errors import EngineError, UsageError
 from encamp.resources import repository
 
@@ -85,8 +86,8 @@ def _best(job_id: str) -> Trial:
     Raises:
         EngineError: it has none.
     """
-    from encamp.cli.job_input import DEFAULT_ENVIRONMENT  # noqa: PLC0415 - `--help` starts without it
     from encamp.cli.known import looking  # noqa: PLC0415
+    from encamp.cli.stack import DEFAULT_ENVIRONMENT  # noqa: PLC0415 - `--help` starts without it
     from encamp.run.study.known import study_results  # noqa: PLC0415
 
     with looking(DEFAULT_ENVIRONMENT) as jobs:
@@ -101,8 +102,8 @@ def _now() -> str:
 
 
 def _step(title: str, by_hand: str) -> None:
-    click.secho(f"\n── {title} ", bold=True, nl=False)
-    click.echo(f"({by_hand})")
+    say_title(f"\n── {title} ", nl=False)
+    say(f"({by_hand})")
 
 
 def _encamp(*arguments: str) -> None:
@@ -123,7 +124,7 @@ def _evaluate(example: Path, layout: Layout, name: str) -> None:
 
     bucket = load_environment("sandbox", example.parents[1]).artifacts_bucket
     model = f"gs://{bucket}/{name}"
-    click.echo(f"loading {model}")
+    say(f"loading {model}")
     ended = subprocess.run(
         [sys.executable, str(example / "evaluate.py"), model],
         env={**os.environ, **variables(layout), **trainer_variables(layout)},

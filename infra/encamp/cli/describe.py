@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import JOB, looking
+from encamp.cli.out import say_json, say_yaml
+from encamp.cli.stack import ENVIRONMENT
 
 
 @click.command()
@@ -19,14 +19,12 @@ def command(job: str, environment: str, output: str) -> None:
 
     What is not known is left out. Text is YAML.
     """
-    import yaml  # noqa: PLC0415 - `encamp describe --help` needs none of it
-
     from encamp.run.job_resource import job_resource  # noqa: PLC0415
 
     with looking(environment) as jobs:
         found = jobs.catalogue.job(job)
         resource = job_resource(found, jobs.storage, jobs.spool(found))
     if output == "json":
-        click.echo(json.dumps(resource, indent=2))
+        say_json(resource)
     else:
-        click.echo(yaml.safe_dump(resource, sort_keys=False, allow_unicode=True), nl=False)
+        say_yaml(resource)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from encamp.cli.findings import show_findings
+from encamp.cli.stack import stack_option
 
 
 @click.command(name="doctor")
-@click.option("-s", "--stack", required=True, metavar="STACK", help="A committed stack: an environment's or a job's.")
+@stack_option("A committed stack: an environment's or a job's.", required=True, name="stack")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(stack: str, form: str) -> None:
     """Say what STACK needs and whether it is there: credentials, APIs, rights, quota, state, keys and versions.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from encamp.cli.job_flags import JobCommand
-from encamp.cli.job_input import ENVIRONMENT, JOB_ID
+from encamp.cli.job_input import JOB_ID
+from encamp.cli.stack import ENVIRONMENT
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:

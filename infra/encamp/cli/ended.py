@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
+from encamp.cli.out import say
 
 if TYPE_CHECKING:
     from encamp.run.ending import RunResult
@@ -17,12 +17,12 @@ def report(result: RunResult) -> None:
 
     failure = result.outcome.failure
     if failure is not None and failure.last_lines:
-        click.echo(f"\nthe last lines of {failure.replica}:")
+        say(f"\nthe last lines of {failure.replica}:")
         for line in failure.last_lines:
-            click.echo(f"  | {printable(line)}")
+            say(f"  | {printable(line)}")
     if result.receipt is not None:
-        click.echo(f"\n{receipt_text(result.receipt)}")
-    click.echo(f"results      {result.results}")
+        say(f"\n{receipt_text(result.receipt)}")
+    say(f"results      {result.results}")
     for error in (result.error, result.teardown_error):
         if error is not None:
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", err=True)

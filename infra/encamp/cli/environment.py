@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import confirm, say
+from encamp.cli.stack import ENVIRONMENT, FORMER, chosen
+
 if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
 
@@ -20,31 +23,39 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
-def up(stack: str) -> None:
+@ENVIRONMENT
+@FORMER
+@click.pass_context
+def up(ctx: click.Context, environment: str, former: str | None) -> None:
     """Create or update an environment. The same as `pulumi up -s STACK`."""
+    stack = chosen(ctx, environment, former)
     engine = open_engine(stack)
     start_queues(stack)
     engine.create(stack)
     engine.up(stack)
     outputs = engine.environment(stack)
-    click.echo(f"environment {stack} is up: cluster {outputs.cluster}, results in gs://{outputs.artifacts_bucket}")
+    say(f"environment {stack} is up: cluster {outputs.cluster}, results in gs://{outputs.artifacts_bucket}")
 
 
 @command.command()
-@click.argument("stack", default="sandbox", envvar="ENCAMP_ENVIRONMENT")
-@click.confirmation_option("--yes", prompt="Destroy the environment?")
-def down(stack: str) -> None:
+@ENVIRONMENT
+@FORMER
+@click.option("--yes", is_flag=True, help="Destroy it without asking.")
+@click.pass_context
+def down(ctx: click.Context, environment: str, former: str | None, *, yes: bool) -> None:
     """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything.
 
     Says every few seconds what it waits for. An engine that has said nothing for two hours is ended; the command may be
     given again.
     """
+    stack = chosen(ctx, environment, former)
+    if not yes:
+        confirm(f"Destroy the environment {stack}?")
     engine = open_engine(stack, stall=_SILENT_SECONDS)
     _refuse_protected(engine, stack)
     _refuse_full(engine, stack)
     engine.destroy(stack)
-    click.echo(f"environment {stack} is gone")
+    say(f"environment {stack} is gone")
 
 
 def _refuse_protected(engine: JobEngine, stack: str) -> None:
@@ -57,7 +68,7 @@ def _refuse_protected(engine: JobEngine, stack: str) -> None:
 
     protected = engine.state(stack).protected
     if protected:
-        hint = f"write `protect: false` there, `encamp environment up {stack}`, and then this"
+        hint = f"write `protect: false` there, `encamp environment up -s {stack}`, and then this"
         message = f"environment {stack} is protected: {', '.join(protected)}"
         raise UsageError(message, where=f"stacks/Pulumi.{stack}.yaml", hint=hint)
 
@@ -109,4 +120,4 @@ def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
 
     folder = checkout()
     enter(stack)
-    return JobEngine(folder, click.echo, stall=stall)
+    return JobEngine(folder, say, stall=stall)

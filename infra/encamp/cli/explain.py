@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import say
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,7 +39,7 @@ def command(name: str | None) -> None:
         lines = _precondition_page(found)
     else:
         lines = _field_page(explained_field(name))
-    click.echo("\n".join(lines))
+    say("\n".join(lines))
 
 
 def _field_page(found: Explained) -> Iterator[str]:

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from encamp.spec.loading import DataPath, Document
     from encamp.spec.overrides import Overrides
 
-DEFAULT_ENVIRONMENT = "sandbox"
-ENVIRONMENT = click.option(
-    "--environment",
-    metavar="NAME",
-    default=DEFAULT_ENVIRONMENT,
-    envvar="ENCAMP_ENVIRONMENT",
-    show_default=True,
-    show_envvar=True,
-    help="Environment to plan for: the stack config stacks/Pulumi.NAME.yaml.",
-)
 JOB_ID = click.option("--job-id", metavar="ID", help="Id of the job; wins over the file's own.")
 FORMAT = click.option(
     "--format",

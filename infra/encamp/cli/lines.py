@@ -9,8 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
-import click
-
+from encamp.cli.out import say
 from encamp.run.context import Context, never_raising
 from encamp.run.detached import own_log
 from encamp.run.study.records import MARK as METRIC
@@ -70,7 +69,7 @@ class Lines:
 
     def _echo(self, line: str) -> None:
         with self._lock:
-            click.echo(line)
+            say(line)
 
     def _keep(self, line: str) -> None:
         if self._kept is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import looking
+from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 _STATES = (
     "QUEUED",
@@ -43,15 +44,15 @@ def command(environment: str, state: str | None, output: str) -> None:
         now = datetime.now(UTC)
         found = [summary(job, now) for job in jobs.catalogue.jobs() if state is None or job.state == state]
     if output == "json":
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
     elif not found:
-        click.echo("no job")
+        say("no job")
     else:
         # A column that most environments have nothing for.
         tuning = any(job["trials"] is not None for job in found)
         headings = (*_HEADINGS[:_AFTER_STATE], "TRIALS", *_HEADINGS[_AFTER_STATE:]) if tuning else _HEADINGS
         for line in aligned([headings, *(_row(job, tuning=tuning) for job in found)]):
-            click.echo(line)
+            say(line)
 
 
 def _row(job: dict[str, Any], *, tuning: bool) -> tuple[str, ...]:

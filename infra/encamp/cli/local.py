@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from encamp.cli.stack import stack_option
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class _Train(click.Command):
 @click.option("--grace", type=float, default=5.0, metavar="SECONDS", show_default=True, help="From SIGTERM to SIGKILL.")
 @click.option("--log-dir", metavar="DIR", type=click.Path(path_type=Path), help="Keep each replica's output in a file.")
 @click.option("--python", metavar="PROGRAM", help="Python that runs the trainer.  [default: python of PATH]")
-@click.option("--environment", metavar="NAME", help="With JOB.yaml: environment that it is planned for.")
+@stack_option("With JOB.yaml: the environment that it is planned for.")
 @click.option("--job-id", metavar="ID", help="With JOB.yaml: id of the job.")
 @click.pass_context
 def train(ctx: click.Context, *, log_dir: Path | None, **given: Any) -> None:

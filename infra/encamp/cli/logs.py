@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, environment_named
+from encamp.cli.job_input import environment_named
 from encamp.cli.known import JOB, looking
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +65,7 @@ def _wait(jobs: Looking, job: str) -> None:
     """Wait while nobody has begun the job."""
     from encamp.run.following import wait_until_begun  # noqa: PLC0415
 
-    wait_until_begun(jobs.records, job, lambda line: click.echo(line, err=True))
+    wait_until_begun(jobs.records, job, lambda line: say(line, err=True))
 
 
 def _writer(*, named: bool) -> Callable[[str, bytes], None]:
@@ -88,12 +90,12 @@ def _put(replica: str, pieces: Iterable[bytes], *, named: bool) -> None:
     else:
         before = f"{replica} | " if named else ""
         for line in _lines(pieces):
-            click.echo(f"{before}{printable(line)}")
+            say(f"{before}{printable(line)}")
 
 
 def _lack(log: FoundLog) -> None:
     if log.reason:
-        click.echo(f"{log.replica}: its log is not whole: {log.reason}", err=True)
+        say(f"{log.replica}: its log is not whole: {log.reason}", err=True)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 
 import click
 
 from encamp import __version__
+from encamp.cli.out import say
 from encamp.errors import EncampError, ExitCode
 
 #: Verb to what it does, in the order of the help page. The module ``encamp.cli.<verb>`` holds its ``command``.
@@ -71,14 +73,18 @@ def main() -> None:
     try:
         cli.main(standalone_mode=False)
     except EncampError as error:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except click.UsageError as error:
-        error.show()
-        sys.exit(ExitCode.BAD_INPUT)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        _show(error)
+        sys.exit(ExitCode.BAD_INPUT if isinstance(error, click.UsageError) else error.exit_code)
     except click.Abort:
-        click.echo("aborted", err=True)
+        say("aborted", err=True)
         sys.exit(ExitCode.CANCELLED)
+
+
+def _show(error: click.ClickException) -> None:
+    """Say what click says of an error; it quotes what was typed."""
+    text = io.StringIO()
+    error.show(text)
+    say(text.getvalue(), err=True, nl=False)

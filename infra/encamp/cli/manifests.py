@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import JobCommand
-from encamp.cli.job_input import ENVIRONMENT, JOB_ID, plan_of
+from encamp.cli.job_input import JOB_ID, plan_of
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.job_input import JobInput
@@ -20,4 +22,4 @@ def command(job: JobInput, environment: str, job_id: str | None) -> None:
     """Print the Kubernetes objects of a job as YAML, in the order in which they are created."""
     from encamp.plan.manifests.job import render_manifests  # noqa: PLC0415 - help pages need no templates
 
-    click.echo(render_manifests(plan_of(job, environment, job_id)).to_yaml(), nl=False)
+    say(render_manifests(plan_of(job, environment, job_id)).to_yaml(), nl=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.out import say
 from encamp.errors import UsageError
 from encamp.resources import repository
 
@@ -48,7 +49,7 @@ def command(
     if output == _STDOUT:
         if trainer:
             raise UsageError("--trainer writes files, and - writes none", hint="name a file with --output")
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     folder = path.parent / "trainer"
     if trainer and folder.exists():
@@ -56,8 +57,8 @@ def command(
     _write(path, text)
     if trainer:
         _write_trainer(folder, framework)
-    click.echo(f"{path} is written; its code {'is in' if trainer else 'goes into'} {folder}, in task.py")
-    click.echo(f"next: encamp plan {path}")
+    say(f"{path} is written; its code {'is in' if trainer else 'goes into'} {folder}, in task.py")
+    say(f"next: encamp plan {path}")
 
 
 def _accelerator(name: str | None) -> GpuType | TpuVersion | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from encamp.cli.job_flags import JobCommand
-from encamp.cli.job_input import ENVIRONMENT, FORMAT, JOB_ID, plan_of
-from encamp.redaction import redacted
+from encamp.cli.job_input import FORMAT, JOB_ID, plan_of
+from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
+from encamp.redaction import redacted, redacted_data
 
 if TYPE_CHECKING:
     from encamp.cli.job_input import JobInput
@@ -29,11 +30,11 @@ def command(job: JobInput, environment: str, job_id: str | None, output: str, fu
     if output == "json":
         from encamp.plan.document import job_document  # noqa: PLC0415
 
-        click.echo(redacted(json.dumps(job_document(plan, full=full), indent=2, ensure_ascii=False)))
+        say_json(redacted_data(job_document(plan, full=full)))
     else:
         from encamp.plan.table import job_table  # noqa: PLC0415
 
-        click.echo(redacted(job_table(plan, full=full)))
+        say(redacted(job_table(plan, full=full)))
     if output == "json":
         for warning in plan.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}", err=True)

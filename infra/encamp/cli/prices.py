@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, environment_named
+from encamp.cli.job_input import environment_named
+from encamp.cli.out import say_json
+from encamp.cli.stack import ENVIRONMENT
 
 
 @click.command(name="prices")
@@ -21,4 +21,4 @@ def command(environment: str) -> None:
 
     table = price_table(environment_named(environment))
     data = table.model_dump(by_alias=True, exclude_none=True, exclude={"file"})
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    say_json(data)

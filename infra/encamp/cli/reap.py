@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,9 +65,9 @@ def command(
     if remote:
         require_remote(spec.project)
 
-    def say(finding: Finding) -> None:
+    def tell(finding: Finding) -> None:
         if not (quiet and finding.idle):
-            click.echo("\n".join(_lines(finding)))
+            say("\n".join(_lines(finding)))
 
     wishes = Wishes(
         dry_run=dry_run,
@@ -77,13 +78,13 @@ def command(
         quiet=quiet,
     )
     lines = Lines()
-    findings = reap(lines.context(), environment, wishes, found=say)
+    findings = reap(lines.context(), environment, wishes, found=tell)
     runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []
     if not findings and not runs and not quiet:
-        click.echo("no job needs an end")
+        say("no job needs an end")
     error = worst(findings) or next((error for error in runs if error is not None), None)
     if error is not None:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(error.exit_code)
 
 
@@ -102,7 +103,7 @@ def _runs(environment: str, spec: EnvironmentSpec, context: Context, *, dry_run:
         return
     root = state_folder() / "acceptance"
     for said, error in end_abandoned(context, spec, environment, checkout=checkout, root=root, dry_run=dry_run):
-        click.echo(said)
+        say(said)
         yield error
 
 

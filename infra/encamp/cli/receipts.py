@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import looking
+from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,14 +46,14 @@ def command(since: datetime | None, until: datetime | None, environment: str, ou
     if output == "json":
         receipts = [dict(job.receipt or {}) for job in found]
         span = {"since": begin.isoformat() if begin else None, "until": end.isoformat() if end else None}
-        click.echo(json.dumps({**span, "receipts": receipts, "sum": total}, indent=2))
+        say_json({**span, "receipts": receipts, "sum": total})
         return
     for job in found:
         at = f"{job.ended:%Y-%m-%d %H:%M:%S}" if job.ended else "-" * 19
         cost = "-" if job.cost is None else f"{job.cost:.4f} USD"
-        click.echo(f"{at}  {job.state:<10}  {cost:>14}  {job.job_id}")
+        say(f"{at}  {job.state:<10}  {cost:>14}  {job.job_id}")
     for line in _sum_text(total):
-        click.echo(line)
+        say(line)
 
 
 def _sum_text(total: Mapping[str, Any]) -> list[str]:

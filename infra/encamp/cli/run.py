@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import WORDS, JobCommand
-from encamp.cli.job_input import ENVIRONMENT, JOB_ID
+from encamp.cli.job_input import JOB_ID
+from encamp.cli.stack import ENVIRONMENT
 from encamp.run.detached import DRIVER_LOG, Parent
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.findings import show_findings
+from encamp.cli.out import say, say_json
 from encamp.errors import ExitCode
 from encamp.sandbox.layout import Layout
 
@@ -42,8 +42,8 @@ def up(queues: bool, project: str | None) -> None:
     if queues:
         lifecycle.start_queues(Layout.open(), listener(begun))
     seconds = time.monotonic() - begun
-    click.echo(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {layout.root}", err=True)
-    click.echo('for this shell: eval "$(encamp sandbox env)"', err=True)
+    say(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {layout.root}", err=True)
+    say('for this shell: eval "$(encamp sandbox env)"', err=True)
 
 
 @command.command()
@@ -52,7 +52,7 @@ def down() -> None:
     from encamp.sandbox import lifecycle  # noqa: PLC0415
 
     ended = lifecycle.down(Layout.located(), listener(time.monotonic()))
-    click.echo(f"ended {ended} processes, none is left" if ended else "the sandbox is not running", err=True)
+    say(f"ended {ended} processes, none is left" if ended else "the sandbox is not running", err=True)
 
 
 @command.command()
@@ -62,7 +62,10 @@ def status(form: str) -> None:
     from encamp.sandbox.status import FAILED, sandbox_status  # noqa: PLC0415
 
     found = sandbox_status(Layout.located())
-    click.echo(json.dumps(found.to_json(), indent=2) if form == "json" else _table(found))
+    if form == "json":
+        say_json(found.to_json())
+    else:
+        say(_table(found))
     if found.state == FAILED:
         sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
 
@@ -75,10 +78,10 @@ def env(form: str) -> None:
 
     values = variables(Layout.open())
     if form == "json":
-        click.echo(json.dumps(values, indent=2))
+        say_json(values)
         return
     for name, value in values.items():
-        click.echo(f"set -gx {name} {_fish(name, value)}" if form == "fish" else f"export {name}={shlex.quote(value)}")
+        say(f"set -gx {name} {_fish(name, value)}" if form == "fish" else f"export {name}={shlex.quote(value)}")
 
 
 @command.command()
@@ -87,7 +90,7 @@ def token(member: str | None) -> None:
     """Print an access token: of the administrator, or of somebody else, to try what they may do."""
     from encamp.sandbox.members import token_of  # noqa: PLC0415
 
-    click.echo(token_of(Layout.open(), member))
+    say(token_of(Layout.open(), member))
 
 
 @command.command()
@@ -98,12 +101,12 @@ def reset(yes: bool) -> None:
 
     layout = Layout.located()
     if not layout.root.exists():
-        click.echo("there is no sandbox", err=True)
+        say("there is no sandbox", err=True)
         return
     if not yes:
         click.confirm(f"Remove everything in {layout.root}?", abort=True, err=True)
     lifecycle.reset(layout, listener(time.monotonic()))
-    click.echo("the sandbox is removed", err=True)
+    say("the sandbox is removed", err=True)
 
 
 @command.command()
@@ -124,7 +127,7 @@ def listener(begun: float) -> Listener:
 
     def show(subject: str, text: str) -> None:
         builds.close_line()
-        click.echo(f"{time.monotonic() - begun:6.1f}s  {subject:24} {text}", err=True)
+        say(f"{time.monotonic() - begun:6.1f}s  {subject:24} {text}", err=True)
 
     def process(name: str, found: ProcessState) -> None:
         if found.state not in ("waiting", "starting"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from encamp.cli.out import say_json
 
 
 @click.command(name="schema")
@@ -15,4 +15,4 @@ def command() -> None:
     """
     from encamp.spec.json_schema import job_schema  # noqa: PLC0415 - help pages need no models
 
-    click.echo(json.dumps(job_schema(), indent=2, ensure_ascii=False))
+    say_json(job_schema())

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT
+from encamp.cli.out import say
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,7 @@ def command(
             _say(f"the jobs API of {environment} listens on {', '.join(listening.addresses)}")
             for line in exports(spec, listening.url, credentials=not no_credentials):
                 # Where stdout is the audit log, it is that alone.
-                click.echo(line, err=audit_log == "-")
+                say(line, err=audit_log == "-")
             for warning in access_warnings(spec) if not no_credentials else ():
                 _say(f"warning: {warning}")
 
@@ -186,4 +187,4 @@ def _context() -> Context:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, err=True)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from encamp.cli.job_flags import WORDS, JobCommand
-from encamp.cli.job_input import DEFAULT_ENVIRONMENT, ENVIRONMENT, JOB_ID
+from encamp.cli.job_input import JOB_ID
+from encamp.cli.out import say
 from encamp.cli.run import KEEP_LOGS
+from encamp.cli.stack import DEFAULT_ENVIRONMENT, ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +60,7 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     driver = require_driver(plan_environment(spec).driver, environment)
     plan = plan_job(found.job, spec, packages=local_packages(found))
     # On stdout stands the id alone, for scripts.
-    context = replace(Lines().context(), show=partial(click.echo, err=True))
+    context = replace(Lines().context(), show=partial(say, err=True))
     for warning in plan.warnings:
         context.show(f"warning: {warning}")
     # What a pod would say in its log alone is said here.
@@ -84,10 +86,10 @@ def submit(words: Sequence[str], environment: str) -> None:
 
 def _tell(job_id: str, environment: str) -> None:
     """Print a job's id, and how to go on with it."""
-    click.echo(job_id)
+    say(job_id)
     for verb, does in {"attach": "follows it", "logs": "shows its logs", "cancel": "ends it"}.items():
-        click.echo(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
+        say(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
 
 
 def _where(environment: str) -> str:
-    return "" if environment == DEFAULT_ENVIRONMENT else f" --environment {environment}"
+    return "" if environment == DEFAULT_ENVIRONMENT else f" -s {environment}"

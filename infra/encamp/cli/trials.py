@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import ENVIRONMENT, FORMAT
+from encamp.cli.job_input import FORMAT
 from encamp.cli.known import JOB, looking
+from encamp.cli.out import say, say_json
+from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.cli.known import Looking
@@ -87,7 +88,7 @@ def _write(page: Path, text: str) -> None:
         page.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"the report cannot be written: {error.strerror}", where=str(page)) from error
-    click.echo(f"report: {page}", err=True)
+    say(f"report: {page}", err=True)
 
 
 class _Text:
@@ -107,20 +108,20 @@ class _Text:
         if self._watch:
             self._widths = [max(width, _STATE if at == 1 else _NARROWEST) for at, width in enumerate(self._widths)]
         for row in table:
-            click.echo(row_text(row, self._widths))
+            say(row_text(row, self._widths))
 
     def changed(self, results: StudyResults, trial: Trial) -> None:
         from encamp.run.study.table import rows  # noqa: PLC0415
         from encamp.text import row_text  # noqa: PLC0415
 
         for row in rows(results, [trial], time.time()):
-            click.echo(row_text(row, self._widths))
+            say(row_text(row, self._widths))
 
     def end(self, results: StudyResults) -> None:
         from encamp.run.study.table import best_line  # noqa: PLC0415
 
         if line := best_line(results):
-            click.echo(line)
+            say(line)
 
 
 class _Json:
@@ -135,7 +136,7 @@ class _Json:
 
     def changed(self, results: StudyResults, trial: Trial) -> None:
         del results
-        click.echo(json.dumps(trial.to_json()))
+        say_json(trial.to_json(), indent=None)
 
     def end(self, results: StudyResults) -> None:
         from encamp.tuning.best import ranked  # noqa: PLC0415
@@ -144,4 +145,4 @@ class _Json:
             return
         best_first = [trial.to_json() for trial in ranked(results.study, results.trials)]
         best = results.best.number if results.best is not None else None
-        click.echo(json.dumps({**results.to_json(), "best": best, "trials": best_first}, indent=2))
+        say_json({**results.to_json(), "best": best, "trials": best_first})

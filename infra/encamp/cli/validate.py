@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from encamp.cli.job_flags import JobCommand
 from encamp.cli.job_input import FORMAT
+from encamp.cli.out import say, say_json
 from encamp.errors import ExitCode, Problem, SpecError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def command(job: JobInput, output: str) -> None:
     problems, warnings = _examine(job)
     if output == "json":
         document = {"valid": not problems, "problems": _data(problems), "warnings": _data(warnings)}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
         _print(job.source, problems, warnings)
     if problems:
@@ -59,9 +59,9 @@ def _print(source: str, problems: Sequence[Problem], warnings: Sequence[Problem]
             place = f"{source}:{problem.line}" if problem.line else source
             rule = f" [{problem.rule}]" if problem.rule else ""
             path = f" {problem.path}:" if problem.path else ""
-            click.echo(f"{place}: {kind}{rule}{path} {problem.message}")
+            say(f"{place}: {kind}{rule}{path} {problem.message}")
             if problem.hint:
-                click.echo(f"    try: {problem.hint}")
+                say(f"    try: {problem.hint}")
     count = f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "valid"
     also = f", {len(warnings)} warning{'s' * (len(warnings) != 1)}" if warnings else ""
-    click.echo(f"{source}: {count}{also}")
+    say(f"{source}: {count}{also}")

@@ -14,10 +14,44 @@ from encamp.errors import PlanError
 from encamp.packaging.wheel import stored_zip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import Self
 
+#: Bounds of an archive, far above what packages have: TensorFlow's own wheel has 25,000 files and 2 GB in it.
+MOST_MEMBERS, LARGEST_BYTES, LONGEST_NAME = 100_000, 8 << 30, 1024
+#: How much larger the content may be than the archive; gzip reaches 1032, and text of people stays below 100.
+LARGEST_RATIO = 200
+#: An archive whose content is smaller is let be, whatever the ratio.
+SMALL_BYTES = 64 << 20
+LARGEST_HEADER = 64 << 10
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_CHUNK = 1 << 20
+_TOO_MANY = f"it holds more than {MOST_MEMBERS} files"
 _BROKEN = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 _WHEEL_PARTS = (5, 6)
+
+
+class TooLargeError(Exception):
+    """An archive is larger inside than a package may be."""
+
+
+class _BoundedInfo(tarfile.TarInfo):
+    """A member whose extended header is small: tarfile reads a long name or a comment into memory as a whole."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header's 512 bytes; what it announces is read after that."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > LARGEST_HEADER:
+            raise TooLargeError(f"an extended header in it has {found.size} bytes")
+        return found
 
 
 def check_archive(path: Path, where: str) -> None:
@@ -28,6 +62,10 @@ def check_archive(path: Path, where: str) -> None:
     """
     try:
         names = members(path)
+    except TooLargeError as error:
+        raise PlanError(
+            f"{path.name} is larger inside than a package may be: {error}", where=where, hint="keep data in a bucket"
+        ) from error
     except _BROKEN as error:
         raise PlanError(
             f"{path.name} cannot be read as an archive: {error}", where=where, hint="build or download it again"
@@ -48,21 +86,52 @@ def check_archive(path: Path, where: str) -> None:
 
 
 def members(path: Path) -> list[str]:
-    """Names of the files in an archive, read to its end so that a cut one is found out."""
+    """Names of the files in an archive, read to its end so that a cut one is found out.
+
+    Raises:
+        TooLargeError: it is larger inside than a package may be; nothing of it is kept in memory or on disk.
+    """
     if path.name.endswith(".tar.gz"):
-        with tarfile.open(path, "r:gz") as archive:
-            names = [member.name for member in archive if member.isfile()]
         _read_out(path)
-        return names
+        with tarfile.open(path, "r:gz", tarinfo=_BoundedInfo) as archive:
+            found = {member.name: member.isfile() for member in _limited(archive)}
+            return [name for name in _bounded(found) if found[name]]
     with zipfile.ZipFile(path) as archive:
-        return [name for name in archive.namelist() if not name.endswith("/")]
+        entries = archive.infolist()
+        _check_size(sum(entry.file_size for entry in entries), path.stat().st_size)
+        return [name for name in _bounded(entry.filename for entry in entries) if not name.endswith("/")]
+
+
+def _limited(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    for count, member in enumerate(archive, start=1):
+        if count > MOST_MEMBERS:
+            raise TooLargeError(_TOO_MANY)
+        yield member
+
+
+def _bounded(names: Iterable[str]) -> Iterator[str]:
+    for count, name in enumerate(names, start=1):
+        if count > MOST_MEMBERS:
+            raise TooLargeError(_TOO_MANY)
+        if len(name) > LONGEST_NAME:
+            raise TooLargeError(f"a name in it has {len(name)} characters, more than {LONGEST_NAME}: {name[:60]}…")
+        yield name
+
+
+def _check_size(content: int, archive: int) -> None:
+    if content > LARGEST_BYTES:
+        raise TooLargeError(f"it holds more than {LARGEST_BYTES} bytes")
+    if content > SMALL_BYTES and content > LARGEST_RATIO * archive:
+        raise TooLargeError(f"its content is more than {LARGEST_RATIO} times as large as itself")
 
 
 def _read_out(path: Path) -> None:
-    """Read a gzip file to its end: its checksum stands there."""
+    """Read a gzip file to its end, where its checksum stands, or to the bound."""
+    archive, content = path.stat().st_size, 0
     with gzip.open(path) as stream:
-        while stream.read(1 << 20):
-            pass
+        while chunk := stream.read(_CHUNK):
+            content += len(chunk)
+            _check_size(content, archive)
 
 
 def top_level(names: list[str], *, sdist: bool) -> list[str]:

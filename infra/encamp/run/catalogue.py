@@ -235,9 +235,7 @@ class Catalogue:
     def _unknown(self, job_id: str, elsewhere: RunRecord | None) -> UsageError:
         if elsewhere is not None:
             other = elsewhere.environment
-            return UsageError(
-                f"this job belongs to environment {other}", where=job_id, hint=f"add `--environment {other}`"
-            )
+            return UsageError(f"this job belongs to environment {other}", where=job_id, hint=f"add `-s {other}`")
         known = [job.job_id for job in self.jobs()]
         near = difflib.get_close_matches(job_id, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "`encamp list` names every job"

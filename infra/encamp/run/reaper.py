@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -243,7 +242,7 @@ class Reaper:
                 raise LeaseLostError(self._job)
             if self._cancel is not None:
                 return Outcome(State.CANCELLED, f"{self._cancel.by} cancelled it")
-            if time.time() > self._intent.deadline:
+            if self._records.now() > self._intent.deadline:
                 return Outcome(State.CANCELLED, "its deadline has passed")
             if self._leaving:
                 return None
@@ -274,7 +273,7 @@ class Reaper:
             cancel=self._records.cancel_requested(self._job),
             gone_but_listed=self._gone_but_listed(),
         )
-        judgement = judge(self._intent, facts, time.time())
+        judgement = judge(self._intent, facts, self._records.now())
         if self._trouble is not None and not judgement.over:
             raise self._trouble
         return judgement

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _T = TypeVar("_T")
-#: Where a server's connection broke: a managed one is back from a fail-over within half a minute or a little more.
-_POLICY = RetryPolicy(attempts=10, first_pause=0.2, longest_pause=8.0, total=40.0)
+#: Where a server's connection broke: a managed one is back from a fail-over within a minute or a little more.
+_POLICY = RetryPolicy(attempts=20, first_pause=0.2, longest_pause=8.0, total=120.0)
 
 
 class RecordError(EngineError):

@@ -26,6 +26,7 @@ from encamp.plan.manifests.words import JOB_SET_VARIABLE
 from encamp.plan.names import LARGEST_TRIAL, trial_name
 from encamp.plan.rendering import render_text
 from encamp.resources import resource
+from encamp.text import is_plain
 
 if TYPE_CHECKING:
     from encamp.plan.manifests.model import FilesView, JobSetView
@@ -92,8 +93,13 @@ class Manifests:
         return iter((*before, *self.claim_templates, *self.pod_templates, *self.provisioning_requests, last))
 
     def to_yaml(self) -> str:
-        """All objects as one YAML stream."""
-        return yaml.dump_all(self, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+        """All objects as one YAML stream; where a character would steer a terminal, only ASCII is written."""
+        text = self._yaml(allow_unicode=True)
+        return text if is_plain(text) else self._yaml(allow_unicode=False)
+
+    def _yaml(self, *, allow_unicode: bool) -> str:
+        text: str = yaml.dump_all(self, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=1_000_000)
+        return text
 
 
 def render_manifests(plan: JobPlan) -> Manifests:

@@ -1,0 +1,162 @@
+"""Encrypted values of a stack, replaced by placeholders, so that a preview needs no key.
+
+The engine opens a state with the stack's key, whatever it is asked (measured with 3.259.0: ``pulumi preview`` fails
+without it, ``pulumi stack export`` and ``pulumi stack output`` do not need it). An export holds encrypted values as
+ciphertexts. Here each becomes a secret again, with a placeholder as its value; a backend of the runner's own encrypts
+it with an empty passphrase. Inputs that are encrypted in the state are listed, and the program leaves them uncompared.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from encamp.ci.touched import is_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+#: Stands for every value that is encrypted in a state or in a stack's config.
+PLACEHOLDER = "(encrypted, not read)"
+#: Key of a program's config: inputs that are not compared, see ``components/uncompared.py``.
+NOT_COMPARED = "encamp:notCompared"
+#: The engine's marks of a secret (sdk/go/common/resource/sig).
+_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+_PROVIDERS = "pulumi:providers:"
+_CLUSTER = "gcp:container/cluster:Cluster"
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+
+Keys = tuple[str | int, ...]
+
+
+def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """A deployment as it can be imported into a stack that has another key; operations in flight are left out.
+
+    Args:
+        deployment: of ``pulumi stack export``.
+    """
+    certificate = _certificate(deployment)
+    resources = [_readable(one, certificate) for one in deployment.get("resources") or []]
+    kept = {key: value for key, value in deployment.items() if key not in ("secrets_providers", "pending_operations")}
+    return {**kept, "resources": resources}
+
+
+def encrypted_inputs(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every resource with encrypted inputs: its ``type``, its ``name`` and the ``paths`` of these inputs."""
+    found = []
+    for one in deployment.get("resources") or []:
+        paths = [path_text(keys) for keys in _secrets(one.get("inputs") or {})]
+        if paths and not one["type"].startswith(_PROVIDERS):
+            found.append({"type": one["type"], "name": one["urn"].rpartition("::")[2], "paths": paths})
+    return found
+
+
+def readable_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A stack's config without its encrypted values, and the paths where they stood.
+
+    A key that is encrypted as a whole is left out.
+    """
+    whole = {key for key, value in config.items() if is_secret(value)}
+    kept = {key: value for key, value in config.items() if key not in whole}
+    paths = [_config_path(key, keys) for key, value in kept.items() for keys in _secure(value)]
+    return {key: _without_secure(value) for key, value in kept.items()}, paths
+
+
+def path_text(keys: Sequence[str | int]) -> str:
+    """A path as the engine writes it, such as ``spec.jobs[0].labels["a.b/c"]``."""
+    text = ""
+    for key in keys:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif _PLAIN_NAME.fullmatch(key):
+            text += f".{key}" if text else key
+        else:
+            text += f"[{json.dumps(key)}]"
+    return text
+
+
+def _config_path(key: str, keys: Keys) -> str:
+    namespace, _, name = key.partition(":")
+    return f"{namespace}:{path_text((name, *keys))}"
+
+
+def _is_ciphertext(value: Any) -> bool:
+    return isinstance(value, dict) and value.get(_SIGNATURE) == _SECRET
+
+
+def _secrets(value: Any, at: Keys = ()) -> Iterator[Keys]:
+    if _is_ciphertext(value):
+        yield at
+    else:
+        for key, item in _items(value):
+            yield from _secrets(item, (*at, key))
+
+
+def _secure(value: Any, at: Keys = ()) -> Iterator[Keys]:
+    if is_secret(value):
+        yield at
+    else:
+        for key, item in _items(value):
+            yield from _secure(item, (*at, key))
+
+
+def _items(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
+
+
+def _without_secure(value: Any) -> Any:
+    if is_secret(value):
+        return PLACEHOLDER
+    if isinstance(value, dict):
+        return {key: _without_secure(item) for key, item in value.items()}
+    return [_without_secure(item) for item in value] if isinstance(value, list) else value
+
+
+def _readable(resource: Mapping[str, Any], certificate: str) -> dict[str, Any]:
+    inputs = resource.get("inputs")
+    made = dict(resource)
+    if inputs is not None:
+        made["inputs"] = _replaced(inputs, None)
+    if resource.get("outputs") is not None:
+        known = {"masterAuth": {"clusterCaCertificate": certificate}} if resource["type"] == _CLUSTER else {}
+        made["outputs"] = _replaced(resource["outputs"], {**known, **(inputs or {})})
+    return made
+
+
+def _replaced(value: Any, known: Any) -> Any:
+    """A value with placeholders; an encrypted output that ``known`` holds in plain takes that, and keeps its shape."""
+    if _is_ciphertext(value):
+        plain = PLACEHOLDER if known is None or any(True for _ in _secrets(known)) else known
+        return {_SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
+    if isinstance(value, dict):
+        beneath = known if isinstance(known, dict) else {}
+        return {key: _replaced(item, beneath.get(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        items = known if isinstance(known, list) and len(known) == len(value) else [None] * len(value)
+        return [_replaced(item, one) for item, one in zip(value, items, strict=True)]
+    return value
+
+
+def _certificate(deployment: Mapping[str, Any]) -> str:
+    """The cluster's certificate as the kubeconfig among the stack's outputs has it; empty where it has none.
+
+    The same certificate is encrypted in the cluster's own outputs: belief gke-client-key-makes-master-auth-secret.
+    """
+    for one in deployment.get("resources") or []:
+        kubeconfig = (one.get("outputs") or {}).get("kubeconfig")
+        if one["type"] != "pulumi:pulumi:Stack" or not isinstance(kubeconfig, str):
+            continue
+        try:
+            found = yaml.safe_load(kubeconfig)["clusters"][0]["cluster"].get("certificate-authority-data") or ""
+            base64.b64decode(found, validate=True)
+        except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError, AttributeError):
+            return ""
+        return str(found)
+    return ""
