@@ -44,9 +44,9 @@ def preview(base: str, output: Path | None, environment: str | None) -> None:
     """
     from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.review import review  # noqa: PLC0415
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+    from encamp.cli.target import checkout  # noqa: PLC0415
 
-    found = review(checkout(), base, environment, _say, enter)
+    found = review(checkout(), base, environment, _say, _enter)
     _write(comment(found, base=base), output)
     if any(one.refused for one in found):
         sys.exit(ExitCode.BAD_INPUT)
@@ -79,6 +79,22 @@ def drift(only: tuple[str, ...], former: tuple[str, ...], output: Path | None, e
         sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
     if not all(one.quiet for one in found):
         sys.exit(_DRIFTED)
+
+
+def _enter(environment: str) -> None:
+    """Point this process to the cloud of an environment.
+
+    Raises:
+        EncampError: there is no such environment, its cloud cannot be reached, or this shell leads to another one.
+    """
+    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.errors import SandboxError  # noqa: PLC0415
+    from encamp.sandbox.environment import served_project  # noqa: PLC0415
+
+    project, served = enter(environment).project, served_project()
+    if served not in (None, project):
+        what = f"this shell leads to the sandbox, which serves the project {served}, not {project}"
+        raise SandboxError(what, where=environment, hint="preview it from a shell without the sandbox's variables")
 
 
 def _say(line: str) -> None:

@@ -87,6 +87,11 @@ def variables(layout: Layout) -> dict[str, str]:
     }
 
 
+def served_project() -> str | None:
+    """The project of the sandbox that the variables of this process lead to; None where they lead to none."""
+    return os.environ.get("GOOGLE_CLOUD_PROJECT") if os.environ.get(OWN_PROXY) else None
+
+
 def _not_by_proxy() -> str:
     given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     return ",".join(dict.fromkeys([*filter(None, given.split(",")), LOOPBACK, "localhost", "::1"]))
