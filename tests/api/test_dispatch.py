@@ -73,7 +73,7 @@ def body(job_id: str, package: str, **scheduling: Any) -> dict[str, Any]:
         "pythonVersion": "3.7",
         "packageUris": [package],
         "pythonModule": "counter.task",
-        "jobDir": f"gs://{BUCKET}/marks/{job_id}/",
+        "jobDir": f"gs://{BUCKET}/jobs/{job_id}/output/marks/",
         "scheduling": scheduling,
     }
     return {"jobId": job_id, "trainingInput": training, "encamp": {"mounts": [{"jobDir": True}]}}
@@ -102,7 +102,7 @@ def test_servers_and_drivers_are_killed_and_each_job_trains_once(camp: Camp) -> 
     again = server.client.post(JOBS, json=body("killed_1", package, priority=7))
     assert again.json()["error"]["status"] == "ALREADY_EXISTS"
     server.kill()
-    kept = {one.name for one in camp.storage().objects(BUCKET, "marks/")}
+    kept = {one.name for one in camp.storage().objects(BUCKET, "jobs/killed_") if "/output/marks/" in one.name}
     marks = [name.split("/")[1] for name in kept if not name.endswith("/")]
     assert sorted(marks) == list(KILLED), (kept, *(camp.encamp("logs", job_id) for job_id in KILLED))
     for job_id in KILLED:
