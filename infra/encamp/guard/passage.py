@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.guard.listening import listen
-from encamp.guard.streams import Connections, close, join
+from encamp.guard.streams import Connections, join
 
 if TYPE_CHECKING:
     from encamp.guard.listening import GuardedSocket
@@ -74,11 +74,7 @@ class Passage:
         except OSError:
             writer.transport.abort()
             return
-        try:
-            await join((reader, writer), far)
-        finally:
-            await close(writer)
-            await close(far[1])
+        await join((reader, writer), far)
 
     async def _dialled(self) -> socket.socket:
         dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -46,18 +46,23 @@ class Connections:
 async def join(
     one: tuple[asyncio.StreamReader, asyncio.StreamWriter], other: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
-    """Pass everything on in both directions until both sides have ended.
+    """Pass everything on in both directions until both sides have ended, and close both.
 
     An end of one side is an end of the other's input, a reset a reset.
     """
-    await asyncio.gather(_copy(one[0], other[1]), _copy(other[0], one[1]))
+    try:
+        await asyncio.gather(_copy(one[0], other[1]), _copy(other[0], one[1]))
+    finally:
+        await close(one[1], other[1])
 
 
-async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, which may be broken already."""
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
+async def close(*writers: asyncio.StreamWriter) -> None:
+    """Close connections, which may be broken already: each of them, also where the wait for another is cut short."""
+    for writer in writers:
+        writer.close()
+    for writer in writers:
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -53,7 +53,6 @@ async def _pass_on(dial: Dial, asked: tuple[str, int], near: Connection) -> None
         return
     writer.write(_answer(_GOOD))
     await join(near, far)
-    await close(far[1])
 
 
 async def _asked(reader: asyncio.StreamReader) -> tuple[str, int] | None:

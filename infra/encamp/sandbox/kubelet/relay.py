@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from encamp.guard.streams import Connections, close, join
+from encamp.guard.streams import Connections, join
 
 if TYPE_CHECKING:
     import socket
@@ -19,10 +19,8 @@ async def relay(listener: socket.socket, host: str, port: int) -> asyncio.Server
 
 async def _pass_on(host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        far_reader, far_writer = await asyncio.open_connection(host, port)
+        far = await asyncio.open_connection(host, port)
     except OSError:
         writer.transport.abort()  # as refused as it can be: the client sees a reset
         return
-    await join((reader, writer), (far_reader, far_writer))
-    await close(writer)
-    await close(far_writer)
+    await join((reader, writer), far)

@@ -89,10 +89,7 @@ class ConnectProxy:
             return
         self._tell(client, target, "")
         writer.write(b"HTTP/1.1 200 Connection Established\r\n\r\n")
-        try:
-            await join((reader, writer), there)
-        finally:
-            await close(there[1])
+        await join((reader, writer), there)
 
     def _tell(self, client: str, target: str, refusal: str) -> None:
         if refusal:
