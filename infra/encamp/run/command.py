@@ -166,11 +166,11 @@ class ToldStack(Stack):
         super().__init__(name, workspace, StackInitMode.SELECT)
 
     def outputs(self) -> OutputMap:
-        """Nothing."""
+        """Return no outputs: the events told them."""
         return {}
 
     def info(self, show_secrets: bool = True) -> UpdateSummary:
-        """Nothing but that the command ended well."""
+        """Return a summary that says only that the command ended well."""
         del show_secrets
         now = datetime.now(UTC)
         return UpdateSummary(kind="", start_time=now, message="", environment={}, config={}, result="succeeded")
