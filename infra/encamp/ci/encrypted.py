@@ -8,12 +8,10 @@ it with an empty passphrase. Inputs that are encrypted in the state are listed, 
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from encamp.ci.hidden_outputs import SIGNATURE, HiddenOutputs
 from encamp.ci.touched import is_secret
 from encamp.property_paths import path_text
 
@@ -26,10 +24,11 @@ if TYPE_CHECKING:
 PLACEHOLDER = "(encrypted, not read)"
 #: Key of a program's config: inputs that are not compared, see ``components/uncompared.py``.
 NOT_COMPARED = "encamp:notCompared"
-#: The engine's marks of a secret (sdk/go/common/resource/sig).
-_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+#: The value of ``SIGNATURE`` that marks a secret.
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a type's signature
 _PROVIDERS = "pulumi:providers:"
-_CLUSTER = "gcp:container/cluster:Cluster"
+#: What a bridged provider writes beside outputs, to read them back as it had them from the cloud.
+_NOTES = "__pulumi_raw_state_delta"
 
 
 def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,8 +37,8 @@ def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         deployment: of ``pulumi stack export``.
     """
-    certificate = _certificate(deployment)
-    resources = [_readable(one, certificate) for one in deployment.get("resources") or []]
+    hidden = HiddenOutputs(deployment)
+    resources = [_readable(one, hidden) for one in deployment.get("resources") or []]
     kept = {key: value for key, value in deployment.items() if key not in ("secrets_providers", "pending_operations")}
     return {**kept, "resources": resources}
 
@@ -71,7 +70,7 @@ def _config_path(key: str, keys: Path) -> str:
 
 
 def _is_ciphertext(value: Any) -> bool:
-    return isinstance(value, dict) and value.get(_SIGNATURE) == _SECRET
+    return isinstance(value, dict) and value.get(SIGNATURE) == _SECRET
 
 
 def _secrets(value: Any, at: Path = ()) -> Iterator[Path]:
@@ -105,22 +104,30 @@ def _without_secure(value: Any) -> Any:
     return [_without_secure(item) for item in value] if isinstance(value, list) else value
 
 
-def _readable(resource: Mapping[str, Any], certificate: str) -> dict[str, Any]:
-    inputs = resource.get("inputs")
+def _readable(resource: Mapping[str, Any], hidden: HiddenOutputs) -> dict[str, Any]:
+    inputs, outputs = resource.get("inputs"), resource.get("outputs")
     made = dict(resource)
     if inputs is not None:
         made["inputs"] = _replaced(inputs, None)
-    if resource.get("outputs") is not None:
-        known = {"masterAuth": {"clusterCaCertificate": certificate}} if resource["type"] == _CLUSTER else {}
-        made["outputs"] = _replaced(resource["outputs"], {**known, **(inputs or {})})
+    if outputs is not None:
+        kept = _without_ciphertexts({_NOTES: outputs[_NOTES]}) if _NOTES in outputs else {}
+        others = {key: value for key, value in outputs.items() if key != _NOTES}
+        made["outputs"] = _replaced(others, {**hidden.of(resource), **(inputs or {})}) | kept
     return made
+
+
+def _without_ciphertexts(value: Any) -> Any:
+    """Notes without those that are encrypted; what they are about is then taken as it stands."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_ciphertexts(item) for key, item in value.items() if not _is_ciphertext(item)}
 
 
 def _replaced(value: Any, known: Any) -> Any:
     """A value with placeholders; an encrypted output that ``known`` holds in plain takes that, and keeps its shape."""
     if _is_ciphertext(value):
         plain = PLACEHOLDER if known is None or any(True for _ in _secrets(known)) else known
-        return {_SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
+        return {SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
     if isinstance(value, dict):
         beneath = known if isinstance(known, dict) else {}
         return {key: _replaced(item, beneath.get(key)) for key, item in value.items()}
@@ -128,21 +135,3 @@ def _replaced(value: Any, known: Any) -> Any:
         items = known if isinstance(known, list) and len(known) == len(value) else [None] * len(value)
         return [_replaced(item, one) for item, one in zip(value, items, strict=True)]
     return value
-
-
-def _certificate(deployment: Mapping[str, Any]) -> str:
-    """The cluster's certificate as the kubeconfig among the stack's outputs has it; empty where it has none.
-
-    The same certificate is encrypted in the cluster's own outputs: belief gke-client-key-makes-master-auth-secret.
-    """
-    for one in deployment.get("resources") or []:
-        kubeconfig = (one.get("outputs") or {}).get("kubeconfig")
-        if one["type"] != "pulumi:pulumi:Stack" or not isinstance(kubeconfig, str):
-            continue
-        try:
-            found = yaml.safe_load(kubeconfig)["clusters"][0]["cluster"].get("certificate-authority-data") or ""
-            base64.b64decode(found, validate=True)
-        except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError, AttributeError):
-            return ""
-        return str(found)
-    return ""

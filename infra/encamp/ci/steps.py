@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from encamp.ci.hidden_outputs import SIGNATURE
 from encamp.property_paths import parse_path, path_text
 from encamp.redaction import MASK, redacted
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 #: What the engine writes for a value that only the cloud will tell.
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-#: The key by which the engine marks secrets, assets and the like (sdk/go/common/resource/sig).
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
 #: Notes of providers among a resource's inputs.
 _ENGINES_OWN = ("__defaults", "__name")
 _COLOURS = re.compile(r"<\{%[^%]*%\}>")
@@ -206,7 +205,7 @@ def _text(value: Any) -> str | None:
 
 def _is_secret(value: Any) -> bool:
     """Whether it is what the engine writes for a secret: its own mark, and no value."""
-    return isinstance(value, dict) and _SIGNATURE in value
+    return isinstance(value, dict) and SIGNATURE in value
 
 
 def _masked(value: Any) -> Any:
