@@ -80,6 +80,15 @@ def test_encrypted_notes_of_a_bridged_provider_are_left_out() -> None:
     assert with_placeholders(deployment(wholly))["resources"][0]["outputs"] == {"id": "x"}
 
 
+def test_what_is_noted_as_no_text_and_told_of_nowhere_counts_as_not_set() -> None:
+    noted = {"customerEncryption": {"plu": {"i": {}}}, "tags": {"map": {}}, "rules": {"arr": {}}, "block": {"obj": {}}}
+    outputs = {**dict.fromkeys(("content", *noted), CIPHERTEXT), "__pulumi_raw_state_delta": {"obj": {"ps": noted}}}
+    file = resource("gcp:storage/bucketObject:BucketObject", "f", inputs={"rules": [1]}, outputs=outputs)
+    copied = with_placeholders(deployment(file))["resources"][0]["outputs"]
+    expected = {"content": PLACEHOLDER, "customerEncryption": None, "tags": {}, "rules": [1], "block": {}}
+    assert {key: copied[key] for key in expected} == {key: plain(value) for key, value in expected.items()}
+
+
 def test_encrypted_inputs_are_listed_by_their_paths_and_a_providers_are_not() -> None:
     listed = encrypted_inputs(
         deployment(

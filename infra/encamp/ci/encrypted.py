@@ -9,9 +9,9 @@ it with an empty passphrase. Inputs that are encrypted in the state are listed, 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from encamp.ci.hidden_outputs import SIGNATURE, HiddenOutputs
+from encamp.ci.hidden_outputs import NOTES, SIGNATURE, HiddenOutputs
 from encamp.ci.touched import is_secret
 from encamp.property_paths import path_text
 
@@ -27,8 +27,7 @@ NOT_COMPARED = "encamp:notCompared"
 #: The value of ``SIGNATURE`` that marks a secret.
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a type's signature
 _PROVIDERS = "pulumi:providers:"
-#: What a bridged provider writes beside outputs, to read them back as it had them from the cloud.
-_NOTES = "__pulumi_raw_state_delta"
+_UNKNOWN: Final = object()
 
 
 def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,11 +107,11 @@ def _readable(resource: Mapping[str, Any], hidden: HiddenOutputs) -> dict[str, A
     inputs, outputs = resource.get("inputs"), resource.get("outputs")
     made = dict(resource)
     if inputs is not None:
-        made["inputs"] = _replaced(inputs, None)
+        made["inputs"] = _replaced(inputs)
     if outputs is not None:
-        kept = _without_ciphertexts({_NOTES: outputs[_NOTES]}) if _NOTES in outputs else {}
-        others = {key: value for key, value in outputs.items() if key != _NOTES}
-        made["outputs"] = _replaced(others, {**hidden.of(resource), **(inputs or {})}) | kept
+        notes = _without_ciphertexts({NOTES: outputs[NOTES]}) if NOTES in outputs else {}
+        others = {key: value for key, value in outputs.items() if key != NOTES}
+        made["outputs"] = _replaced(others, {**hidden.of(resource), **(inputs or {})}) | notes
     return made
 
 
@@ -123,15 +122,15 @@ def _without_ciphertexts(value: Any) -> Any:
     return {key: _without_ciphertexts(item) for key, item in value.items() if not _is_ciphertext(item)}
 
 
-def _replaced(value: Any, known: Any) -> Any:
+def _replaced(value: Any, known: Any = _UNKNOWN) -> Any:
     """A value with placeholders; an encrypted output that ``known`` holds in plain takes that, and keeps its shape."""
     if _is_ciphertext(value):
-        plain = PLACEHOLDER if known is None or any(True for _ in _secrets(known)) else known
+        plain = PLACEHOLDER if known is _UNKNOWN or any(True for _ in _secrets(known)) else known
         return {SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
     if isinstance(value, dict):
         beneath = known if isinstance(known, dict) else {}
-        return {key: _replaced(item, beneath.get(key)) for key, item in value.items()}
+        return {key: _replaced(item, beneath.get(key, _UNKNOWN)) for key, item in value.items()}
     if isinstance(value, list):
-        items = known if isinstance(known, list) and len(known) == len(value) else [None] * len(value)
+        items = known if isinstance(known, list) and len(known) == len(value) else [_UNKNOWN] * len(value)
         return [_replaced(item, one) for item, one in zip(value, items, strict=True)]
     return value

@@ -1,7 +1,7 @@
 """Outputs that are encrypted in a state, though the same state holds their values elsewhere in plain.
 
-The gcp provider needs them in their true form: it reads a state by notes of its own (``__pulumi_raw_state_delta``), and
-ends with a panic where a text stands in a map's place.
+The gcp provider needs them in their true form: it reads a state by notes of its own, and ends with a panic where a text
+stands in a map's place.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 #: The engine's mark of a secret, and of other values that are no plain JSON (sdk/go/common/resource/sig).
 SIGNATURE = "4dabf18193072939515e22adb298388d"
+#: What a bridged provider writes beside outputs, to read them back as it had them from the cloud (pkg/tfbridge of
+#: pulumi/pulumi-terraform-bridge).
+NOTES = "__pulumi_raw_state_delta"
+#: Where nothing was set: the value of a property that is noted as a map, an object, a list, or a list of one.
+_UNSET: dict[str, Any] = {"map": {}, "obj": {}, "arr": [], "plu": None}
 _CLUSTER = "gcp:container/cluster:Cluster"
 _GCP = "pulumi:providers:gcp"
 #: Inputs that hold a resource's labels. Monitoring's user labels have no encrypted twin.
@@ -38,8 +43,13 @@ class HiddenOutputs:
         self._certificate = _certificate(resources)
 
     def of(self, resource: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of outputs that may be encrypted, in their true form."""
-        known: dict[str, Any] = {}
+        """The values of outputs that may be encrypted, in their true form.
+
+        What no text can stand for, and nothing is told of, counts as not set.
+        """
+        notes = (resource.get("outputs") or {}).get(NOTES) or {}
+        noted = (notes.get("obj") or {}).get("ps") or {}
+        known = {key: _UNSET[form] for key, note in noted.items() for form in _UNSET if form in note}
         if resource["type"] == _CLUSTER:
             known["masterAuth"] = {"clusterCaCertificate": self._certificate}
         provider = self._providers.get(str(resource.get("provider", "")).rpartition("::")[0])
