@@ -72,7 +72,7 @@ def test_encrypted_labels_are_put_together_from_those_of_the_resource_and_its_pr
 
 
 def test_encrypted_notes_of_a_bridged_provider_are_left_out() -> None:
-    notes = {"obj": {"ps": {"subnetworkId": CIPHERTEXT, "params": {"plu": {}}}}}
+    notes: dict[str, Any] = {"obj": {"ps": {"subnetworkId": CIPHERTEXT, "params": {"plu": {}}}}}
     subnetwork = resource("gcp:compute/subnetwork:Subnetwork", "s", outputs={"__pulumi_raw_state_delta": notes})
     copied = with_placeholders(deployment(subnetwork))["resources"][0]["outputs"]
     assert copied == {"__pulumi_raw_state_delta": {"obj": {"ps": {"params": {"plu": {}}}}}}
@@ -80,12 +80,18 @@ def test_encrypted_notes_of_a_bridged_provider_are_left_out() -> None:
     assert with_placeholders(deployment(wholly))["resources"][0]["outputs"] == {"id": "x"}
 
 
-def test_what_is_noted_as_no_text_and_told_of_nowhere_counts_as_not_set() -> None:
+def test_what_a_bridged_provider_made_and_nothing_tells_of_counts_as_not_set() -> None:
     noted = {"customerEncryption": {"plu": {"i": {}}}, "tags": {"map": {}}, "rules": {"arr": {}}, "block": {"obj": {}}}
     outputs = {**dict.fromkeys(("content", *noted), CIPHERTEXT), "__pulumi_raw_state_delta": {"obj": {"ps": noted}}}
     file = resource("gcp:storage/bucketObject:BucketObject", "f", inputs={"rules": [1]}, outputs=outputs)
     copied = with_placeholders(deployment(file))["resources"][0]["outputs"]
-    expected = {"content": PLACEHOLDER, "customerEncryption": None, "tags": {}, "rules": [1], "block": {}}
+    expected: dict[str, Any] = {
+        "content": None,
+        "customerEncryption": None,
+        "tags": {},
+        "rules": [1],
+        "block": {},
+    }
     assert {key: copied[key] for key in expected} == {key: plain(value) for key, value in expected.items()}
 
 

@@ -28,6 +28,11 @@ def answer(asked: dict[str, Any]) -> Any:
     return twice.all_twice(asked["twice"])
 
 
+def shown(asset: Any) -> str:
+    """An asset's text, or the name of its file."""
+    return Path(asset.path).name if hasattr(asset, "path") else str(asset.text)
+
+
 def main() -> None:
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         # What programs say to people is no answer.
@@ -37,7 +42,7 @@ def main() -> None:
                 found = {"found": answer(json.loads(line))}
             except Exception:  # noqa: BLE001 - the test that asked shows it
                 found = {"error": traceback.format_exc()}
-            answers.write(json.dumps(found, default=lambda asset: Path(asset.path).name) + "\n")
+            answers.write(json.dumps(found, default=shown) + "\n")
             answers.flush()
 
 

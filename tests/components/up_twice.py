@@ -176,7 +176,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, Secret):
         return wrap_rpc_secret(shown(value.value))
     if isinstance(value, Asset):
-        return pulumi.FileAsset(str(value.path))
+        return pulumi.FileAsset(str(value.path)) if value.path is not None else pulumi.StringAsset(str(value.text))
     if isinstance(value, dict):
         return {key: shown(item) for key, item in value.items()}
     return [shown(item) for item in value] if isinstance(value, list) else value
@@ -197,6 +197,8 @@ def plain(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
     def of(value: Any) -> Any:
         if isinstance(value, pulumi.FileAsset):
             return Asset(path=str(value.path))
+        if isinstance(value, pulumi.StringAsset):
+            return Asset(text=value.text)
         if isinstance(value, dict):
             return {key: of(item) for key, item in value.items() if item is not None}
         if isinstance(value, float) and value.is_integer():

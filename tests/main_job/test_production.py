@@ -173,6 +173,21 @@ def test_its_reaper_waits_for_its_secret_and_then_looks_at_everything(camp: Camp
     camp.tool("kubectl", "delete", "secret", "encamp-record", "-n", namespace)
 
 
+def test_a_state_among_the_objects_that_nobody_can_read_is_set_aside(camp: Camp) -> None:
+    """The engine itself lists no stack while one of them is damaged."""
+    storage = camp.storage()
+    storage.upload(STATES, ".pulumi/stacks/encamp/job-nobodys.json", b"garbage {")
+    camp.pulumi("stack", "ls", code=1)
+    said = camp.encamp("reap", "-s", STACK)
+    assert "stack job-nobodys: its unreadable state is set aside" in said
+    (aside,) = [one.name for one in storage.objects(STATES, ".pulumi/unreadable/")]
+    assert f"gs://{STATES}/{aside}" in said
+    assert storage.read(STATES, aside) == b"garbage {"
+    assert "job-nobodys" not in camp.pulumi("stack", "ls")
+    assert camp.encamp("reap", "-s", STACK, "--quiet") == ""
+    storage.delete(STATES, aside)
+
+
 def test_a_job_trains_in_its_teams_queue(camp: Camp) -> None:
     before = in_the_cloud(camp)
     said = camp.encamp("run", "examples/digits/job.yaml", "--job-id", "first", "--environment", STACK)

@@ -20,8 +20,8 @@ SIGNATURE = "4dabf18193072939515e22adb298388d"
 #: What a bridged provider writes beside outputs, to read them back as it had them from the cloud (pkg/tfbridge of
 #: pulumi/pulumi-terraform-bridge).
 NOTES = "__pulumi_raw_state_delta"
-#: Where nothing was set: the value of a property that is noted as a map, an object, a list, or a list of one.
-_UNSET: dict[str, Any] = {"map": {}, "obj": {}, "arr": [], "plu": None}
+#: Where nothing was set: the value of a property that is noted as a map, an object or a list; of all others it is None.
+_UNSET: dict[str, Any] = {"map": {}, "obj": {}, "arr": []}
 _CLUSTER = "gcp:container/cluster:Cluster"
 _GCP = "pulumi:providers:gcp"
 #: Inputs that hold a resource's labels. Monitoring's user labels have no encrypted twin.
@@ -45,11 +45,12 @@ class HiddenOutputs:
     def of(self, resource: Mapping[str, Any]) -> dict[str, Any]:
         """The values of outputs that may be encrypted, in their true form.
 
-        What no text can stand for, and nothing is told of, counts as not set.
+        Of what a bridged provider made, values that are told nowhere count as not set: it would compare any other.
         """
-        notes = (resource.get("outputs") or {}).get(NOTES) or {}
-        noted = (notes.get("obj") or {}).get("ps") or {}
-        known = {key: _UNSET[form] for key, note in noted.items() for form in _UNSET if form in note}
+        outputs, notes = resource.get("outputs") or {}, (resource.get("outputs") or {}).get(NOTES)
+        noted = ((notes or {}).get("obj") or {}).get("ps") or {}
+        known: dict[str, Any] = {} if notes is None else dict.fromkeys(outputs)
+        known |= {key: _UNSET[form] for key, note in noted.items() for form in _UNSET if form in note}
         if resource["type"] == _CLUSTER:
             known["masterAuth"] = {"clusterCaCertificate": self._certificate}
         provider = self._providers.get(str(resource.get("provider", "")).rpartition("::")[0])

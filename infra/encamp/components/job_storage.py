@@ -52,7 +52,8 @@ class JobStorage(pulumi.ComponentResource):
                 "job-dir",
                 bucket=bucket,
                 name=folder,
-                content="\n",
+                # As ``content`` the state would encrypt it, and no preview without the stack's key could compare it.
+                source=pulumi.StringAsset("\n"),
                 content_type="application/x-directory",
                 opts=pulumi.ResourceOptions(parent=self),
             )
