@@ -12,7 +12,7 @@ from encamp.guard.listening import listen
 from encamp.sandbox.outbound.anywhere import Anywhere
 from encamp.sandbox.outbound.destinations import Public, own_addresses
 from encamp.sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, OwnerIndexes, owner_proxy
-from encamp.sandbox.outbound.proxy import ConnectProxy
+from encamp.sandbox.outbound.proxy import ConnectProxy, Front
 
 if TYPE_CHECKING:
     from encamp.sandbox.outbound.destinations import Destinations
@@ -47,7 +47,9 @@ def answers(destinations: Destinations, *targets: str) -> tuple[list[tuple[str, 
         there = await asyncio.start_server(_echo, "127.0.0.1", 0)
         port = there.sockets[0].getsockname()[1]
         listener = listen(0)
-        proxy = ConnectProxy(listener, port, destinations, lambda _, target, refusal: told.append((target, refusal)))
+        proxy = ConnectProxy(
+            listener, Front(port), destinations, lambda _, target, refusal: told.append((target, refusal))
+        )
         await proxy.start()
         try:
             at = listener.getsockname()[1]
