@@ -15,6 +15,8 @@ from encamp.sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, OwnerIndexes, 
 from encamp.sandbox.outbound.proxy import ConnectProxy, Front
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from encamp.sandbox.outbound.destinations import Destinations
 
 OK, FORBIDDEN, GATEWAY = "200 Connection Established", "403 Forbidden", "502 Bad Gateway"
@@ -39,7 +41,9 @@ async def _asked(port: int, target: str) -> tuple[str, bytes]:
     return status, came
 
 
-def answers(destinations: Destinations, *targets: str) -> tuple[list[tuple[str, bytes]], list[tuple[str, str]]]:
+def answers(
+    destinations: Destinations, *targets: str, admits: Callable[[str, int], bool] = lambda _client, _port: True
+) -> tuple[list[tuple[str, bytes]], list[tuple[str, str]]]:
     """What a proxy answers to each target, ``PORT`` in it being a server's here, and what it told."""
     told: list[tuple[str, str]] = []
 
@@ -48,7 +52,7 @@ def answers(destinations: Destinations, *targets: str) -> tuple[list[tuple[str, 
         port = there.sockets[0].getsockname()[1]
         listener = listen(0)
         proxy = ConnectProxy(
-            listener, Front(port), destinations, lambda _, target, refusal: told.append((target, refusal))
+            listener, Front(port, admits), destinations, lambda _, target, refusal: told.append((target, refusal))
         )
         await proxy.start()
         try:
@@ -73,6 +77,20 @@ def test_googles_hosts_are_the_front_and_nothing_is_told_of_them() -> None:
     found, told = answers(Public(OwnerIndexes(), own_addresses), *hosts)
     assert found == [(OK, b"ping")] * 3
     assert told == []
+
+
+def test_googles_hosts_are_judged_by_the_rules_of_whoever_asks() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def admits(client: str, port: int) -> bool:
+        asked.append((client, port))
+        return port == 443
+
+    targets = ["storage.googleapis.com:443", "storage.googleapis.com:80"]
+    found, told = answers(Public(OwnerIndexes(), own_addresses), *targets, admits=admits)
+    assert found == [(OK, b"ping"), (FORBIDDEN, b"")]
+    assert asked == [("127.0.0.1", 443), ("127.0.0.1", 80)]
+    assert told == [("storage.googleapis.com:80", "the pod's network policies do not allow it")]
 
 
 def test_the_sandboxs_own_user_reaches_everything() -> None:

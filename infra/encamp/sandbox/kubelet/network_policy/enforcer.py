@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.network_policy.rules import Span
 
 _LOG = logging.getLogger(__name__)
-_POLICIES: Final = "/apis/networking.k8s.io/v1/networkpolicies"
-_NAMESPACES: Final = "/api/v1/namespaces"
+POLICIES: Final = "/apis/networking.k8s.io/v1/networkpolicies"
+NAMESPACES: Final = "/api/v1/namespaces"
 #: Changes that come together are evaluated together.
 _TOGETHER_SECONDS: Final = 0.01
 
@@ -51,8 +51,8 @@ class Enforcer:
         self._pods: dict[str, tuple[PolicyPod, Filtered]] = {}
         self._rules: dict[str, PodRules] = {}
         self._troubles: dict[str, SandboxError] = {}
-        self._seen: dict[str, dict[str, dict[str, Any]]] = {_POLICIES: {}, _NAMESPACES: {}}
-        self._lacking = {_POLICIES, _NAMESPACES}
+        self._seen: dict[str, dict[str, dict[str, Any]]] = {POLICIES: {}, NAMESPACES: {}}
+        self._lacking = {POLICIES, NAMESPACES}
         self._changed = asyncio.Event()
         self._evaluated: asyncio.Future[None] | None = None
 
@@ -136,9 +136,9 @@ class Enforcer:
     def _enforce(self) -> None:
         pods = [pod for pod, _ in self._pods.values()]
         labels = {
-            one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in self._seen[_NAMESPACES].values()
+            one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in self._seen[NAMESPACES].values()
         }
-        evaluation = Evaluation(list(self._seen[_POLICIES].values()), pods, labels, self._pods_network)
+        evaluation = Evaluation(list(self._seen[POLICIES].values()), pods, labels, self._pods_network)
         for uid, (pod, filtered) in self._pods.items():
             rules = evaluation.rules(pod)
             try:
