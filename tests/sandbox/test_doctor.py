@@ -46,6 +46,7 @@ def test_forbidden_namespaces_are_told_with_the_setting_that_forbids_them(
 ) -> None:
     settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}
     monkeypatch.setattr(doctor, "_run", _nothing)
+    monkeypatch.setattr(doctor, "isolation", lambda: Verdict("none", "this system forbids user namespaces"))
     monkeypatch.setattr(doctor, "_read", settings.get)
     monkeypatch.setattr(doctor.sys, "platform", "linux")
     monkeypatch.setattr(doctor.shutil, "which", _found)

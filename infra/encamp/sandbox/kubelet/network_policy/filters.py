@@ -1,6 +1,7 @@
 """The rules of a pod in the kernel: two chains in the pod's own network namespace, where its processes have no rights.
 
-What is refused is dropped without an answer, as by Dataplane V2: whoever connects waits until their own timeout.
+What is refused is dropped without an answer, and whoever connects waits until their own timeout.
+Belief: network-policy-drops.
 """
 
 from __future__ import annotations
