@@ -192,6 +192,30 @@ def namespaces(given: Given) -> Ways:
             fcntl.ioctl(control, 0x8916, address)  # SIOCSIFADDR
             return True
 
+    def unfiltered() -> bool:
+        """Deletes the packet filter that enforces the pod's network policies."""
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as control:  # NETLINK_NETFILTER
+            name = struct.pack("HH7sx", 11, 1, b"encamp\0")
+            edges = [struct.pack("IHHIIBBH", 20, kind, 1, 0, 0, 0, 0, 0x0A00) for kind in (16, 17)]
+            delete = struct.pack("IHHIIBBH", 20 + len(name), 0x0A02, 5, 1, 0, 1, 0, 0) + name
+            control.settimeout(SECONDS)
+            control.send(edges[0] + delete + edges[1])
+            return struct.unpack_from("i", control.recv(9999), 16)[0] == 0
+
+    def unfiltered_from_a_namespace() -> bool:
+        child = os.fork()
+        if child == 0:
+            code = 0
+            if libc.unshare(0x10000000) == 0:  # CLONE_NEWUSER
+                try:
+                    code = unfiltered()
+                except OSError:
+                    code = 0
+            os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+    yield "its packet filter", unfiltered
+    yield "its packet filter from a user namespace", unfiltered_from_a_namespace
     yield "umount in a user namespace", uncovered
     yield "packets of another pod", raw
     yield "the address of another pod", moved
