@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from encamp.ci.encrypted import PLACEHOLDER, encrypted_inputs, path_text, readable_config, with_placeholders
+from encamp.ci.encrypted import PLACEHOLDER, encrypted_inputs, readable_config, with_placeholders
 
 MARK, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 CIPHERTEXT = {MARK: SECRET, "ciphertext": "v1:AAAA:BBBB"}
@@ -70,7 +70,3 @@ def test_a_config_keeps_its_shape_and_names_what_was_encrypted() -> None:
         {"encamp:job": {"args": ["--epochs=1", PLACEHOLDER]}, "gcp:project": "acme"},
         ["encamp:job.args[1]"],
     )
-
-
-def test_a_path_is_written_as_the_engine_reads_it() -> None:
-    assert path_text(("spec", "jobs", 0, "a.b/c", "d")) == 'spec.jobs[0]["a.b/c"].d'

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from encamp.ci.touched import is_secret
+from encamp.property_paths import path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+
+    from encamp.property_paths import Path
 
 #: Stands for every value that is encrypted in a state or in a stack's config.
 PLACEHOLDER = "(encrypted, not read)"
@@ -28,9 +30,6 @@ NOT_COMPARED = "encamp:notCompared"
 _SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _PROVIDERS = "pulumi:providers:"
 _CLUSTER = "gcp:container/cluster:Cluster"
-_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$]*")
-
-Keys = tuple[str | int, ...]
 
 
 def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,20 +65,7 @@ def readable_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     return {key: _without_secure(value) for key, value in kept.items()}, paths
 
 
-def path_text(keys: Sequence[str | int]) -> str:
-    """A path as the engine writes it, such as ``spec.jobs[0].labels["a.b/c"]``."""
-    text = ""
-    for key in keys:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        elif _PLAIN_NAME.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            text += f"[{json.dumps(key)}]"
-    return text
-
-
-def _config_path(key: str, keys: Keys) -> str:
+def _config_path(key: str, keys: Path) -> str:
     namespace, _, name = key.partition(":")
     return f"{namespace}:{path_text((name, *keys))}"
 
@@ -88,7 +74,7 @@ def _is_ciphertext(value: Any) -> bool:
     return isinstance(value, dict) and value.get(_SIGNATURE) == _SECRET
 
 
-def _secrets(value: Any, at: Keys = ()) -> Iterator[Keys]:
+def _secrets(value: Any, at: Path = ()) -> Iterator[Path]:
     if _is_ciphertext(value):
         yield at
     else:
@@ -96,7 +82,7 @@ def _secrets(value: Any, at: Keys = ()) -> Iterator[Keys]:
             yield from _secrets(item, (*at, key))
 
 
-def _secure(value: Any, at: Keys = ()) -> Iterator[Keys]:
+def _secure(value: Any, at: Path = ()) -> Iterator[Path]:
     if is_secret(value):
         yield at
     else:

