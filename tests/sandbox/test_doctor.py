@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from encamp.sandbox import doctor
 from encamp.sandbox.doctor import examine
+from encamp.sandbox.kubelet.isolation import Verdict
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.tools import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_everything_is_looked_at_and_what_is_bad_comes_with_advice(tmp_path: Path) -> None:
@@ -45,12 +46,31 @@ def test_forbidden_namespaces_are_told_with_the_setting_that_forbids_them(
 ) -> None:
     settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}
     monkeypatch.setattr(doctor, "_run", _nothing)
+    monkeypatch.setattr(doctor, "isolation", lambda: Verdict("none", "this system forbids user namespaces"))
     monkeypatch.setattr(doctor, "_read", settings.get)
     monkeypatch.setattr(doctor.sys, "platform", "linux")
     monkeypatch.setattr(doctor.shutil, "which", _found)
     found = {finding.subject: finding for finding in examine(Layout(tmp_path))}
     assert found["namespaces"].grade == doctor.NOTE
     assert "apparmor_restrict_unprivileged_userns=0" in found["namespaces"].advice
+
+
+@pytest.mark.parametrize(
+    ("verdict", "grade", "text"),
+    [
+        (Verdict("namespaces", "they work"), doctor.GOOD, "tried"),
+        (Verdict("namespaces", "they work", unenforced="no nf_tables"), doctor.NOTE, "not enforced: no nf_tables"),
+        (Verdict("none", "darwin has no namespaces"), doctor.NOTE, "not enforced, none: darwin has no namespaces"),
+    ],
+)
+def test_it_is_said_where_network_policies_are_not_enforced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, grade: Any, text: str
+) -> None:
+    monkeypatch.setattr(doctor, "isolation", lambda: verdict)
+    (found,) = (one for one in examine(Layout(tmp_path)) if one.subject == "network policies")
+    assert found.grade == grade
+    assert text in found.text
+    assert bool(found.advice) is (grade != doctor.GOOD)
 
 
 def test_too_little_memory_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

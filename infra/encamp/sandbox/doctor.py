@@ -19,6 +19,7 @@ from encamp.errors import EncampError
 from encamp.findings import Finding, Grade
 from encamp.guard.peers import can_tell
 from encamp.sandbox.kubelet.fuse import DEVICE, look_for_fuse
+from encamp.sandbox.kubelet.isolation import NAMESPACES, isolation
 from encamp.sandbox.ports import Ports
 from encamp.sandbox.tools import TOOLS, cache_folder, missing
 from encamp.sandbox.tools.catalog import is_installed
@@ -49,6 +50,7 @@ def examine(layout: Layout) -> list[Finding]:
         _tools,
         _go,
         _namespaces,
+        _network_policies,
         _other_users,
         _files_of_buckets,
         _memory,
@@ -135,6 +137,19 @@ def _namespaces() -> Finding:
         "this system forbids user namespaces: pods share one network and addresses are rewritten",
         _namespace_advice(),
     )
+
+
+def _network_policies() -> Finding:
+    subject = "network policies"
+    verdict = isolation()
+    if verdict.mode != NAMESPACES:
+        return Finding(subject, NOTE, f"not enforced, {verdict}", "docs/security.md says what jobs reach then")
+    if verdict.unenforced:
+        advice = (
+            "use a kernel with nf_tables (modules nft_ct and nft_redir among them), and let user namespaces load it"
+        )
+        return Finding(subject, NOTE, f"not enforced: {verdict.unenforced}", advice)
+    return Finding(subject, GOOD, "tried: pods reach what the policies of their jobs allow")
 
 
 def _other_users() -> Finding:

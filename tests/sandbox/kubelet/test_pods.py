@@ -325,7 +325,7 @@ grep -c BEGIN /etc/ssl/certs/ca-certificates.crt
     lines = cluster.log("own").splitlines()
     assert lines[:3] == ["/usr is read-only", "writable", "0"]
     assert lines[3].split() == ["1", "sh"]
-    assert lines[4:6] == ["10.8.0.1", "169.254.169.254"]
+    assert lines[4:6] == ["199.36.153.8", "169.254.169.254"]
     assert int(lines[6]) == cluster.layout.bundle.read_text().count("BEGIN")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
 from encamp.sandbox.outbound.destinations import Public, RefusedError, own_addresses, refusal
 from encamp.sandbox.outbound.owner import OwnerIndexes, owner_indexes
 
@@ -112,3 +113,69 @@ def test_the_owners_configuration_is_pips(tmp_path: Path) -> None:
     found = owner_indexes(variables)
     assert {("mirror.corp", 443), ("localhost", 3141), ("other.corp", 8443)} <= found.named
     assert ("pypi.org", 443) in found.usual
+
+
+def ruled(host: str, port: int, *blocks: str, indexes: OwnerIndexes | None = None, **rule: Any) -> list[str]:
+    """Addresses that a pod reaches whose only policy opens blocks of addresses."""
+    spec: dict[str, Any] = {
+        "podSelector": {},
+        "policyTypes": ["Egress"],
+        "egress": [{"to": [{"ipBlock": {"cidr": one}} for one in blocks], **rule}],
+    }
+    policy = {"metadata": {"namespace": "n"}, "spec": spec}
+    pod = PolicyPod("n", {}, "10.8.0.2")
+    rules = Evaluation([policy] if blocks else [SHUT], [pod], {}, "10.8.0.0/16").rules(pod)
+    public = Public(indexes or OwnerIndexes(), lambda: OWN, lambda _: rules)
+    return asyncio.run(public.addresses(host, port, "10.8.0.2"))
+
+
+SHUT: dict[str, Any] = {"metadata": {"namespace": "n"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}
+WEB = ("0.0.0.0/0",)
+LAN = "10.4.0.0/16"
+OWN_ADDRESS = "93.184.215.14"
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "blocks"),
+    [
+        ("8.8.8.8", 443, WEB),
+        ("8.8.8.8", 5432, ("8.8.8.0/24",)),
+        ("10.4.0.7", 5432, (LAN,)),
+        ("10.4.0.7", 443, (LAN,)),
+        (OWN_ADDRESS, 5432, (f"{OWN_ADDRESS}/32",)),
+    ],
+)
+def test_what_policies_open_is_reached(host: str, port: int, blocks: tuple[str, ...]) -> None:
+    assert ruled(host, port, *blocks) == [host]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "blocks", "why"),
+    [
+        ("8.8.8.8", 443, (), "policies"),
+        ("8.8.8.8", 443, (LAN,), "policies"),
+        ("8.8.8.8", 5432, WEB, "ports 80 and 443"),
+        ("10.4.0.7", 443, WEB, "private"),
+        ("10.5.0.7", 443, (LAN,), "private"),
+        (OWN_ADDRESS, 443, WEB, "this machine"),
+        (OWN_ADDRESS, 443, ("93.184.215.0/24",), "this machine"),
+        ("127.0.0.1", 443, ("127.0.0.1/32",), "this machine"),
+        ("169.254.169.254", 80, ("169.254.169.254/32",), "own network"),
+        ("10.8.0.3", 443, ("10.8.0.0/16", "10.8.0.3/32"), "private"),
+        ("::ffff:10.4.0.7", 443, (LAN,), "private"),
+    ],
+)
+def test_what_policies_close_or_no_pod_may_is_not(host: str, port: int, blocks: tuple[str, ...], why: str) -> None:
+    with pytest.raises(RefusedError, match=why):
+        ruled(host, port, *blocks)
+
+
+def test_an_index_of_packages_is_judged_as_pypi() -> None:
+    indexes = OwnerIndexes(frozenset({("localhost", 3141)}))
+    assert "127.0.0.1" in ruled("localhost", 3141, *WEB, indexes=indexes, ports=[{"port": 443}])
+    closed: list[tuple[tuple[str, ...], list[Any]]] = [((), []), ((LAN,), []), (WEB, [{"port": 80}])]
+    for blocks, ports in closed:
+        with pytest.raises(RefusedError, match=r"as pypi\.org"):
+            ruled("localhost", 3141, *blocks, indexes=indexes, ports=ports)
+    with pytest.raises(RefusedError, match=r"as pypi\.org"):
+        ruled("pypi.org", 443, LAN)

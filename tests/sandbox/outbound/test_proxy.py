@@ -12,9 +12,11 @@ from encamp.guard.listening import listen
 from encamp.sandbox.outbound.anywhere import Anywhere
 from encamp.sandbox.outbound.destinations import Public, own_addresses
 from encamp.sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, OwnerIndexes, owner_proxy
-from encamp.sandbox.outbound.proxy import ConnectProxy
+from encamp.sandbox.outbound.proxy import ConnectProxy, Front
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from encamp.sandbox.outbound.destinations import Destinations
 
 OK, FORBIDDEN, GATEWAY = "200 Connection Established", "403 Forbidden", "502 Bad Gateway"
@@ -39,7 +41,9 @@ async def _asked(port: int, target: str) -> tuple[str, bytes]:
     return status, came
 
 
-def answers(destinations: Destinations, *targets: str) -> tuple[list[tuple[str, bytes]], list[tuple[str, str]]]:
+def answers(
+    destinations: Destinations, *targets: str, admits: Callable[[str, int], bool] = lambda _client, _port: True
+) -> tuple[list[tuple[str, bytes]], list[tuple[str, str]]]:
     """What a proxy answers to each target, ``PORT`` in it being a server's here, and what it told."""
     told: list[tuple[str, str]] = []
 
@@ -47,7 +51,9 @@ def answers(destinations: Destinations, *targets: str) -> tuple[list[tuple[str, 
         there = await asyncio.start_server(_echo, "127.0.0.1", 0)
         port = there.sockets[0].getsockname()[1]
         listener = listen(0)
-        proxy = ConnectProxy(listener, port, destinations, lambda _, target, refusal: told.append((target, refusal)))
+        proxy = ConnectProxy(
+            listener, Front(port, admits), destinations, lambda _, target, refusal: told.append((target, refusal))
+        )
         await proxy.start()
         try:
             at = listener.getsockname()[1]
@@ -71,6 +77,20 @@ def test_googles_hosts_are_the_front_and_nothing_is_told_of_them() -> None:
     found, told = answers(Public(OwnerIndexes(), own_addresses), *hosts)
     assert found == [(OK, b"ping")] * 3
     assert told == []
+
+
+def test_googles_hosts_are_judged_by_the_rules_of_whoever_asks() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def admits(client: str, port: int) -> bool:
+        asked.append((client, port))
+        return port == 443
+
+    targets = ["storage.googleapis.com:443", "storage.googleapis.com:80"]
+    found, told = answers(Public(OwnerIndexes(), own_addresses), *targets, admits=admits)
+    assert found == [(OK, b"ping"), (FORBIDDEN, b"")]
+    assert asked == [("127.0.0.1", 443), ("127.0.0.1", 80)]
+    assert told == [("storage.googleapis.com:80", "the pod's network policies do not allow it")]
 
 
 def test_the_sandboxs_own_user_reaches_everything() -> None:

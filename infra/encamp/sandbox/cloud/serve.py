@@ -20,7 +20,7 @@ from encamp.sandbox.lies.front import LyingFront
 from encamp.sandbox.lies.switches import Switches
 from encamp.sandbox.outbound.anywhere import Anywhere
 from encamp.sandbox.outbound.owner import owner_proxy
-from encamp.sandbox.outbound.proxy import ConnectProxy
+from encamp.sandbox.outbound.proxy import ConnectProxy, Front
 from encamp.sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def running(layout: Layout) -> AsyncIterator[Cloud]:
     folder = layout.socket_folder("gcp-provider")
     provider = ProviderServer(GcpProvider(client, layout.project), layout.ports.gcp_provider, folder)
     anywhere = Anywhere(owner_proxy(os.environ), os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "")
-    proxy = ConnectProxy(listen(layout.ports.proxy), layout.ports.front_tls, anywhere)
+    proxy = ConnectProxy(listen(layout.ports.proxy), Front(layout.ports.front_tls), anywhere)
     ports = (layout.ports.front, layout.ports.front_tls)
     fronts = [_uvicorn(lying), _tls(lying, layout)]
     serving = zip(fronts, map(listen, ports), strict=True)

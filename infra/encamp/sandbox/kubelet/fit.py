@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud import quantity
+from encamp.sandbox.kubelet.labels import matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,25 +91,9 @@ def _selected(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         return True
     terms = required.get("nodeSelectorTerms") or []
     return any(
-        all(_matches(one, labels) for one in term.get("matchExpressions") or []) and bool(term.get("matchExpressions"))
+        all(matches(one, labels) for one in term.get("matchExpressions") or []) and bool(term.get("matchExpressions"))
         for term in terms
     )
-
-
-def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(expression["key"]), expression.get("values") or []
-    operator = expression["operator"]
-    if operator in ("Gt", "Lt"):
-        if value is None or not value.lstrip("-").isdigit():
-            return False
-        return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
-    known = {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }
-    return known.get(operator, False)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:

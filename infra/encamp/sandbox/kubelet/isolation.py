@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from encamp.errors import EncampError, SandboxError
 from encamp.sandbox.kubelet.host_view import host_view
 from encamp.sandbox.kubelet.namespaces import Namespaces
+from encamp.sandbox.kubelet.network_policy.rules import Allowed, PodRules, Ports, Span
 from encamp.sandbox.kubelet.plain import Plain
 from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
 
 if TYPE_CHECKING:
     from encamp.process import OutputLine
+    from encamp.sandbox.kubelet.namespaces import NamespacedPod
     from encamp.sandbox.kubelet.runtime import Runtime
     from encamp.sandbox.layout import Layout
 
@@ -34,11 +36,13 @@ class Verdict:
         mode: ``namespaces`` (own network, files and processes) or ``none`` (addresses and paths are rewritten).
         reason: why.
         remedy: what would allow namespaces, empty where they are allowed.
+        unenforced: why network policies of pods are not enforced, empty where they are.
     """
 
     mode: str
     reason: str
     remedy: str = ""
+    unenforced: str = ""
 
     def __str__(self) -> str:
         return f"{self.mode}: {self.reason}"
@@ -67,6 +71,7 @@ async def _try(runtime: Namespaces, folder: Path) -> Verdict:
     await runtime.open()
     pod = await runtime.sandbox(PodRequest("probe", "probe", "probe", folder / "pod"))
     lines: list[OutputLine] = []
+    unenforced = _unenforced(runtime, pod)
     try:
         pod.set_hosts([])
         log = folder / "termination"
@@ -89,7 +94,20 @@ async def _try(runtime: Namespaces, folder: Path) -> Verdict:
     said = [line.text for line in lines]
     if said != ["probe", "1"]:
         return Verdict(NONE, f"a pod in namespaces said {said}", _remedy())
-    return Verdict(NAMESPACES, "user namespaces work: every pod has its own network, files and processes")
+    reason = "user namespaces work: every pod has its own network, files and processes"
+    return Verdict(NAMESPACES, reason, unenforced=unenforced)
+
+
+def _unenforced(runtime: Namespaces, pod: NamespacedPod) -> str:
+    """Why this kernel does not filter the packets of pods, empty where it does; each kind of rule is tried."""
+    everything = (Span.of("0.0.0.0/1"),)
+    allowed = (Allowed(everything, (Ports("TCP", 1, 2), Ports("UDP"))),)
+    try:
+        pod.set_rules(PodRules(allowed, allowed, everything))
+        runtime.lead({pod.address: everything})
+    except SandboxError as error:
+        return str(error)
+    return ""
 
 
 def _remedy() -> str:
@@ -125,7 +143,9 @@ async def choose_runtime(layout: Layout, wish: str) -> tuple[Runtime, Verdict]:
         raise SandboxError(f"pods cannot have namespaces: {verdict.reason}", hint=verdict.remedy)
     runtime: Runtime
     if verdict.mode == NAMESPACES:
-        runtime = Namespaces(folder, host_view(layout, os.environ), layout.bundle)
+        runtime = Namespaces(folder, host_view(layout, os.environ), layout.bundle, verdict.unenforced)
+        if verdict.unenforced:
+            _LOG.warning("network policies are not enforced: %s", verdict.unenforced)
     else:
         _LOG.warning("pods share this machine's network and files: %s", verdict.reason)
         runtime = Plain(layout)

@@ -14,25 +14,28 @@ from typing import TYPE_CHECKING, Any
 from encamp.sandbox.controlplane import EGRESS
 from encamp.sandbox.kubelet.api import Api
 from encamp.sandbox.kubelet.cloud_logs import CloudLogs
+from encamp.sandbox.kubelet.direct import DirectConnections
 from encamp.sandbox.kubelet.egress import serve_egress
 from encamp.sandbox.kubelet.events import Events
 from encamp.sandbox.kubelet.front import Front
-from encamp.sandbox.kubelet.hosts import Hosts
 from encamp.sandbox.kubelet.isolation import NAMESPACES, choose_runtime
 from encamp.sandbox.kubelet.log_server import LogServer
 from encamp.sandbox.kubelet.memory import keep_limits
 from encamp.sandbox.kubelet.metadata import MetadataServer
+from encamp.sandbox.kubelet.namespaces import GOOGLE, NETWORK
+from encamp.sandbox.kubelet.network_policy.enforcer import Enforcer
 from encamp.sandbox.kubelet.nodes import Nodes
 from encamp.sandbox.kubelet.on_demand import OnDemandTool
 from encamp.sandbox.kubelet.pod import PodLife
+from encamp.sandbox.kubelet.pod_network import PodNetwork
 from encamp.sandbox.kubelet.relay import relay
 from encamp.sandbox.kubelet.server import serve
 from encamp.sandbox.kubelet.services import Services
 from encamp.sandbox.kubelet.system_pods import is_stand_in
 from encamp.sandbox.lies.inside import InsideLies
+from encamp.sandbox.outbound import proxy
 from encamp.sandbox.outbound.destinations import Public, own_addresses
 from encamp.sandbox.outbound.owner import owner_indexes
-from encamp.sandbox.outbound.proxy import ConnectProxy
 from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
@@ -146,8 +149,11 @@ class Kubelet:
                 idle_seconds=self._settings.idle_seconds,
             )
             metadata = MetadataServer(api, front, self._pods.at, nodes.get, self._lies)
-            services = self._services(api, kubelet_events, runtime, nodes, metadata)
-            for server in await self._serve_pods(runtime, metadata):
+            enforcer = Enforcer(NETWORK, runtime.lead)
+            services = self._services(
+                api, kubelet_events, runtime, nodes, metadata=metadata, network=PodNetwork(enforcer)
+            )
+            for server in await self._serve_pods(runtime, metadata, enforcer):
                 stack.push_async_callback(_close_server, server)
             await nodes.load()
             shipper = CloudLogs(front, lambda: list(self._pods.lives.values()), nodes.get)
@@ -157,19 +163,29 @@ class Kubelet:
                     group.create_task(scaler_events.run())
                     group.create_task(nodes.run())
                     group.create_task(shipper.run())
+                    group.create_task(enforcer.run(api))
                     group.create_task(keep_limits(lambda: list(self._pods.lives.values())))
                     group.create_task(self._watch(api, services, nodes))
             finally:
                 for life in self._pods.lives.values():
                     life.abandon()
 
-    def _services(self, api: Api, events: Events, runtime: Runtime, nodes: Nodes, metadata: MetadataServer) -> Services:
+    def _services(
+        self,
+        api: Api,
+        events: Events,
+        runtime: Runtime,
+        nodes: Nodes,
+        *,
+        metadata: MetadataServer,
+        network: PodNetwork,
+    ) -> Services:
         pip = {name: os.environ[name] for name in _PIP_VARIABLES if os.environ.get(name)}
         return Services(
             api=api,
             events=events,
             runtime=runtime,
-            hosts=Hosts(),
+            network=network,
             pods_folder=self._layout.kubelet_data / "pods",
             authority=self._layout.ca_certificate,
             base_env={
@@ -185,7 +201,7 @@ class Kubelet:
             gcsfuse=OnDemandTool("gcsfuse"),
         )
 
-    async def _serve_pods(self, runtime: Runtime, metadata: MetadataServer) -> list[asyncio.Server]:
+    async def _serve_pods(self, runtime: Runtime, metadata: MetadataServer, enforcer: Enforcer) -> list[asyncio.Server]:
         """Serve what pods reach at the gateway and at fixed addresses, and the way from the API server to them."""
         ports, listeners = self._layout.ports, runtime.listeners
         servers = []
@@ -194,10 +210,12 @@ class Kubelet:
         for name, port in (("tls", ports.front_tls), ("apiserver", ports.apiserver)):
             if name in listeners:
                 servers.append(await relay(listeners[name], HOST, port))
+        destinations = Public(owner_indexes(os.environ), own_addresses, enforcer.rules_at)
         if "proxy" in listeners:
-            destinations = Public(owner_indexes(os.environ), own_addresses)
-            proxy = ConnectProxy(listeners["proxy"], ports.front_tls, destinations, self._connected)
-            servers.append(await proxy.start())
+            front = proxy.Front(ports.front_tls, lambda client, port: enforcer.rules_at(client).lets_out(GOOGLE, port))
+            servers.append(await proxy.ConnectProxy(listeners["proxy"], front, destinations, self._connected).start())
+        if "direct" in listeners:
+            servers.append(await DirectConnections(destinations, self._connected).serve(listeners["direct"]))
         if self._layout.config.installs_controllers:
             servers.append(await serve_egress(self._layout.socket(EGRESS), runtime.dial))
         return servers
@@ -232,6 +250,7 @@ class Kubelet:
             if not node or not nodes.is_ours(node) or is_stand_in(pod):
                 return
             life = self._pods.lives[uid] = PodLife(pod, services)
+        services.network.update(uid, pod)
         life.update(pod)
 
     def _forget(self, uid: str) -> None:

@@ -22,18 +22,30 @@ from encamp.errors import SandboxError
 from encamp.process import LiveProcess, OutputLine, ProcessSpec, start
 from encamp.sandbox.kubelet.addresses import AddressBook
 from encamp.sandbox.kubelet.fuse import look_for_fuse
-from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, HostNames, PodRequest, StartError
+from encamp.sandbox.kubelet.network_policy.filters import DirectWays, Node, PodFilter
+from encamp.sandbox.kubelet.runtime import (
+    UNENFORCED,
+    ContainerRequest,
+    FuseVolume,
+    HostNames,
+    PodRequest,
+    StartError,
+)
 from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.sandbox.kubelet.host_view import HostView
+    from encamp.sandbox.kubelet.network_policy.rules import PodRules, Span
 
 NETWORK = "10.8.0.0/16"
 METADATA = "169.254.169.254"
+#: Where Google's hosts are: private.googleapis.com, so that rules judge it as they do on Google Cloud.
+#: Belief: googles-apis-have-public-addresses.
+GOOGLE = "199.36.153.8"
 _MOST_FILES = 64
-_TLS_PORT, _PROXY_PORT, _METADATA_PORT = 443, 3128, 80
+_TLS_PORT, _PROXY_PORT, _DIRECT_PORT, _METADATA_PORT = 443, 3128, 3129, 80
 _LAUNCHER = "encamp.sandbox.kubelet.launcher"
 
 
@@ -44,9 +56,12 @@ class Namespaces:
         folder: of the runtime's own.
         view: what pods see of the host.
         bundle: the CA certificates that pods trust.
+        unenforced: why this kernel filters no packets of pods; empty where it does.
     """
 
-    def __init__(self, folder: Path, view: HostView, bundle: Path) -> None:
+    def __init__(self, folder: Path, view: HostView, bundle: Path, unenforced: str = "") -> None:
+        self.unenforced = unenforced
+        self._direct: DirectWays | None = None
         self._folder = folder
         self._view = view
         self._bundle = bundle
@@ -70,8 +85,9 @@ class Namespaces:
         """Make the pods' network."""
         gateway = self._addresses.gateway
         places = {
-            "tls": (gateway, _TLS_PORT),
+            "tls": (GOOGLE, _TLS_PORT),
             "proxy": (gateway, _PROXY_PORT),
+            "direct": (gateway, _DIRECT_PORT),
             "metadata": (METADATA, _METADATA_PORT),
             "apiserver": (API_ADDRESS, _TLS_PORT),
         }
@@ -81,11 +97,12 @@ class Namespaces:
             {
                 "gateway": gateway,
                 "prefix_length": self._addresses.prefix_length,
-                "further": [METADATA, API_ADDRESS],
+                "further": [METADATA, API_ADDRESS, GOOGLE],
                 "listen": list(places.values()),
             },
         )
-        self._user, self._net, *servers = files
+        self._user, self._net, packet_filter, *servers = files
+        self._direct = DirectWays(socket.socket(fileno=packet_filter), _DIRECT_PORT)
         for name, descriptor in zip(places, servers, strict=True):
             self._listeners[name] = socket.socket(fileno=descriptor)
 
@@ -108,6 +125,19 @@ class Namespaces:
             raise
         return NamespacedPod(request, address, files, self)
 
+    def lead(self, ways: Mapping[str, Sequence[Span]]) -> None:
+        """Have the node's packet filter lead them. Raises SandboxError."""
+        if self._direct is None or self.unenforced:
+            return
+        try:
+            self._direct.keep(ways)
+        except OSError as error:
+            raise SandboxError(f"pods reach no network directly: {error}") from error
+
+    def node(self) -> Node:
+        """What is open to every pod."""
+        return Node(self._addresses.gateway, _PROXY_PORT)
+
     async def dial(self, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to a pod in its network, to anything else from here. Raises OSError and SandboxError."""
         if address not in self._addresses:
@@ -121,6 +151,8 @@ class Namespaces:
         """Drop the network; it is gone when the last pod is."""
         for listener in self._listeners.values():
             listener.close()
+        if self._direct is not None:
+            self._direct.close()
         for descriptor in (self._user, self._net):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -173,22 +205,34 @@ class NamespacedPod:
     def __init__(self, request: PodRequest, address: str, files: list[int], runtime: Namespaces) -> None:
         self._request = request
         self._runtime = runtime
-        self._files = dict(zip(("user", "net", "uts", "ipc"), files, strict=True))
+        *namespaces, packet_filter = files
+        self._files = dict(zip(("user", "net", "uts", "ipc"), namespaces, strict=True))
+        self._filter = PodFilter(socket.socket(fileno=packet_filter), runtime.node())
         self.address = address
-        self.notes: Mapping[str, str] = {}
+        self.notes: Mapping[str, str] = {UNENFORCED: runtime.unenforced} if runtime.unenforced else {}
         self.metadata: socket.socket | None = None
         self.env: Mapping[str, str] = {"PIP_PROXY": f"http://{runtime.gateway}:{_PROXY_PORT}", "HOME": "/tmp/home"}  # noqa: S108 - of the container
         runtime.prepare(request)
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
         """Replace /etc/hosts at once; ``entries`` are addresses and their names."""
-        names = HostNames(self._runtime.gateway, METADATA)
+        names = HostNames(GOOGLE, METADATA)
         own = [("127.0.0.1", "localhost"), ("::1", "localhost ip6-localhost"), (self.address, self._request.hostname)]
         text = "".join(f"{address}\t{name}\n" for address, name in [*own, *entries, *names.lines()])
         file = self._request.folder / "etc" / "hosts"
         fresh = file.with_name(".hosts")
         fresh.write_text(text)
         fresh.replace(file)
+
+    def set_rules(self, rules: PodRules) -> None:
+        """Replace them in the pod's kernel. Raises SandboxError."""
+        if self._runtime.unenforced:
+            return
+        try:
+            self._filter.keep(rules)
+        except OSError as error:
+            message = f"the network policies of {self._request.hostname} cannot be enforced: {error}"
+            raise SandboxError(message, hint="encamp sandbox doctor says what this machine lacks") from error
 
     async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
         """Mount in a mount namespace of the pod's, from which its containers' are made."""
@@ -241,6 +285,7 @@ class NamespacedPod:
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files = {}
+        self._filter.close()
         self._runtime.give_back(self.address)
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from encamp.errors import EncampError, SandboxError
 from encamp.guard.listening import listen
 from encamp.process import LiveProcess, ProcessSpec, start
-from encamp.sandbox.kubelet.runtime import ContainerRequest, FuseVolume, PodRequest, StartError
+from encamp.sandbox.kubelet.runtime import UNENFORCED, ContainerRequest, FuseVolume, PodRequest, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.sandbox.kubelet.network_policy.rules import PodRules, Span
     from encamp.sandbox.layout import Layout
 
 LOOPBACK = "127.0.0.1"
@@ -82,6 +83,9 @@ class Plain:
         """Connect as anybody here. Raises OSError."""
         return await asyncio.open_connection(address, port)
 
+    def lead(self, ways: Mapping[str, Sequence[Span]]) -> None:
+        """Nothing is led anywhere: pods reach what this machine reaches."""
+
     @property
     def bundle(self) -> Path:
         """The certificates that pods trust."""
@@ -115,10 +119,13 @@ class PlainPod:
         """What was replaced."""
         port = self._runtime.port(self._request.host_key)
         text = f"no namespaces on this machine: port {REPLICA_PORT} is {LOOPBACK}:{port}, mounts are rewritten"
-        return {"sandbox.encamp.dev/rewritten": text}
+        return {"sandbox.encamp.dev/rewritten": text, UNENFORCED: "not enforced: pods share this machine's network"}
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
         """Names are replaced when a container starts, by ports that are known before their pods are."""
+
+    def set_rules(self, rules: PodRules) -> None:
+        """Nothing is enforced where all share one network; a note on the pod says so."""
 
     async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
         """Nothing can be mounted for one pod alone where all share one view of the files."""

@@ -238,7 +238,7 @@ class PodLife:
         finally:
             if buckets is not None:
                 await buckets.close()
-            self._services.hosts.remove(self.uid)
+            self._services.network.leave(self.uid)
             if metadata is not None:
                 metadata.close()
             await sandbox.close()
@@ -266,13 +266,13 @@ class PodLife:
                 hostname = spec.get("hostname") or self.name
                 key = f"{self.namespace}/{hostname}.{spec.get('subdomain') or ''}"
                 sandbox = await self._services.runtime.sandbox(PodRequest(self.uid, hostname[:63], key, self.folder))
+                await self._services.network.join(self.uid, self.pod, sandbox)
             except ConfigError as error:
                 self._services.note(self.pod, "FailedMount", f"MountVolume.SetUp failed: {error}", warning=True)
             except EncampError as error:
                 self._services.note(self.pod, "FailedCreatePodSandBox", str(error), warning=True)
             else:
                 self.address = sandbox.address
-                self._services.hosts.add(self.uid, self.pod, sandbox)
                 await self._annotate(sandbox.notes)
                 self._changed.set()
                 return sandbox

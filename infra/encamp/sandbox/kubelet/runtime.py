@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.process import LiveProcess, OutputLine
+    from encamp.sandbox.kubelet.network_policy.rules import PodRules, Span
 
+#: The annotation of a pod whose network policies are not enforced, with the reason.
+UNENFORCED = "sandbox.encamp.dev/network-policies"
 _API_SERVER = "kubernetes.default.svc kubernetes.default.svc.cluster.local kubernetes.default"
 
 
@@ -103,6 +106,10 @@ class PodSandbox(Protocol):
         """Tell the pod which names have which addresses."""
         ...
 
+    def set_rules(self, rules: PodRules) -> None:
+        """Enforce what the pod may connect to and who to it, as far as this runtime can. Raises SandboxError."""
+        ...
+
     async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
         """Mount file systems that containers started from now on see; the open /dev/fuse of each is the caller's.
 
@@ -133,7 +140,18 @@ class Runtime(Protocol):
 
     @property
     def listeners(self) -> Mapping[str, socket.socket]:
-        """Listening sockets that pods reach: ``tls`` (Google's hosts), ``proxy``, ``metadata``, ``apiserver``."""
+        """Listening sockets that pods reach: ``tls`` (Google's hosts), ``proxy``, ``metadata``, ``apiserver``.
+
+        And ``direct``, which gets connections to networks that ``lead`` was told.
+        """
+        ...
+
+    def lead(self, ways: Mapping[str, Sequence[Span]]) -> None:
+        """Lead connections of pods, by address, to networks outside of the cluster to the listener ``direct``.
+
+        Raises:
+            SandboxError: this machine does not let us.
+        """
         ...
 
     async def sandbox(self, request: PodRequest) -> PodSandbox:
@@ -157,7 +175,7 @@ class StartError(Exception):
 class HostNames:
     """Names that every pod resolves besides those of pods: where Google is."""
 
-    gateway: str
+    front: str
     metadata: str
     google: Sequence[str] = field(
         default=(
@@ -180,7 +198,7 @@ class HostNames:
     def lines(self) -> list[tuple[str, str]]:
         """``(address, names)`` of each."""
         return [
-            (self.gateway, " ".join(self.google)),
+            (self.front, " ".join(self.google)),
             (self.metadata, "metadata.google.internal metadata"),
             (API_ADDRESS, _API_SERVER),
         ]

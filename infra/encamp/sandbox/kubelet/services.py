@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.kubelet.api import Api
     from encamp.sandbox.kubelet.egress import Dial
     from encamp.sandbox.kubelet.events import Events
-    from encamp.sandbox.kubelet.hosts import Hosts
     from encamp.sandbox.kubelet.on_demand import OnDemandTool
+    from encamp.sandbox.kubelet.pod_network import PodNetwork
     from encamp.sandbox.kubelet.runtime import Runtime
 
 
@@ -36,7 +36,7 @@ class Services:
     api: Api
     events: Events
     runtime: Runtime
-    hosts: Hosts
+    network: PodNetwork
     pods_folder: Path
     authority: Path
     base_env: Mapping[str, str]

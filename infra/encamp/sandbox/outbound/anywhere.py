@@ -26,8 +26,9 @@ class Anywhere:
         self._proxy = urlsplit(proxy if "://" in proxy or not proxy else f"http://{proxy}")
         self._without = [name.strip().lower().lstrip(".") for name in without.split(",") if name.strip()]
 
-    async def connect(self, host: str, port: int) -> Stream:
-        """Connect. Raises OSError."""
+    async def connect(self, host: str, port: int, client: str = "") -> Stream:
+        """Connect, whoever asks. Raises OSError."""
+        del client
         proxy = self._proxy
         if not proxy.hostname or self._is_without(host):
             return await asyncio.open_connection(host, port)

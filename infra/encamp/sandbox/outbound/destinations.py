@@ -1,5 +1,7 @@
 """Where a pod may connect to: public addresses at ports 80 and 443, and the package index that the owner configured.
 
+Within that, and beyond it where they name a network, the pod's network policies decide.
+
 A name is looked up once, and the connection goes to the address that was judged. Every address that stands for another
 one (IPv4 in IPv6, NAT64, 6to4, Teredo) is judged as that one.
 """
@@ -23,6 +25,9 @@ PORTS: Final = (80, 443)
 _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
+#: An address and port of pypi.org. Indexes that the owner configured, and mirrors, stand for it wherever they lie.
+_PYPI: Final = ("151.101.0.223", 443)
+_CLOSED: Final = "the pod's network policies do not allow it"
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -35,9 +40,41 @@ class RefusedError(Exception):
 class Destinations(Protocol):
     """Ways to hosts, as far as they are allowed."""
 
-    async def connect(self, host: str, port: int) -> Stream:
-        """Connect. Raises RefusedError and OSError."""
+    async def connect(self, host: str, port: int, client: str) -> Stream:
+        """Connect for a client, which is an address. Raises RefusedError and OSError."""
         ...
+
+
+class Rules(Protocol):
+    """What network policies say of a pod's connections."""
+
+    def lets_out(self, address: str, port: int) -> bool:
+        """Whether the pod may connect to a port of an address, by TCP."""
+        ...
+
+    def names(self, address: str) -> bool:
+        """Whether they name an address, alone or in a network."""
+        ...
+
+    def names_alone(self, address: str) -> bool:
+        """Whether they name an address alone."""
+        ...
+
+
+class NoRules:
+    """The rules of a pod that no policy speaks of."""
+
+    def lets_out(self, address: str, port: int) -> bool:
+        """Everything is let out."""
+        del address, port
+        return True
+
+    def names(self, address: str) -> bool:
+        """Nothing is named."""
+        del address
+        return False
+
+    names_alone = names
 
 
 @dataclass(frozen=True)
@@ -47,37 +84,52 @@ class Public:
     Attributes:
         indexes: what the owner of this machine configured for pip.
         own: gives every address of this machine.
+        rules_at: gives the rules of the pod that has an address.
     """
 
     indexes: OwnerIndexes
     own: Callable[[], frozenset[Address]]
+    rules_at: Callable[[str], Rules] = lambda _: NoRules()
 
-    async def connect(self, host: str, port: int) -> Stream:
+    async def connect(self, host: str, port: int, client: str = "") -> Stream:
         """Connect to the first address that answers. Raises RefusedError and OSError."""
         last: OSError = TimeoutError("it does not answer")
-        for address in await self.addresses(host, port):
+        for address in await self.addresses(host, port, client):
             try:
                 return await asyncio.open_connection(address, port)
             except OSError as error:
                 last = error
         raise last
 
-    async def addresses(self, host: str, port: int) -> list[str]:
+    async def addresses(self, host: str, port: int, client: str = "") -> list[str]:
         """Look a host up and give its addresses that a pod may reach. Raises RefusedError and OSError."""
+        rules = self.rules_at(client)
         named = (host, port) in self.indexes.named
-        if port not in PORTS and not named:
-            raise RefusedError(f"pods reach ports {PORTS[0]} and {PORTS[1]} of other hosts, not {port}")
+        mirrored = (host, port) in self.indexes.usual
+        if (named or mirrored) and not rules.lets_out(*_PYPI):
+            raise RefusedError(f"{_CLOSED}; an index of packages is judged as pypi.org")
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         places = list(dict.fromkeys(str(place[0]) for family, *_, place in found if family in _FAMILIES))
         if named:
             return places
         own = self.own()
-        mirrored = (host, port) in self.indexes.usual
-        reasons = {place: refusal(place, own, private=mirrored) for place in places}
+        reasons = {place: _reason(place, port, own, rules, mirrored=mirrored) for place in places}
         allowed = [place for place, reason in reasons.items() if reason is None]
         if not allowed:
             raise RefusedError(next(iter(reasons.values()), None) or "it has no address")
         return allowed
+
+
+def _reason(place: str, port: int, own: frozenset[Address], rules: Rules, *, mirrored: bool) -> str | None:
+    """Why a pod may not reach a port of an address; None where it may."""
+    named = rules.names(place)
+    if port not in PORTS and not named:
+        return f"pods reach ports {PORTS[0]} and {PORTS[1]} of other hosts, not {port}"
+    if rules.names_alone(place):  # the owner's environment means this very machine
+        own = frozenset()
+    return refusal(place, own, private=named or mirrored) or (
+        None if mirrored or rules.lets_out(place, port) else _CLOSED
+    )
 
 
 def refusal(text: str, own: Iterable[Address], *, private: bool = False) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from encamp.guard.streams import Connections, close, join
@@ -31,21 +32,34 @@ _CONNECT_SECONDS: Final = 20
 _MOST_PORTS: Final = 65536
 
 
+@dataclass(frozen=True)
+class Front:
+    """What stands for Google's hosts.
+
+    Attributes:
+        port: where it listens on loopback.
+        admits: whether a client, which is an address, may reach a port of Google's hosts.
+    """
+
+    port: int
+    admits: Callable[[str, int], bool] = lambda _client, _port: True
+
+
 class ConnectProxy:
     """The proxy's server.
 
     Args:
         listener: where it accepts connections.
-        front_tls: port of the front that stands for Google's hosts on 443.
+        front: what stands for Google's hosts.
         destinations: which other hosts are reached.
         note: is told of every connection to another host.
     """
 
     def __init__(
-        self, listener: socket.socket, front_tls: int, destinations: Destinations, note: Note | None = None
+        self, listener: socket.socket, front: Front, destinations: Destinations, note: Note | None = None
     ) -> None:
         self._listener = listener
-        self._front_tls = front_tls
+        self._front = front
         self._destinations = destinations
         self._note = note
         self._server: asyncio.Server | None = None
@@ -78,7 +92,7 @@ class ConnectProxy:
             return
         client = str((writer.get_extra_info("peername") or ("",))[0])
         try:
-            there = await self._reached(*_parsed(target))
+            there = await self._reached(*_parsed(target), client)
         except RefusedError as error:
             self._tell(client, target, str(error))
             await _answer(writer, "403 Forbidden", body=f"{target}: {error}\n")
@@ -94,15 +108,17 @@ class ConnectProxy:
     def _tell(self, client: str, target: str, refusal: str) -> None:
         if refusal:
             logger.info("%s: %s", target, refusal)
-        if self._note is not None and not _is_google(_parsed(target)[0]):
+        if self._note is not None and (refusal or not _is_google(_parsed(target)[0])):
             self._note(client, target, refusal)
 
-    async def _reached(self, host: str, port: int) -> Stream:
+    async def _reached(self, host: str, port: int, client: str) -> Stream:
         """Connect. Raises RefusedError and OSError."""
         if _is_google(host):
-            return await asyncio.open_connection(_HOST, self._front_tls)
+            if not self._front.admits(client, port):
+                raise RefusedError("the pod's network policies do not allow it")
+            return await asyncio.open_connection(_HOST, self._front.port)
         async with asyncio.timeout(_CONNECT_SECONDS):
-            return await self._destinations.connect(host, port)
+            return await self._destinations.connect(host, port, client)
 
 
 def _is_google(host: str) -> bool:

@@ -1,12 +1,12 @@
 """``launcher VERB FILE``: does what the JSON object in FILE says; descriptors in it are numbers of inherited files.
 
 ``node``: ``{channel, gateway, prefix_length, further, listen: [[address, port]]}``. Sends over the unix socket
-``channel`` the user and network namespace and one listening socket for each of ``listen``.
+``channel`` the user and network namespace, its packet filter, and one listening socket for each of ``listen``.
 
 ``connect``: ``{channel, user, net, address, port}``. Sends a connection to an address of that network.
 
 ``pod``: ``{channel, user, net, hostname, interface, address, prefix_length, gateway}``. Sends the pod's user,
-network, UTS and IPC namespace.
+network, UTS and IPC namespace, and its packet filter.
 
 ``mounts``: ``{channel, user, places: [{source, target, flags}]}``. Mounts a FUSE file system on each place, in a mount
 namespace of the pod's, and sends this namespace and the open /dev/fuse of each; nobody serves them yet.
@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from encamp.sandbox.kubelet.launcher import kernel, network
+from encamp.sandbox.kubelet.launcher import kernel, network, nftables
 from encamp.sandbox.kubelet.launcher.rootfs import Root
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def node(spec: dict[str, Any]) -> None:
     network.make_bridge(spec["gateway"], spec["prefix_length"], spec["further"])
     sockets = [socket.create_server((address, port), backlog=256) for address, port in spec["listen"]]
     files = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("user", "net")]
-    _hand_over(spec["channel"], [*files, *(server.fileno() for server in sockets)])
+    with nftables.open_filter() as packet_filter:
+        _hand_over(spec["channel"], [*files, packet_filter.fileno(), *(server.fileno() for server in sockets)])
 
 
 def connect(spec: dict[str, Any]) -> None:
@@ -75,8 +76,9 @@ def pod(spec: dict[str, Any]) -> None:
             os._exit(1)
         socket.sethostname(spec["hostname"])
         network.configure_pod(spec["address"], spec["prefix_length"], spec["gateway"])
-        kinds = ("user", "net", "uts", "ipc")
-        _hand_over(spec["channel"], [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in kinds])
+        files = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("user", "net", "uts", "ipc")]
+        with nftables.open_filter() as packet_filter:
+            _hand_over(spec["channel"], [*files, packet_filter.fileno()])
         os._exit(0)
     os.close(ready_end)
     if os.read(ready, 1) == b".":
