@@ -129,6 +129,23 @@ def test_the_replica_that_failed_first_is_named_with_its_words_and_last_lines(jo
     assert outcome.failure.last_lines == tuple(f"line {index}" for index in range(5, 15))
 
 
+def test_an_exception_is_told_by_its_last_line_and_a_missing_module_by_what_brings_it(job: Job) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "task.py", line 1',
+        "ModuleNotFoundError: No module named 'lightgbm'",
+    ]
+    job.pod("master", _ended(1, message=json.dumps({"exitCode": 1, "reason": "Error", "lastLines": lines})))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.message == (
+        "The replica master 0 exited with a non-zero status of 1. ModuleNotFoundError: No module named 'lightgbm'; "
+        "try --requirement lightgbm"
+    )
+    assert "master-replica-0 exited with 1: ModuleNotFoundError: No module named 'lightgbm'" in job.shown
+
+
 @pytest.mark.parametrize(
     ("reason", "done"), [("PackageInstallFailed", "installed"), ("PackageDownloadFailed", "downloaded")]
 )

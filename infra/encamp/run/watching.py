@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.manifests.failure_policy import PAST_DEADLINE
 from encamp.run.attempts import Attempts, words_of
+from encamp.run.last_words import requirement_hint
 from encamp.run.replicas import INDEX_LABEL, JOBSET_LABEL, ROLE_LABEL, Replica, read_replica, replica_labels
 from encamp.run.spool import LAST_LINES
 from encamp.run.states import Outcome, ReplicaFailure, State
@@ -163,7 +164,8 @@ class JobSetWatch:
         told = tuple(map(str, first.termination.get("lastLines", ())))
         # Of a set-up that failed the installer's own words count, and not what encamp says around them.
         lines = told[-LAST_LINES:] if first.reason in SET_UP_FAILURES else log.last_lines() or told
-        return ReplicaFailure(first.name, first.exit_code, first.reason or message, lines)
+        unexplained = message if first.exit_code is None else ""
+        return ReplicaFailure(first.name, first.exit_code, first.reason or unexplained, lines)
 
 
 def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
@@ -211,5 +213,6 @@ def _message(failure: ReplicaFailure) -> str:
     labels = replica_labels(failure.replica)
     role, index = labels[ROLE_LABEL], labels[INDEX_LABEL]
     ran_out = "ran out of memory and " if "out of memory" in failure.reason else ""
-    more = f" {failure.reason}" if failure.reason and not ran_out else ""
+    hint = requirement_hint(failure.reason)
+    more = f" {failure.reason}{f'; {hint}' if hint else ''}" if failure.reason and not ran_out else ""
     return f"The replica {role} {index} {ran_out}exited with a non-zero status of {failure.exit_code}.{more}"
