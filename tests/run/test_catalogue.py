@@ -20,6 +20,7 @@ from encamp.run.sealed import chosen, find_logs, read_log
 from encamp.run.spool import ReplicaLog
 from encamp.run.states import Outcome, State
 from encamp.run.tables import open_database
+from encamp.run.usage import PodUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,8 @@ class World:
             max_running_seconds=60,
             max_wait_seconds=None,
             replicas=REPLICAS,
-            machines={},
+            machines={"master": "n1-standard-4"},
+            hourly={"n1-standard-4": 0.36},
             spec_hash=spec_hash(JOB),
         )
         lease = self.records.begin(job_id, f"{job_id}-abc", intent.to_json())
@@ -115,6 +117,31 @@ def world(google: Any, client: GoogleClient, tmp_path: Path) -> Iterator[World]:
     made = World(google, client, tmp_path)
     yield made
     made.records.close()
+
+
+def test_a_job_that_goes_on_tells_its_restarts_and_its_cost_so_far(world: World) -> None:
+    lease = world.begin("lives", State.PREPARING, State.RUNNING)
+    begun = world.now
+    for at in range(2):
+        times = (begun + timedelta(seconds=60 * at)).isoformat(), (begun + timedelta(seconds=60 * at + 2)).isoformat()
+        use = PodUse(str(at), "master-replica-0", "master", *times, "", node="x", failed=True, end="exited with 137")
+        world.records.append(lease, "pods", {"pods": [use.to_json()]})
+    job = world.catalogue.job("lives")
+    found = summary(job, begun + timedelta(seconds=100))
+    assert found["restarts"]["text"] == "restart 2 of 5, last: master-replica-0 exited with 137"
+    assert (found["costUsd"], found["costSoFarUsd"]) == (None, 0.01), "100 s, not 4: the machine waits too"
+    own = job_resource(job, world.storage, world.spool("lives"))["encamp"]
+    assert own["restarts"] == {
+        "replica": "master-replica-0",
+        "restart": 2,
+        "most": 5,
+        "wholeJob": 0,
+        "mostOfWholeJob": 3,
+        "last": "master-replica-0 exited with 137",
+    }
+    world.records.append(lease, "outcome", Outcome(State.FAILED, "why").to_json())
+    world.records.move(lease, State.FAILED)
+    assert world.catalogue.job("lives").restarts is None
 
 
 def test_living_jobs_come_from_the_record_and_ended_ones_from_the_bucket_newest_first(world: World) -> None:

@@ -11,6 +11,7 @@ from encamp.plan.declared import held_while_waiting
 from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
+from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS
 from encamp.plan.manifests.pod_security import NON_ROOT_ID
 from encamp.plan.study_text import parameter_rows, shown_trial, study_lines
 
@@ -229,6 +230,7 @@ def _limits(plan: JobPlan) -> list[str]:
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
         *(_queue(plan, plan.queue) if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
+        f"         none after {EQUAL_ENDS} equal ends of a replica in a row, each within {SOON_SECONDS} s of its start",
     ]
 
 

@@ -145,7 +145,8 @@ def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float], prices_of
         "machines": machines,
         "unpriced": sorted(set(seconds) - set(priced)),
         "prices": prices_of or PRICES_OF,
-        "basis": f"time from schedule to end of each replica, its boot disk among it, {prices_of or PRICES_OF}",
+        "basis": f"time from schedule to end of each replica, waits for restarts and its boot disk among it, "
+        f"{prices_of or PRICES_OF}",
     }
 
 

@@ -53,6 +53,7 @@ class Replica:
         reason: why it ended: the last line of its exception, a word of the bootstrap's, or Kubernetes' words.
         termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
             the message is the end of the metric's file, and ``metrics`` its lines.
+        began: RFC 3339 time since when its container ran, known only of one that has ended.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
@@ -82,6 +83,7 @@ class Replica:
     out_of_memory: bool = False
     image_id: str = ""
     trial: int | None = None
+    began: str = ""
 
     @property
     def excused(self) -> bool:
@@ -120,7 +122,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         exit_code=ended.get("exitCode"),
         reason=_reason(ended, termination, status),
         scheduled=status.get("startTime", "") if pod.get("spec", {}).get("nodeName") else "",
-        finished=ended.get("finishedAt", ""),
+        finished=ended.get("finishedAt") or "",
         stopped="deletionTimestamp" in metadata,
         termination=termination,
         attempt=int(labels.get(RESTARTS_LABEL) or 0),
@@ -128,6 +130,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
         image_id=str(container.get("imageID") or ""),
         trial=trial,
+        began=ended.get("startedAt") or "",
     )
 
 
