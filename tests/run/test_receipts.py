@@ -99,8 +99,12 @@ def test_a_machine_that_waits_for_a_restart_is_counted(records: Records) -> None
     Usage(records, lease, ()).note(pods)
     uses = noted(_entries(records))
     soon = NOON - timedelta(minutes=54)
-    assert node_seconds(uses, {"worker": "n1"}, soon) == {"n1": 20.0 + 60.0}, "15 s, 5 s, and until the end"
-    assert node_seconds(uses, {"worker": "n1"}, NOON) == {"n1": 20.0 + 605.0}, "nothing waits for longer"
+    assert node_seconds(uses, {"worker": "n1"}, soon) == {"n1": 360.0}, "from the first pod to the end"
+    assert node_seconds(uses, {"worker": "n1"}, NOON) == {"n1": 305.0 + 600.0}, "nothing waits for longer"
+    taken = [replace(uses[0], failed=False), uses[2]]
+    assert node_seconds(taken, {"worker": "n1"}, soon) == {"n1": 5.0 + 60.0}, "its machine was taken away"
+    stayed = [replace(uses[0], failed=False), uses[1]]
+    assert node_seconds(stayed, {"worker": "n1"}, soon) == {"n1": 360.0}, "the whole job went on there"
     found = restarts_of(uses)
     assert str(found) == "restart 3 of 5, last: worker-replica-0 exited with 137"
     assert restarts_of(uses[:0]) is None

@@ -180,7 +180,7 @@ def _paid(
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
     expected = seconds(job.encamp.expected_time)
-    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected)
+    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected, bounded=fixed)
     paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:
         return pools, bounds, asked, []

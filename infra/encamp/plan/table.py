@@ -235,7 +235,7 @@ def _limits(plan: JobPlan) -> list[str]:
 
 
 def _cost(planned: CostPlan) -> list[str]:
-    header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "EXPECTED", "AT WORST")
+    header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "ONE RUN", "AT WORST")
     used = [
         line
         for one in planned.by_use

@@ -135,8 +135,8 @@ def used(entries: Iterable[Entry], replicas: Iterable[Replica]) -> list[PodUse]:
 def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
     """Seconds that a job held machines, by machine; each replica has one for itself.
 
-    Between the pods of a replica on the same machine, and after one that failed and waits to be started again, the
-    machine stands for the job. A replica that goes on elsewhere had lost its machine.
+    A machine also stands for the job between a replica's pods on it, and after a pod that failed until the replica is
+    started again, wherever that is. One that was taken away stands no more.
 
     Args:
         uses: every pod.
@@ -162,11 +162,13 @@ def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: dat
 def _left(use: PodUse, following: tuple[datetime, PodUse] | None, until: datetime) -> datetime:
     """When a pod's machine no longer stood for it."""
     end = (_time(use.finished) if use.finished else None) or until
-    if following is None:
-        return max(end, min(until, end + _LONGEST_WAIT)) if use.failed else end
-    begin, other = following
     # A pod that nobody saw end had ended when its replica's next one came.
-    return begin if use.node and use.node == other.node else min(end, begin) if not use.finished else end
+    limit = until if following is None else following[0]
+    if use.failed:
+        return max(end, min(limit, end + _LONGEST_WAIT))
+    if following is not None and use.node and use.node == following[1].node:
+        return limit
+    return end if use.finished else min(end, limit)
 
 
 def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
