@@ -194,8 +194,8 @@ def _who(plan: JobPlan) -> str:
 def _storage(plan: JobPlan) -> list[str]:
     storage = plan.storage
     lines = [
-        f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
-        f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
+        f"job dir  {storage.job_dir or 'NONE: what the job writes on its machines is lost (--keep-output)'}",
+        f"kept     gs://{storage.bucket}/{storage.prefix} ({'results, ' if storage.job_dir else ''}logs, receipt)",
     ]
     if storage.scratch_bucket is not None:
         lines.append(f"scratch  gs://{storage.scratch_bucket} (goes with the job)")
