@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp import __version__
 from encamp.run.accounts import add_up
 from encamp.run.catalogue import KnownJob
 from encamp.run.events import ResourceStep
@@ -217,6 +218,7 @@ def test_a_receipt_is_the_same_in_json_and_in_words() -> None:
         "queued       2026-05-01T12:00:00.000+00:00",
         "spec         sha256:5a",
         f"source       {'c' * 40}, with changes",
+        f"encamp       {__version__}",
         f"image        master: t:1 ({DIGEST})",
         "image        worker: t:1 (digest not known)",
         "resources    1 created, 1 deleted",

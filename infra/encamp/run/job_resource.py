@@ -87,6 +87,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "report": f"{folder}{REPORT}" if receipt.get("trials") else None,
         "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
         "source": receipt.get("source") or (job.intent.source if job.intent else None),
+        "encampVersion": receipt.get("encampVersion"),
         "imageDigests": receipt.get("imageDigests"),
         "startedBy": job.started_by.get("by"),
         "cancelRequested": _cancelled(job),
