@@ -167,7 +167,7 @@ FLAGS: tuple[JobFlag, ...] = (
         "--enable-web-access",
         (_INPUT, "enableWebAccess"),
         "",
-        "Interactive shells in the replicas.",
+        "Taken and without effect: encamp opens no shells in replicas.",
         _OPTIONS,
         _boolean,
         switch=True,

@@ -259,7 +259,9 @@ def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Se
     if differing is not None:
         found.append(differing)
     if training_input.enable_web_access:
-        found.append("enableWebAccess has no effect yet: use kubectl exec to look into a replica")
+        found.append(
+            "enableWebAccess has no effect: encamp opens no shells in replicas; `encamp logs` shows what they say"
+        )
     for field, value in (("network", training_input.network), ("encryptionConfig", training_input.encryption_config)):
         if value is not None:
             found.append(f"{field} is checked, but the environment's own is used by this version")
