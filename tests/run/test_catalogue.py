@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from encamp.cloud.storage import Storage
+from encamp.cloud.storage import Storage, StoredObject
 from encamp.errors import EngineError, UsageError
 from encamp.run.accounts import add_up, ended_since
 from encamp.run.catalogue import UNSPECIFIED, Catalogue
@@ -194,6 +195,25 @@ def test_what_lies_in_the_bucket_without_a_receipt_is_told_and_not_guessed_at(wo
         ("elsewhere", UNSPECIFIED),
         ("torn", UNSPECIFIED),
     }
+
+
+def test_a_job_that_only_its_objects_tell_of_is_as_old_as_the_oldest_of_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one by plain ``pulumi up`` that nobody has reaped."""
+    world.begin("older", State.PREPARING)
+    for name in ("output/a", "output/b"):
+        world.google.objects["artifacts", f"jobs/by_hand/{name}"] = b"x"
+    hours = iter(("2026-05-01T15:00:00Z", "2026-05-01T14:00:00Z"))
+    listed = world.storage.objects
+
+    def dated(bucket: str, prefix: str = "") -> Iterator[StoredObject]:
+        return (replace(one, updated=next(hours)) for one in listed(bucket, prefix))
+
+    monkeypatch.setattr(world.storage, "objects", dated)
+    jobs = world.catalogue.jobs()
+    assert [job.job_id for job in jobs] == ["by_hand", "older"], "the newest first"
+    assert (jobs[0].state, jobs[0].created) == (UNSPECIFIED, datetime(2026, 5, 1, 14, tzinfo=UTC))
 
 
 def test_a_receipt_of_another_job_is_not_taken(world: World) -> None:

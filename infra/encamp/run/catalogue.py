@@ -53,6 +53,7 @@ class KnownJob:
         intent: None where only the bucket knows the job.
         recorded: a record here knows it; else all that is known comes from the bucket.
         pods: every pod that its drivers saw, as far as the record here tells.
+        seen: when something of it was first put into the bucket, where nothing tells more.
         sealed: whether its logs were stored at its end, by the record, or by a receipt where no record knows it.
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
@@ -84,12 +85,13 @@ class KnownJob:
     labels: Mapping[str, str] | None = None
     recorded: bool = False
     sealed: bool = False
+    seen: datetime | None = None
     pods: tuple[PodUse, ...] = ()
 
     @property
     def created(self) -> datetime | None:
         """When it was accepted."""
-        return self.times.get(State.QUEUED) or min(self.times.values(), default=None)
+        return self.times.get(State.QUEUED) or min(self.times.values(), default=self.seen)
 
     @property
     def started(self) -> datetime | None:
@@ -238,9 +240,20 @@ class Catalogue:
             waiting=record.waiting if record else False,
             labels=record.labels if record else None,
             recorded=record is not None,
+            seen=self._first_seen(job_id) if not times else None,
             pods=tuple(noted(record.entries)) if record else (),
             sealed=receipt is not None if record is None else any(entry.kind == "sealed" for entry in record.entries),
         )
+
+    def _first_seen(self, job_id: str) -> datetime | None:
+        """When the oldest object of a job was written of which neither a record nor a receipt tells the time."""
+        found: list[datetime] = []
+        for stored in self._storage.objects(self._bucket, job_prefix(job_id)):
+            try:
+                found.append(datetime.fromisoformat(stored.updated))
+            except ValueError:
+                continue
+        return min(found, default=None)
 
     def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
         """The receipt in the bucket, None where there is none that counts; and why it does not."""

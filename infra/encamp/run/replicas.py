@@ -53,7 +53,7 @@ class Replica:
         reason: why it ended: the last line of its exception, a word of the bootstrap's, or Kubernetes' words.
         termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
             the message is the end of the metric's file, and ``metrics`` its lines.
-        began: RFC 3339 time since when its container ran, known only of one that has ended.
+        began: RFC 3339 time since when its container runs or ran, empty before.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
@@ -108,7 +108,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
     container = _container(status)
     ended = _ended(container)
     termination = _message(ended.get("message", ""))
-    running = "running" in container.get("state", {})
+    running = container.get("state", {}).get("running")
     trial = trial_number(labels)
     return Replica(
         name=log_name(role, int(index), trial),
@@ -118,7 +118,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         uid=metadata["uid"],
         phase=status.get("phase", "Pending"),
         node=pod.get("spec", {}).get("nodeName", ""),
-        started=running or bool(ended),
+        started=running is not None or bool(ended),
         exit_code=ended.get("exitCode"),
         reason=_reason(ended, termination, status),
         scheduled=status.get("startTime", "") if pod.get("spec", {}).get("nodeName") else "",
@@ -130,7 +130,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
         image_id=str(container.get("imageID") or ""),
         trial=trial,
-        began=ended.get("startedAt") or "",
+        began=(ended or running or {}).get("startedAt") or "",
     )
 
 
