@@ -54,8 +54,9 @@ def test_values_that_are_known_to_be_secret_are_left_out_longest_first() -> None
 
 
 def test_data_keeps_its_shape() -> None:
-    data = {"trainingInput": {"args": ["--data", SIGNED], "workerCount": 2, "labels": None}, "x": True}
-    expected = {**data, "trainingInput": {**data["trainingInput"], "args": ["--data", redacted(SIGNED)]}}  # type: ignore[dict-item]
+    data = {"trainingInput": {"args": ["--data", SIGNED], "workerCount": 2, "labels": None}, "x": ("a", SIGNED)}
+    arguments = {"args": ["--data", redacted(SIGNED)], "workerCount": 2, "labels": None}
+    expected = {"trainingInput": arguments, "x": ("a", redacted(SIGNED))}
     assert redacted_data(data) == expected
 
 

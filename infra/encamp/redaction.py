@@ -49,14 +49,14 @@ def redacted(text: str, values: Iterable[str] = ()) -> str:
 
 
 def redacted_data(data: Data) -> Data:
-    """JSON data without secrets of a known form."""
+    """JSON data, tuples allowed, without secrets of a known form."""
     found: Any = data
     if isinstance(data, str):
         found = redacted(data)
     elif isinstance(data, dict):
         found = {key: redacted_data(value) for key, value in data.items()}
-    elif isinstance(data, list):
-        found = [redacted_data(value) for value in data]
+    elif isinstance(data, (list, tuple)):
+        found = type(data)(redacted_data(value) for value in data)
     return cast("Data", found)
 
 
@@ -72,6 +72,6 @@ def texts(data: Any) -> Iterator[str]:
     elif isinstance(data, dict):
         for value in data.values():
             yield from texts(value)
-    elif isinstance(data, list):
+    elif isinstance(data, (list, tuple)):
         for value in data:
             yield from texts(value)

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.small_disk import FILE, MEMORY, run_on_small_disk
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-#: In a mount namespace of the test's own, a small disk: in memory, which takes no right, or a file system in a file.
-MEMORY = "mount -t tmpfs -o size=8m disk"
-FILE = "truncate -s 16M $1.image && mkfs.ext4 -q -m 0 $1.image && mount -o loop $1.image"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = "tests.api.full_disk"
 #: Methods that change something, and what the audit log calls them.
 METHODS = {"create": "CreateJob", "cancel": "CancelJob", "patch": "UpdateJob", "setIamPolicy": "SetIamPolicy"}
 READS = 1250
-
-
-def seen(folder: Path, how: str, audit: str, *, user: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What the program saw; ``audit`` is where its audit log lay: on the same disk, or apart."""
-    disk, apart = folder / "disk", folder / "apart"
-    disk.mkdir()
-    apart.mkdir()
-    script = f'set -e; {how} "$1"; mkdir "$1/s"; exec "$3" -m tests.api.full_disk "$1/s" "$2"'
-    target = str(disk / "s") if audit == "same" else str(apart)
-    ended = subprocess.run(
-        ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(disk), target, sys.executable],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'infra'}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
 
 
 def hold(found: dict[str, Any], audit: str) -> None:
@@ -65,10 +40,11 @@ def hold(found: dict[str, Any], audit: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("audit", ["same", "apart"])
 def test_a_full_disk_stops_changes_and_loses_nothing(tmp_path: Path, audit: str) -> None:
-    hold(seen(tmp_path, MEMORY, audit, user=("--user", "--map-root-user")), audit)
+    user = ("--user", "--map-root-user")
+    hold(run_on_small_disk(tmp_path, MEMORY, PROGRAM, apart=audit == "apart", user=user), audit)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("audit", ["same", "apart"])
 def test_a_full_file_system_stops_changes_and_loses_nothing(tmp_path: Path, audit: str) -> None:
-    hold(seen(tmp_path, FILE, audit), audit)
+    hold(run_on_small_disk(tmp_path, FILE, PROGRAM, apart=audit == "apart"), audit)

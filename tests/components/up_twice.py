@@ -22,6 +22,7 @@ from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
 
+from encamp.property_paths import parse_path, path_text
 from encamp.sandbox.access import write_access
 from encamp.sandbox.cloud.cloud import Cloud
 from encamp.sandbox.cloud.services.all import make_front
@@ -31,7 +32,7 @@ from encamp.sandbox.gcp_provider.session import GcpSession
 from encamp.sandbox.layout import Layout
 from encamp.sandbox.pki import issue_certificates
 from encamp.sandbox.provider import Asset, ProviderError, Resource, ResourceState, Secret
-from encamp.sandbox.provider.compare import differences, parse_path, path_text
+from encamp.sandbox.provider.compare import differences
 from encamp.sandbox.provider.values import plain as opened
 from encamp.sandbox.storage.api import StorageServer
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
+from tests.main_job.job_files import write_job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.camp import Camp
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
@@ -103,31 +101,13 @@ def attempts(shared_camp: Camp, tmp_path_factory: pytest.TempPathFactory) -> dic
     with pytest.MonkeyPatch.context() as patch:
         shared_camp.enter(patch)
         shared_camp.storage().upload(BUCKET, "jobs/victim/output/model", b"months of work")
-        said = shared_camp.encamp("run", written(folder), "--job-id", JOB_ID)
+        said = shared_camp.encamp(
+            "run", write_job(folder, TRAINER, {"storage": {"kind": "ENVIRONMENT"}}), "--job-id", JOB_ID
+        )
     assert "the job is SUCCEEDED" in said
     line = next(line for line in said.splitlines() if "attempts {" in line)
     found: dict[str, int] = json.loads(line[line.index("{") :])
     return found
-
-
-def written(folder: Path, **training_input: Any) -> str:
-    (folder / "trainer").mkdir()
-    (folder / "trainer" / "__init__.py").touch()
-    (folder / "trainer" / "task.py").write_text(TRAINER)
-    content = {
-        "trainingInput": {
-            "region": "us-central1",
-            "runtimeVersion": "2.11",
-            "pythonVersion": "3.7",
-            "pythonModule": "trainer.task",
-            "scheduling": {"maxRunningTime": "900s"},
-            **training_input,
-        },
-        "encamp": {"packagePath": "trainer", "storage": {"kind": "ENVIRONMENT"}},
-    }
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(content))
-    return str(path)
 
 
 def test_a_trainer_writes_its_output_and_nothing_else(attempts: dict[str, int]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
+from tests.main_job.job_files import write_job
 
 from encamp.run.retention import delete_results, expired
 
@@ -40,29 +40,10 @@ if files.exists():
 """
 
 
-def write(folder: Path, encamp: dict[str, Any], **training_input: Any) -> str:
-    (folder / "trainer").mkdir()
-    (folder / "trainer" / "__init__.py").touch()
-    (folder / "trainer" / "task.py").write_text(TRAINER)
-    content = {
-        "trainingInput": {
-            "region": "us-central1",
-            "runtimeVersion": "2.11",
-            "pythonVersion": "3.7",
-            "pythonModule": "trainer.task",
-            "scheduling": {"maxRunningTime": "900s"},
-            **training_input,
-        },
-        "encamp": {"packagePath": "trainer", **encamp},
-    }
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(content))
-    return str(path)
-
-
 def test_results_stay_in_a_bucket_of_the_jobs_own_for_their_term(camp: Camp, tmp_path: Path) -> None:
-    path = write(
+    path = write_job(
         tmp_path,
+        TRAINER,
         {
             "storage": {"kind": "OWN_BUCKET"},
             "identity": {"mode": "DIRECT"},
@@ -95,7 +76,7 @@ def test_results_stay_in_a_bucket_of_the_jobs_own_for_their_term(camp: Camp, tmp
 
 
 def test_a_job_without_its_bucket_is_refused_before_anything_is_made(camp: Camp, tmp_path: Path) -> None:
-    path = write(tmp_path, {}, jobDir="gs://nobody-made-this/out", packageUris=["gs://nor-this/extra.whl"])
+    path = write_job(tmp_path, TRAINER, {}, jobDir="gs://nobody-made-this/out", packageUris=["gs://nor-this/extra.whl"])
     said = camp.encamp("run", path, "--job-id", "no_bucket", code=2)
     assert "there is no bucket gs://nobody-made-this for the job dir gs://nobody-made-this/out" in said
     assert "there is no bucket gs://nor-this for the package gs://nor-this/extra.whl" in said

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -13,11 +14,10 @@ import pytest
 from pulumi.automation import CommandError
 
 from encamp.run import command
-from encamp.run.command import SessionCommand
+from encamp.run.command import SessionCommand, StackWorkspace, ToldStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LINES = 20_000
 CLI = f"""#!/bin/sh
@@ -122,3 +122,26 @@ echo whole
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/states")
     assert SessionCommand().run(["read"], str(tmp_path), {}).stdout == "whole"
     assert not torn.exists()
+
+
+def test_events_come_by_a_socket_that_only_this_user_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine sees what its driver listens at, and who may enter the folder of the socket that it was told of."""
+    program = tmp_path / "pulumi"
+    program.write_text(
+        f"""#!{sys.executable}
+import os, sys, psutil
+from pathlib import Path
+if sys.argv[1] == "version":
+    sys.exit(print("v3.259.0"))
+address = sys.argv[sys.argv.index("--event-log") + 1]
+folder = Path(address.removeprefix("tcp://unix:")).parent
+ports = [one for one in psutil.Process(os.getppid()).net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+print(len(ports), oct(folder.stat().st_mode & 0o777), folder)
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    workspace = StackWorkspace(work_dir=str(tmp_path), pulumi_command=SessionCommand())
+    said = ToldStack("s", workspace).destroy(on_event=lambda _: None).stdout.split()
+    assert said[:2] == ["0", "0o700"]
+    assert not Path(said[2]).exists()

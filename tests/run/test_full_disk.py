@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.api.test_full_disk import FILE, MEMORY
+from tests.small_disk import FILE, MEMORY, run_on_small_disk
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-def seen(folder: Path, how: str, *user: str) -> dict[str, Any]:
-    """What the program saw on a disk that was mounted so, in a mount namespace of its own."""
-    disk, apart = folder / "disk", folder / "apart"
-    disk.mkdir()
-    apart.mkdir()
-    script = f'set -e; {how} "$1"; mkdir "$1/s"; exec "$3" -m tests.run.full_disk "$1/s" "$2"'
-    ended = subprocess.run(
-        ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(disk), str(apart), sys.executable],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'infra'}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+PROGRAM = "tests.run.full_disk"
 
 
 def hold(found: dict[str, Any]) -> None:
@@ -61,9 +39,9 @@ def hold(found: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path) -> None:
-    hold(seen(tmp_path, MEMORY, "--user", "--map-root-user"))
+    hold(run_on_small_disk(tmp_path, MEMORY, PROGRAM, user=("--user", "--map-root-user")))
 
 
 @pytest.mark.system
 def test_a_full_file_system_is_named_and_loses_nothing(tmp_path: Path) -> None:
-    hold(seen(tmp_path, FILE))
+    hold(run_on_small_disk(tmp_path, FILE, PROGRAM))

@@ -69,6 +69,10 @@ def test_a_reaper_in_the_cluster_looks_every_ten_minutes_where_nothing_else_is_s
         ({"backendUrl": None}, "my-project", "reaper.backendUrl"),
         ({"recordSecret": ""}, "my-project", "reaper.recordSecret"),
         ({"image": "an image"}, "my-project", "reaper.image"),
+        ({"image": "gcr.io/lab/encamp"}, "my-project", "reaper.image"),
+        ({"image": "gcr.io/lab/encamp:latest"}, "my-project", "reaper.image"),
+        ({"image": "localhost:5000/encamp"}, "my-project", "reaper.image"),
+        ({"image": "gcr.io/lab/encamp:latest@sha256:beef"}, "my-project", "reaper.image"),
         ({"schedule": "every minute"}, "my-project", "reaper.schedule"),
         ({"recordUrl": "postgresql://a:b@c/d"}, "my-project", "reaper.recordUrl"),
         ({}, "sandbox-x", "reaper"),
@@ -81,6 +85,22 @@ def test_a_reaper_without_a_backend_and_a_record_that_outlive_it_is_refused(
     with pytest.raises(SpecError) as caught:
         parse_environment(DATA | {"reaper": written}, project=project, source="x")
     assert path in {problem.path for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize("image", ["localhost:5000/encamp:1", f"gcr.io/lab/encamp:latest@sha256:{'0a' * 32}"])
+def test_an_exact_image_of_a_reaper_is_taken(image: str) -> None:
+    spec = parse_environment(DATA | {"reaper": {**REAPER, "image": image}}, project="my-project", source="x")
+    assert spec.reaper is not None
+    assert spec.reaper.image == image
+
+
+@pytest.mark.parametrize("image", ["gcr.io/lab/encamp", "gcr.io/lab/encamp:latest"])
+def test_the_api_runs_from_an_exact_image_too(image: str) -> None:
+    driver = {**REAPER, "image": "gcr.io/lab/encamp:1"}
+    data = DATA | {"driver": driver, "api": {"image": image, "recordSecret": "record"}}
+    with pytest.raises(SpecError) as caught:
+        parse_environment(data, project="my-project", source="x")
+    assert "api.image" in {problem.path for problem in caught.value.problems}
 
 
 def test_a_project_is_needed() -> None:

@@ -8,29 +8,26 @@ it with an empty passphrase. Inputs that are encrypted in the state are listed, 
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
+from encamp.ci.hidden_outputs import NOTES, SIGNATURE, HiddenOutputs
 from encamp.ci.touched import is_secret
+from encamp.property_paths import path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+
+    from encamp.property_paths import Path
 
 #: Stands for every value that is encrypted in a state or in a stack's config.
 PLACEHOLDER = "(encrypted, not read)"
 #: Key of a program's config: inputs that are not compared, see ``components/uncompared.py``.
 NOT_COMPARED = "encamp:notCompared"
-#: The engine's marks of a secret (sdk/go/common/resource/sig).
-_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+#: The value of ``SIGNATURE`` that marks a secret.
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a type's signature
 _PROVIDERS = "pulumi:providers:"
-_CLUSTER = "gcp:container/cluster:Cluster"
-_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$]*")
-
-Keys = tuple[str | int, ...]
+_UNKNOWN: Final = object()
 
 
 def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,8 +36,8 @@ def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         deployment: of ``pulumi stack export``.
     """
-    certificate = _certificate(deployment)
-    resources = [_readable(one, certificate) for one in deployment.get("resources") or []]
+    hidden = HiddenOutputs(deployment)
+    resources = [_readable(one, hidden) for one in deployment.get("resources") or []]
     kept = {key: value for key, value in deployment.items() if key not in ("secrets_providers", "pending_operations")}
     return {**kept, "resources": resources}
 
@@ -66,29 +63,16 @@ def readable_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     return {key: _without_secure(value) for key, value in kept.items()}, paths
 
 
-def path_text(keys: Sequence[str | int]) -> str:
-    """A path as the engine writes it, such as ``spec.jobs[0].labels["a.b/c"]``."""
-    text = ""
-    for key in keys:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        elif _PLAIN_NAME.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            text += f"[{json.dumps(key)}]"
-    return text
-
-
-def _config_path(key: str, keys: Keys) -> str:
+def _config_path(key: str, keys: Path) -> str:
     namespace, _, name = key.partition(":")
     return f"{namespace}:{path_text((name, *keys))}"
 
 
 def _is_ciphertext(value: Any) -> bool:
-    return isinstance(value, dict) and value.get(_SIGNATURE) == _SECRET
+    return isinstance(value, dict) and value.get(SIGNATURE) == _SECRET
 
 
-def _secrets(value: Any, at: Keys = ()) -> Iterator[Keys]:
+def _secrets(value: Any, at: Path = ()) -> Iterator[Path]:
     if _is_ciphertext(value):
         yield at
     else:
@@ -96,7 +80,7 @@ def _secrets(value: Any, at: Keys = ()) -> Iterator[Keys]:
             yield from _secrets(item, (*at, key))
 
 
-def _secure(value: Any, at: Keys = ()) -> Iterator[Keys]:
+def _secure(value: Any, at: Path = ()) -> Iterator[Path]:
     if is_secret(value):
         yield at
     else:
@@ -119,44 +103,34 @@ def _without_secure(value: Any) -> Any:
     return [_without_secure(item) for item in value] if isinstance(value, list) else value
 
 
-def _readable(resource: Mapping[str, Any], certificate: str) -> dict[str, Any]:
-    inputs = resource.get("inputs")
+def _readable(resource: Mapping[str, Any], hidden: HiddenOutputs) -> dict[str, Any]:
+    inputs, outputs = resource.get("inputs"), resource.get("outputs")
     made = dict(resource)
     if inputs is not None:
-        made["inputs"] = _replaced(inputs, None)
-    if resource.get("outputs") is not None:
-        known = {"masterAuth": {"clusterCaCertificate": certificate}} if resource["type"] == _CLUSTER else {}
-        made["outputs"] = _replaced(resource["outputs"], {**known, **(inputs or {})})
+        made["inputs"] = _replaced(inputs)
+    if outputs is not None:
+        notes = _without_ciphertexts({NOTES: outputs[NOTES]}) if NOTES in outputs else {}
+        others = {key: value for key, value in outputs.items() if key != NOTES}
+        made["outputs"] = _replaced(others, {**hidden.of(resource), **(inputs or {})}) | notes
     return made
 
 
-def _replaced(value: Any, known: Any) -> Any:
+def _without_ciphertexts(value: Any) -> Any:
+    """Notes without those that are encrypted; what they are about is then taken as it stands."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_ciphertexts(item) for key, item in value.items() if not _is_ciphertext(item)}
+
+
+def _replaced(value: Any, known: Any = _UNKNOWN) -> Any:
     """A value with placeholders; an encrypted output that ``known`` holds in plain takes that, and keeps its shape."""
     if _is_ciphertext(value):
-        plain = PLACEHOLDER if known is None or any(True for _ in _secrets(known)) else known
-        return {_SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
+        plain = PLACEHOLDER if known is _UNKNOWN or any(True for _ in _secrets(known)) else known
+        return {SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}
     if isinstance(value, dict):
         beneath = known if isinstance(known, dict) else {}
-        return {key: _replaced(item, beneath.get(key)) for key, item in value.items()}
+        return {key: _replaced(item, beneath.get(key, _UNKNOWN)) for key, item in value.items()}
     if isinstance(value, list):
-        items = known if isinstance(known, list) and len(known) == len(value) else [None] * len(value)
+        items = known if isinstance(known, list) and len(known) == len(value) else [_UNKNOWN] * len(value)
         return [_replaced(item, one) for item, one in zip(value, items, strict=True)]
     return value
-
-
-def _certificate(deployment: Mapping[str, Any]) -> str:
-    """The cluster's certificate as the kubeconfig among the stack's outputs has it; empty where it has none.
-
-    The same certificate is encrypted in the cluster's own outputs: belief gke-client-key-makes-master-auth-secret.
-    """
-    for one in deployment.get("resources") or []:
-        kubeconfig = (one.get("outputs") or {}).get("kubeconfig")
-        if one["type"] != "pulumi:pulumi:Stack" or not isinstance(kubeconfig, str):
-            continue
-        try:
-            found = yaml.safe_load(kubeconfig)["clusters"][0]["cluster"].get("certificate-authority-data") or ""
-            base64.b64decode(found, validate=True)
-        except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError, AttributeError):
-            return ""
-        return str(found)
-    return ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from encamp.ci.encrypted import path_text
+from encamp.ci.hidden_outputs import SIGNATURE
+from encamp.property_paths import parse_path, path_text
 from encamp.redaction import MASK, redacted
 
 if TYPE_CHECKING:
@@ -17,15 +18,12 @@ if TYPE_CHECKING:
 
     from pulumi.automation import EngineEvent
 
-    from encamp.ci.encrypted import Keys
+    from encamp.property_paths import Path
 
 #: What the engine writes for a value that only the cloud will tell.
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-#: The key by which the engine marks secrets, assets and the like (sdk/go/common/resource/sig).
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
 #: Notes of providers among a resource's inputs.
 _ENGINES_OWN = ("__defaults", "__name")
-_STEP = re.compile(r"""\["(?P<quoted>(?:[^"\\]|\\.)*)"\]|\[(?P<index>\d+)\]|\.?(?P<name>[^.\[]+)""")
 _COLOURS = re.compile(r"<\{%[^%]*%\}>")
 
 
@@ -170,7 +168,7 @@ def _differences(metadata: Any) -> Iterator[Difference]:
         )
 
 
-def _content(value: Any, at: Keys = ()) -> Iterator[tuple[str, str]]:
+def _content(value: Any, at: Path = ()) -> Iterator[tuple[str, str]]:
     """Every input of a new resource; lists of plain values stay together, the engine's own keys are left out."""
     if isinstance(value, dict) and value and not _is_secret(value):
         for key in sorted(key for key in value if key not in _ENGINES_OWN):
@@ -183,21 +181,11 @@ def _content(value: Any, at: Keys = ()) -> Iterator[tuple[str, str]]:
 
 
 def _top(path: str) -> str:
-    return next((str(key) for key in _keys(path)), path)
-
-
-def _keys(path: str) -> Iterator[str | int]:
-    for step in _STEP.finditer(path):
-        if step["quoted"] is not None:
-            yield step["quoted"].replace('\\"', '"')
-        elif step["index"] is not None:
-            yield int(step["index"])
-        else:
-            yield step["name"]
+    return next((str(key) for key in parse_path(path)), path)
 
 
 def _at(data: Any, path: str) -> Any:
-    for key in _keys(path):
+    for key in parse_path(path):
         if _is_secret(data):
             return data
         try:
@@ -217,7 +205,7 @@ def _text(value: Any) -> str | None:
 
 def _is_secret(value: Any) -> bool:
     """Whether it is what the engine writes for a secret: its own mark, and no value."""
-    return isinstance(value, dict) and _SIGNATURE in value
+    return isinstance(value, dict) and SIGNATURE in value
 
 
 def _masked(value: Any) -> Any:

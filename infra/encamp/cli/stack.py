@@ -1,4 +1,4 @@
-"""How every command is told which committed stack it is about: ``-s STACK``, as the engine's own commands are.
+"""The option that names a committed stack, the same for every command: ``-s STACK``, as the engine's own.
 
 Former spellings still work and are shown nowhere: ``--environment``, and a stack without an option before it.
 """
@@ -37,12 +37,12 @@ class FormerArgument(click.Argument):
     """A stack without an option before it; the usage line does not show it."""
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """Nothing."""
+        """Return no name for the usage line."""
         del ctx
         return ""
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Nothing."""
+        """Return no part of the usage line."""
         del ctx
         return []
 

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +20,13 @@ from typing import IO, TYPE_CHECKING
 # gRPC's fork handlers print warnings when we start the CLI; no child of ours uses gRPC before it has become a program.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
+import grpc
 from pulumi.automation import CommandResult, LocalWorkspace, PulumiCommand, Stack, UpdateSummary
-from pulumi.automation._stack import StackInitMode  # the base class wants it, and its package does not name it
+
+# The base class wants these, and its package does not name them.
+from pulumi.automation._stack import _GRPC_CHANNEL_OPTIONS, StackInitMode, _EventsServicer
 from pulumi.automation.errors import InvalidVersionError, create_command_error
+from pulumi.runtime.proto.events_pb2_grpc import add_EventsServicer_to_server
 
 from encamp.backend import backend_url, mend
 from encamp.errors import EngineError
@@ -30,10 +35,11 @@ from encamp.process.linux import death_with_parent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pulumi.automation import OutputMap
+    from pulumi.automation import EngineEvent, OutputMap
     from semver import VersionInfo
 
     OnOutput = Callable[[str], object]
+    OnEvent = Callable[[EngineEvent], object]
 
 #: What the CLI says of a state, or of a lock, in a backend of files that is being written, or never will be.
 _HALF_WRITTEN = re.compile(r"^error: (failed to load checkpoint: )?EOF$", re.MULTILINE)
@@ -159,18 +165,33 @@ class StackWorkspace(LocalWorkspace):
 class ToldStack(Stack):
     """A stack whose events have told everything: neither outputs nor history are asked for after a command.
 
-    The base class would start the CLI three times more for each ``up``, and once for each ``destroy``.
+    The base class would start the CLI three times more for each ``up``, and once for each ``destroy``. It would also
+    take the events at a port of loopback, where every user of the machine could send it some.
     """
 
     def __init__(self, name: str, workspace: StackWorkspace) -> None:
         super().__init__(name, workspace, StackInitMode.SELECT)
 
+    def _setup_event_log(
+        self, command: str, on_event: OnEvent, pulumi_version: str
+    ) -> tuple[str, None, None, tempfile.TemporaryDirectory[str], grpc.Server]:
+        """Take the engine's events at a unix socket, in a folder that only this user enters."""
+        del command, pulumi_version
+        folder = tempfile.TemporaryDirectory(prefix="encamp-events-")
+        server = grpc.server(ThreadPoolExecutor(max_workers=1), options=_GRPC_CHANNEL_OPTIONS)
+        add_EventsServicer_to_server(_EventsServicer(on_event), server)
+        address = f"unix:{folder.name}/events"
+        server.add_insecure_port(address)
+        server.start()
+        # The engine dials what stands behind tcp:// as gRPC spells targets.
+        return f"tcp://{address}", None, None, folder, server
+
     def outputs(self) -> OutputMap:
-        """Nothing."""
+        """Return no outputs: the events told them."""
         return {}
 
     def info(self, show_secrets: bool = True) -> UpdateSummary:
-        """Nothing but that the command ended well."""
+        """Return a summary that says only that the command ended well."""
         del show_secrets
         now = datetime.now(UTC)
         return UpdateSummary(kind="", start_time=now, message="", environment={}, config={}, result="succeeded")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from encamp.property_paths import parse_path
 from encamp.sandbox.kubernetes.objects import (
     for_server,
     identity,
@@ -17,7 +18,7 @@ from encamp.sandbox.kubernetes.objects import (
 from encamp.sandbox.kubernetes.ownership import owned_by_others, takeover
 from encamp.sandbox.kubernetes.replacement import forces_replacement
 from encamp.sandbox.provider import UNKNOWN
-from encamp.sandbox.provider.compare import Change, differences, parse_path, path_text, within
+from encamp.sandbox.provider.compare import Change, differences
 
 
 @pytest.mark.parametrize(
@@ -152,17 +153,3 @@ def test_differences_are_told_at_their_innermost_place() -> None:
         ("flag",): Change.UPDATE,
         ("late",): Change.ADD,
     }
-
-
-@pytest.mark.parametrize(
-    "path",
-    [("a",), ("a", "b", 0, "c"), ("metadata", "labels", "x.y/z"), ("a", 'q"uote'), ("weird key", "b"), ("l", 0, 1)],
-)
-def test_paths_survive_their_text(path: tuple[str | int, ...]) -> None:
-    assert parse_path(path_text(path)) == path
-
-
-def test_paths_within_paths() -> None:
-    assert within(("a", 0, "b"), parse_path("a[*].b"))
-    assert within(("a", "b"), ("a",))
-    assert not within(("a",), ("a", "b"))

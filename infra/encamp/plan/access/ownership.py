@@ -35,7 +35,7 @@ def job_prefix(job_id: str) -> str:
 
 @dataclass(frozen=True)
 class OwnedStorage:
-    """What of Cloud Storage is one job's, and what is closed to it.
+    """Folders and buckets that belong to one job, and buckets that no job gets.
 
     Attributes:
         artifacts: the environment's artifacts bucket.
@@ -118,7 +118,7 @@ class OwnedStorage:
 
 
 def owned_storage(job_id: str, environment: EnvironmentSpec, *made: str | None) -> OwnedStorage:
-    """What is a job's in an environment; ``made`` are the names of buckets that it makes, None for none."""
+    """Return the storage of a job in an environment; ``made`` are names of buckets that it makes, None for none."""
     return OwnedStorage(
         job_id, environment.artifacts_bucket, frozenset(bucket for bucket in made if bucket), _closed(environment)
     )

@@ -15,9 +15,9 @@ from encamp.sandbox.gcp_provider.schema import Schema, schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.client import Rest
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 #: What the provider marks what it makes with.
 ATTRIBUTION = {"goog-pulumi-provisioned": "true"}

@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.property_paths import parse_path, within
 from encamp.sandbox.provider import UNKNOWN, Change, DiffResult
-from encamp.sandbox.provider.compare import parse_path, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.schema import Property
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
     Suppress = Callable[[Any, Any], bool]
 

@@ -30,10 +30,10 @@ from encamp.sandbox.provider import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.model import Context, ResourceType
     from encamp.sandbox.gcp_provider.schema import Property
     from encamp.sandbox.provider import Properties, Resource, ResourceState
-    from encamp.sandbox.provider.values import Path
 
 #: The provider's own note in inputs: which of them it has filled in.
 _DEFAULTS = "__defaults"

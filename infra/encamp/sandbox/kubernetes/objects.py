@@ -13,15 +13,15 @@ import secrets
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.property_paths import path_text
 from encamp.sandbox.provider import UNKNOWN, Secret
-from encamp.sandbox.provider.compare import path_text
 from encamp.sandbox.provider.values import INPUTS_KEY, Unknown, has_unknowns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from encamp.property_paths import Path
     from encamp.sandbox.provider import Properties, Value
-    from encamp.sandbox.provider.values import Path
 
 AUTONAMED: Final = "pulumi.com/autonamed"
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"

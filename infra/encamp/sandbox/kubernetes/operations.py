@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.property_paths import parse_path
 from encamp.sandbox.kubernetes.client import APPLY, JSON_PATCH, ApiError
 from encamp.sandbox.kubernetes.discovery import DEFAULT_NAMESPACE, NOT_FOUND
 from encamp.sandbox.kubernetes.objects import (
@@ -18,15 +19,14 @@ from encamp.sandbox.kubernetes.objects import (
 )
 from encamp.sandbox.kubernetes.ownership import is_ours_to_take, owned_by_others, takeover
 from encamp.sandbox.provider import ProviderError
-from encamp.sandbox.provider.compare import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from encamp.property_paths import Path
     from encamp.sandbox.kubernetes.client import Client
     from encamp.sandbox.kubernetes.discovery import Discovery, Mapped
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 RETRY_PAUSES: Final = (1.0, 2.0, 4.0, 8.0)
 """A namespace or a definition made in the same run may take a moment until it can be used."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from encamp.sandbox.provider.values import Path
+    from encamp.property_paths import Path
 
 APPLY, UPDATE = "Apply", "Update"
 TAKEN_OVER: Final = frozenset(

@@ -13,7 +13,8 @@ from encamp.sandbox.kubernetes.objects import group_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.sandbox.provider.values import Path, Value
+    from encamp.property_paths import Path
+    from encamp.sandbox.provider.values import Value
 
 IDENTITY: Final = (("metadata", "name"), ("metadata", "namespace"))
 SELECTOR: Final = (("spec", "selector"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.property_paths import parse_path, within
 from encamp.sandbox.kubernetes.client import ApiError, Client, UnreachableError
 from encamp.sandbox.kubernetes.discovery import DEFAULT_NAMESPACE, NOT_FOUND, Discovery, NoMatchError
 from encamp.sandbox.kubernetes.objects import (
@@ -46,7 +47,7 @@ from encamp.sandbox.provider import (
     ResourceState,
     Session,
 )
-from encamp.sandbox.provider.compare import differences, parse_path, within
+from encamp.sandbox.provider.compare import differences
 from encamp.sandbox.provider.values import has_unknowns
 
 if TYPE_CHECKING:

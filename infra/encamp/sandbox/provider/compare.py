@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from encamp.property_paths import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from encamp.sandbox.provider.values import Path, Value
-
-PLAIN_KEY: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-STEP: Final = re.compile(r"""\["(?P<quoted>(?:[^"\\]|\\.)*)"\]|\[(?P<index>\d+|\*)\]|\.?(?P<name>[^.\[]+)""")
+    from encamp.property_paths import Path
+    from encamp.sandbox.provider.values import Value
 
 
 class Change(Enum):
@@ -40,38 +39,6 @@ def differences(old: Value, new: Value, path: Path = ()) -> Iterator[tuple[Path,
         yield path, Change.DELETE
     elif old != new or isinstance(old, bool) != isinstance(new, bool):
         yield path, Change.UPDATE
-
-
-def path_text(path: Path, plain: re.Pattern[str] = PLAIN_KEY) -> str:
-    """The path as the engine writes it: ``spec.ports[0]["a.b/c"]``; keys that match ``plain`` go without quotes."""
-    text = ""
-    for key in path:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        elif plain.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            quoted = key.replace('"', '\\"')
-            text += f'["{quoted}"]'
-    return text
-
-
-def parse_path(text: str) -> Path:
-    """The path that ``path_text`` wrote, or a user's ``ignoreChanges`` entry; ``[*]`` gives ``"*"``."""
-    keys: list[str | int] = []
-    for step in STEP.finditer(text):
-        if step["quoted"] is not None:
-            keys.append(step["quoted"].replace('\\"', '"'))
-        elif step["index"] is not None:
-            keys.append("*" if step["index"] == "*" else int(step["index"]))
-        else:
-            keys.append(step["name"])
-    return tuple(keys)
-
-
-def within(path: Path, outer: Path) -> bool:
-    """Whether ``path`` is ``outer`` or lies below it; ``"*"`` in ``outer`` stands for any key."""
-    return len(path) >= len(outer) and all(wanted in ("*", key) for key, wanted in zip(path, outer, strict=False))
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from encamp.property_paths import Path
+
 Value: TypeAlias = Any
 """None, bool, int, float, str, list, dict, UNKNOWN, Secret, Asset or Archive."""
 
 Properties: TypeAlias = dict[str, Value]
 """A resource's inputs or outputs."""
-
-Path: TypeAlias = tuple[str | int, ...]
-"""Keys and indices from the top of the properties to one value."""
 
 UNKNOWN_TEXT: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from encamp.spec.environment.in_cluster import IMAGE, SECRET
+from encamp.spec.environment.in_cluster import SECRET, image_problems
 from encamp.spec.environment.problems import Found
 from encamp.spec.fields import Int64, Text, Written
 from encamp.spec.members import canonical_domain, is_service_account
@@ -87,8 +87,8 @@ def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
         yield Found((), "a sandbox's record is of this machine, where `encamp serve` runs without it", "leave it out")
     elif environment.driver is None:
         yield Found((), "hands its jobs over to drivers in the cluster, and there are none", "write a `driver` block")
-    if api.image is not None and not IMAGE.fullmatch(api.image):
-        yield Found(("image",), "must be a container image", "leave it out for the drivers' own")
+    if api.image is not None:
+        yield from image_problems(api.image)
     if not SECRET.fullmatch(api.record_secret):
         message = "must name a Kubernetes Secret with ENCAMP_RECORD_URL and ENCAMP_SUBMISSIONS_KEY"
         yield Found(("record_secret",), message)

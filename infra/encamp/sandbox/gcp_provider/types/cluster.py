@@ -13,10 +13,10 @@ from encamp.sandbox.gcp_provider.types import node_config
 from encamp.sandbox.gcp_provider.types.node_pool import Gke
 
 if TYPE_CHECKING:
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.gcp_provider.model import Context, Made
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _DEFAULT_POOL = "default-pool"
 _IP = "controlPlaneEndpointsConfig.ipEndpointsConfig"

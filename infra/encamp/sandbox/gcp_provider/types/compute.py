@@ -15,10 +15,10 @@ from encamp.sandbox.gcp_provider.model import Change, Made, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.gcp_provider.model import Context
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _API = "compute/v1"
 _OWN = frozenset({"project", "deletionPolicy", "params"})

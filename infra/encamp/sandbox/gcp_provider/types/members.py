@@ -18,9 +18,9 @@ from encamp.sandbox.gcp_provider.model import Context, Made, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _VERSION = 3
 _MISSING = 404

@@ -12,9 +12,9 @@ from encamp.sandbox.gcp_provider.mapping import TypeMapping
 from encamp.sandbox.gcp_provider.model import Change, Context, Made, ResourceType
 
 if TYPE_CHECKING:
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _OWN = frozenset({"project", "deletionPolicy"})
 

@@ -15,9 +15,9 @@ from encamp.sandbox.gcp_provider.model import Context, Made, ResourceType
 from encamp.sandbox.gcp_provider.types import node_config
 
 if TYPE_CHECKING:
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _CONFIG = "nodeConfig"
 _OWN = frozenset(

@@ -13,9 +13,9 @@ from encamp.sandbox.gcp_provider.model import Change, Context, Made, ResourceTyp
 from encamp.sandbox.gcp_provider.types.members import PROJECT_POLICY
 
 if TYPE_CHECKING:
+    from encamp.property_paths import Path
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path
 
 _OWN = frozenset({"project", "deletionPolicy"})
 _CONFLICT = 409

@@ -18,9 +18,9 @@ from encamp.sandbox.provider import Archive, Asset
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from encamp.property_paths import Path as PropertyPath
     from encamp.sandbox.gcp_provider.mapping import Body
     from encamp.sandbox.provider import Properties
-    from encamp.sandbox.provider.values import Path as PropertyPath
 
 _CHUNK = 1 << 20
 _CONFLICT, _MISSING = 409, 404
