@@ -202,6 +202,22 @@ def test_a_replica_that_comes_to_the_same_end_at_once_each_time_ends_the_job(job
     assert not any("restart 6" in line for line in job.shown)
 
 
+def test_a_pod_that_is_deleted_with_its_idle_machine_had_ended_by_itself(job: Job) -> None:
+    """GKE removes the machine while a long wait for a restart lasts, and the pods on it."""
+    job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})
+    for restart in range(1, 6):
+        assert _crash(job, restart) is None
+        job.kubernetes.objects["pods", f"j-master-0-0-{restart}"]["metadata"]["deletionTimestamp"] = (
+            "2026-01-01T02:00:00Z"
+        )
+        assert _look(job) is None
+        del job.kubernetes.objects["pods", f"j-master-0-0-{restart}"]
+        assert _look(job) is None
+    assert "master-replica-0 was stopped" not in job.shown
+    assert any(line.startswith("RUNNING, restart 5 of 5") for line in job.shown)
+    assert _crash(job, 6) is not None
+
+
 @pytest.mark.parametrize("other", [{"code": 143}, {"seconds": 180}])
 def test_ends_that_differ_or_come_late_are_tried_again_as_often_as_the_plan_says(job: Job, other: Any) -> None:
     job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})

@@ -39,7 +39,8 @@ class Attempts:
         for replica in replicas:
             there.add(replica.uid)
             before = self.seen.get(replica.uid)
-            if before is not None and before.exit_code is not None and replica.exit_code is None:
+            if before is not None and before.exit_code is not None:
+                # It ended before; that it is deleted now, as with its node, does not make that an end from outside.
                 continue
             if before is None:
                 self._say_again(replica, show)
