@@ -49,6 +49,15 @@ def test_every_verb_has_help_and_stands_in_the_readme() -> None:
         assert re.search(rf"(encamp|make) {verb}\b", readme), verb
 
 
+def test_nothing_promises_commands_in_containers() -> None:
+    """The sandbox's kubelet refuses them, and it has no metrics API: no text may lead a user there."""
+    promise = re.compile(r"kubectl\s+(?:-\S+\s+\S+\s+)*(?:exec|attach|top|cp)\b|[Ii]nteractive shells?")
+    kept = tracked("README.md", "docs/*", "examples/*", "infra/*.py", "infra/*.md", "infra/*.json", "templates/*")
+    # Decisions say what was thought; schemas of Google's own resources are Google's words.
+    read = [name for name in kept if "/decisions/" not in name and "/gcp_provider/schema/" not in name]
+    assert [name for name in read if promise.search((REPOSITORY / name).read_text(errors="replace"))] == []
+
+
 def test_every_exit_code_stands_in_the_readme() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     assert re.findall(r"^\| (\d) \|", readme, re.MULTILINE) == [str(int(code)) for code in ExitCode]

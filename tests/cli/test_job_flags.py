@@ -82,6 +82,14 @@ def write(path: Path, **encamp: Any) -> str:
     return str(path)
 
 
+def test_the_output_of_a_job_is_kept_where_that_is_asked_for(encamp: Callable[..., tuple[int, str, str]]) -> None:
+    assert job_of(*BASE, *TRAINER, "--keep-output")["encamp"]["storage"] == {"kind": "ENVIRONMENT"}
+    code, errors, _ = encamp("validate", *BASE, *TRAINER, "--keep-output", "--job-dir", "gs://team/here")
+    assert code == 2
+    assert "[E01]" in errors
+    assert "a job has one job dir" in errors
+
+
 def test_flags_alone_are_a_job() -> None:
     job = job_of(*TRAINER, *BASE, "--", "--epochs=2", "--", "x")
     assert job["jobId"] == "trainer_now"

@@ -42,14 +42,16 @@ def test_the_masters_success_is_the_jobs_stops_the_others_and_uses_up_its_id(
 
 
 def test_a_replica_that_fails_for_good_fails_the_job_and_says_why(camp: Camp, job: Callable[..., str]) -> None:
-    said = camp.encamp(
-        "run", job("chief-0=sleep", "worker-0=sleep", "worker-1=exit:3:5"), "--job-id", "worker_fails", code=1
-    )
-    assert "worker 1 exited with a non-zero status of 3" in said
-    tail = said.partition("the last lines of worker-replica-1:")[2]
-    assert "worker-1 ends with 3" in tail
+    path = job("chief-0=sleep", "worker-0=sleep", "worker-1=import:lightgbm")
+    said = camp.encamp("run", path, "--job-id", "worker_fails", code=1)
+    why = "ModuleNotFoundError: No module named 'lightgbm'"
+    message = f"The replica worker 1 exited with a non-zero status of 1. {why}; try --requirement lightgbm"
+    assert f"the job is FAILED: {message}" in said
+    assert why in said.partition("the last lines of worker-replica-1:")[2]
     assert camp.receipt("worker_fails")["outcome"]["state"] == "FAILED"
-    assert "worker-1 ends with 3" in camp.read("worker_fails", "logs/worker-replica-1.log")
+    described = json.loads(camp.encamp("describe", "worker_fails", "--format", "json"))
+    assert described["errorMessage"] == message
+    assert why in camp.read("worker_fails", "logs/worker-replica-1.log")
     camp.assert_nothing_left()
 
 

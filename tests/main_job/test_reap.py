@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sqlite3
 import time
 from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import httpx
@@ -108,6 +110,12 @@ def test_jobs_that_lost_record_or_state_or_both_come_to_their_ends(camp: Camp, j
     for job_id in ids:
         assert f"{job_id}: brought to its end" in said
         assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
+        # Also of a job that nobody had on record, as one by plain `pulumi up`.
+        described = json.loads(camp.encamp("describe", job_id, "--format", "json"))
+        assert described["trainingInput"]["args"][0] == "--act=chief-0=exit:0:12"
+        times = [datetime.fromisoformat(described[f"{name}Time"]) for name in ("create", "start", "end")]
+        assert times == sorted(times)
+        assert (times[2] - times[1]).total_seconds() >= 10
         assert "chief-0 is here and will exit" in camp.read(job_id, "logs/master-replica-0.log")
         camp.assert_nothing_left(job_id)
     assert camp.encamp("reap", "--quiet") == ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.camp import Camp
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
@@ -78,3 +81,27 @@ def test_a_job_goes_on_where_it_was_until_it_may_not_any_more(camp: Camp, tmp_pa
     (spent,) = camp.receipt("restarted")["nodeSeconds"].values()
     assert 0 < spent < 2 * elapsed, "a machine is paid for by one replica at a time"
     camp.assert_nothing_left("restarted")
+
+
+def test_a_replica_that_is_killed_at_once_shows_its_restarts_and_pays_for_the_waits(
+    camp: Camp, job: Callable[..., str]
+) -> None:
+    """After six such ends the job is FAILED; Kubernetes takes five minutes to come to them."""
+    path = job("chief-0=exit:137:0", workerCount=0, workerType=None)
+    begun = time.monotonic()
+    command = camp.start("run", path, "--job-id", "killed")
+    last = "last: master-replica-0 exited with 137"
+    said = command.until(f"RUNNING, restart 2 of 5, {last}")
+    waited = time.monotonic() - begun
+    assert f"RUNNING, restart 1 of 5, {last}" in said
+    listed = next(line for line in camp.encamp("list").splitlines() if line.startswith("killed "))
+    assert f"RUNNING, restart 2 of 5, {last}" in listed
+    assert "USD so far" in listed
+    described = json.loads(camp.encamp("describe", "killed", "--format", "json"))["encamp"]
+    assert described["restarts"]["restart"] == 2
+    assert described["costSoFarUsd"] >= 0
+    command.process.send_signal(signal.SIGINT)
+    command.ends(5, seconds=120)
+    (spent,) = camp.receipt("killed")["nodeSeconds"].values()
+    assert 10 < spent < 2 * waited, "the ten seconds of the first wait among it"
+    camp.assert_nothing_left("killed")

@@ -134,8 +134,27 @@ def test_one_run_takes_as_long_as_the_job_expects_and_never_longer_than_it_may()
     told = cost([pool("ON_DEMAND")], HOUR, lasts=BOOTSTRAPPED, table=TABLE, expected=1800)
     assert (told.expected_seconds, told.is_longest, told.worst_case) == (1800, False, longest.worst_case)
     assert told.expected == pytest.approx((longest.expected or 0.0) / 2, abs=0.01)
-    assert "for one run of 30 min" in cost_text(told)[1]
+    assert cost_text(told)[1] == f"one run   about {told.expected:.2f} USD, for the expected 30 min"
+    assert cost_text(longest)[1] == f"one run   at most {longest.expected:.2f} USD, for 1 h"
     assert cost([pool("ON_DEMAND")], HOUR, lasts=BOOTSTRAPPED, table=TABLE, expected=7200) == longest
+
+
+def test_a_run_of_unknown_length_has_a_price_of_an_hour_alone(plan: Callable[..., JobPlan]) -> None:
+    found = plan().cost
+    assert found is not None
+    assert (found.expected, found.expected_seconds) == (None, None)
+    unknown = "not known: no encamp.expectedTime or scheduling.maxRunningTime says how long it is"
+    assert cost_text(found)[:2] == [
+        f"hourly    {found.hourly:.2f} USD with every replica on its machine",
+        f"one run   {unknown}",
+    ]
+    assert [row[-2] for row in cost_rows(found)] == ["not known"] * len(found.parts)
+    assert cost_line(found).startswith(f"the job costs {found.hourly:.2f} USD an hour, at worst ")
+    assert cost_document(found)["expectedSeconds"] is None
+    bounded = plan(scheduling={"maxRunningTime": "3600s"}).cost
+    assert bounded is not None
+    assert bounded.expected == pytest.approx(bounded.hourly, abs=0.01)
+    assert "at most 0.21 USD, for 1 h" in cost_line(bounded)
 
 
 def test_a_job_says_by_itself_how_long_it_takes(environment: EnvironmentSpec) -> None:
@@ -216,10 +235,11 @@ def test_the_text_says_whose_prices_of_when_and_from_where() -> None:
 
 def test_one_line_says_what_a_job_costs() -> None:
     planned = counted(pool("ON_DEMAND"), bounds=HOUR)
+    whose = "prices of us-central1, 2026-07-30"
     assert cost_line(planned) == (
-        "the job costs 0.40 USD an hour, expected 0.40 USD, at worst 2.02 USD (prices of us-central1, 2026-07-30)"
+        f"the job costs 0.40 USD an hour, one run at most 0.40 USD, for 1 h, at worst 2.02 USD ({whose})"
     )
-    assert cost_lines(planned)[1] == "p: 1 x n1-standard-8: 0.38 USD an hour, expected 0.38, at worst 1.90"
+    assert cost_lines(planned)[1] == "p: 1 x n1-standard-8: 0.38 USD an hour, one run 0.38, at worst 1.90"
 
 
 def test_a_table_of_ones_own_is_counted_by_and_named(plan: Callable[..., JobPlan]) -> None:

@@ -15,6 +15,7 @@ from encamp.plan.images import (
     tpu_containerfile,
 )
 from encamp.plan.job import plan_job
+from encamp.plan.storage import NO_OUTPUT
 from encamp.spec.ai_platform import ai_platform
 from encamp.spec.data_files import data_file
 from encamp.spec.environment import parse_environment
@@ -154,7 +155,7 @@ def test_an_environment_has_images_of_its_own_for_runtime_versions() -> None:
         return plan_job(parse_job({"jobId": "job", "trainingInput": training_input}, source="test").job, environment)
 
     assert [group.image for group in planned("2.11").groups] == [own]
-    assert planned("2.11").warnings == ()
+    assert planned("2.11").warnings == (NO_OUTPUT,)
     assert [group.image for group in planned("2.10").groups] == ["tensorflow/tensorflow:2.10.0"]
 
 

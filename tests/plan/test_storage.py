@@ -7,6 +7,8 @@ import pytest
 from encamp.plan.access.identity import granted_buckets, workload_principal
 from encamp.plan.job import plan_job
 from encamp.plan.model import Grant
+from encamp.plan.storage import NO_OUTPUT
+from encamp.plan.table import job_table
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
 
@@ -17,10 +19,12 @@ USER, VIEWER = (f"roles/storage.object{name}" for name in ("User", "Viewer"))
 READER = "roles/storage.legacyBucketReader"
 
 
-def planned(encamp: dict[str, Any], days: int | None = None, **fields: Any) -> JobPlan:
+def planned(encamp: dict[str, Any], days: int | None = None, *, keep: bool = False, **fields: Any) -> JobPlan:
     data: dict[str, Any] = {"name": "e", "region": "us-central1", "artifactsBucket": "artifacts"}
     if days is not None:
         data["artifactsRetentionDays"] = days
+    if keep:
+        data["storage"] = {"keepOutput": True}
     environment = parse_environment(data, project="project-1", source="test")
     training_input = {
         "region": "us-central1",
@@ -49,6 +53,33 @@ def test_the_environments_bucket_needs_no_other_grant() -> None:
     assert plan.storage.folder == ("artifacts", "jobs/digits_1/output/")
     assert on_buckets(plan) == {OF_EVERY_JOB}
     assert granted_buckets(plan) == ("packages",)
+
+
+def test_a_job_without_a_job_dir_is_told_that_it_keeps_nothing() -> None:
+    plan = planned({})
+    assert plan.storage.job_dir is None
+    assert NO_OUTPUT in plan.warnings
+    text = job_table(plan)
+    assert "job dir  NONE: what the job writes on its machines is lost (--keep-output)" in text
+    assert "jobs/digits_1/ (logs, receipt)" in text
+    written = {"mounts": [{"bucket": "team", "write": True}]}
+    for kept in (planned({}, jobDir="gs://team/here"), planned({"storage": {"kind": "OWN_BUCKET"}}), planned(written)):
+        assert NO_OUTPUT not in kept.warnings
+    assert NO_OUTPUT in planned({"mounts": [{"bucket": "team"}]}).warnings, "a bucket that is only read keeps nothing"
+
+
+def test_an_environment_keeps_the_output_of_jobs_that_name_no_job_dir() -> None:
+    plan = planned({}, keep=True)
+    asked = planned({"storage": {"kind": "ENVIRONMENT"}})
+    assert plan.storage == asked.storage
+    assert plan.identity == asked.identity
+    assert plan.groups == asked.groups
+    assert plan.groups[0].args is not None
+    assert plan.groups[0].args[-2:] == ("--job-dir", "gs://artifacts/jobs/digits_1/output")
+    assert NO_OUTPUT not in plan.warnings
+    assert planned({}, keep=True, jobDir="gs://team/here").storage.job_dir == "gs://team/here"
+    own = planned({"storage": {"kind": "GIVEN_BUCKET", "bucket": "team"}}, keep=True)
+    assert own.storage.job_dir == "gs://team/digits_1"
 
 
 def test_a_given_bucket_is_granted_below_the_jobs_own_folder_only() -> None:

@@ -55,6 +55,7 @@ def assert_told(replica: Replica, given_input: dict[str, Any], role: str, plan: 
     command, args = replica.words
     job = replica.environment["CLOUD_ML_JOB"]
     assert job == json.loads(replica.environment["TF_CONFIG"]["job"])
+    assert all(replica.environment["TF_CONFIG"]["cluster"].values()), "a role without replicas"
     assert job.get("job_dir") == plan.storage.job_dir
     assert {name: value for name, value in job.items() if name != "job_dir"} == snake_case(
         {name: value for name, value in given_input.items() if name != "jobDir"}

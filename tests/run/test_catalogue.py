@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from encamp.cloud.storage import Storage
+from encamp.cloud.storage import Storage, StoredObject
 from encamp.errors import EngineError, UsageError
 from encamp.run.accounts import add_up, ended_since
 from encamp.run.catalogue import UNSPECIFIED, Catalogue
@@ -20,6 +21,7 @@ from encamp.run.sealed import chosen, find_logs, read_log
 from encamp.run.spool import ReplicaLog
 from encamp.run.states import Outcome, State
 from encamp.run.tables import open_database
+from encamp.run.usage import PodUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +67,8 @@ class World:
             max_running_seconds=60,
             max_wait_seconds=None,
             replicas=REPLICAS,
-            machines={},
+            machines={"master": "n1-standard-4"},
+            hourly={"n1-standard-4": 0.36},
             spec_hash=spec_hash(JOB),
         )
         lease = self.records.begin(job_id, f"{job_id}-abc", intent.to_json())
@@ -115,6 +118,31 @@ def world(google: Any, client: GoogleClient, tmp_path: Path) -> Iterator[World]:
     made = World(google, client, tmp_path)
     yield made
     made.records.close()
+
+
+def test_a_job_that_goes_on_tells_its_restarts_and_its_cost_so_far(world: World) -> None:
+    lease = world.begin("lives", State.PREPARING, State.RUNNING)
+    begun = world.now
+    for at in range(2):
+        times = (begun + timedelta(seconds=60 * at)).isoformat(), (begun + timedelta(seconds=60 * at + 2)).isoformat()
+        use = PodUse(str(at), "master-replica-0", "master", *times, "", node="x", failed=True, end="exited with 137")
+        world.records.append(lease, "pods", {"pods": [use.to_json()]})
+    job = world.catalogue.job("lives")
+    found = summary(job, begun + timedelta(seconds=100))
+    assert found["restarts"]["text"] == "restart 2 of 5, last: master-replica-0 exited with 137"
+    assert (found["costUsd"], found["costSoFarUsd"]) == (None, 0.01), "100 s, not 4: the machine waits too"
+    own = job_resource(job, world.storage, world.spool("lives"))["encamp"]
+    assert own["restarts"] == {
+        "replica": "master-replica-0",
+        "restart": 2,
+        "most": 5,
+        "wholeJob": 0,
+        "mostOfWholeJob": 3,
+        "last": "master-replica-0 exited with 137",
+    }
+    world.records.append(lease, "outcome", Outcome(State.FAILED, "why").to_json())
+    world.records.move(lease, State.FAILED)
+    assert world.catalogue.job("lives").restarts is None
 
 
 def test_living_jobs_come_from_the_record_and_ended_ones_from_the_bucket_newest_first(world: World) -> None:
@@ -167,6 +195,25 @@ def test_what_lies_in_the_bucket_without_a_receipt_is_told_and_not_guessed_at(wo
         ("elsewhere", UNSPECIFIED),
         ("torn", UNSPECIFIED),
     }
+
+
+def test_a_job_that_only_its_objects_tell_of_is_as_old_as_the_oldest_of_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one by plain ``pulumi up`` that nobody has reaped."""
+    world.begin("older", State.PREPARING)
+    for name in ("output/a", "output/b"):
+        world.google.objects["artifacts", f"jobs/by_hand/{name}"] = b"x"
+    hours = iter(("2026-05-01T15:00:00Z", "2026-05-01T14:00:00Z"))
+    listed = world.storage.objects
+
+    def dated(bucket: str, prefix: str = "") -> Iterator[StoredObject]:
+        return (replace(one, updated=next(hours)) for one in listed(bucket, prefix))
+
+    monkeypatch.setattr(world.storage, "objects", dated)
+    jobs = world.catalogue.jobs()
+    assert [job.job_id for job in jobs] == ["by_hand", "older"], "the newest first"
+    assert (jobs[0].state, jobs[0].created) == (UNSPECIFIED, datetime(2026, 5, 1, 14, tzinfo=UTC))
 
 
 def test_a_receipt_of_another_job_is_not_taken(world: World) -> None:

@@ -248,7 +248,14 @@ def test_a_job_outlives_whoever_submitted_followed_and_drove_it(
     attached = world.call("attach", JOB)
     completes.join()
     assert attached.exit_code == 0, attached.output
-    for words in ("SIGTERM: this driver ends", "nobody drives this job", "| hello", "SUCCEEDED", "results      gs://"):
+    for words in (
+        "SIGTERM: this driver ends",
+        "nobody drives this job",
+        "| hello",
+        "SUCCEEDED",
+        "kept         gs://",
+        "NO OUTPUT",
+    ):
         assert words in attached.stdout
     assert attached.stdout.count("| hello") == 1
     assert world.stacks == ["sandbox"]

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.cloud.leftovers import JOB_LABEL
+from encamp.cloud.storage import Storage
 from encamp.errors import ExitCode
 from encamp.plan.facts import FACTS_ANNOTATION, job_facts
 from encamp.retries import SHORT
+from encamp.run.catalogue import Catalogue
 from encamp.run.intent import planned_intent
+from encamp.run.job_resource import job_resource
 from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
 from encamp.run.receipt import spec_hash
 from encamp.run.states import State
@@ -150,6 +153,37 @@ def test_record_and_state_that_are_lost_leave_the_job_set(ground: Ground) -> Non
     assert ground.reap().verdict is Verdict.ENDED
     assert (ground.found().state, ground.listed()) == (State.SUCCEEDED, LOOK_ALIKES)
     assert ground.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
+
+
+def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(ground: Ground) -> None:
+    """Nothing of it is on record until somebody reaps it."""
+    ground.world.trains(0)
+    objects = ground.world.kubernetes.objects
+    job_set = objects["jobsets", "j"]
+    job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
+    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    condition = {"type": "Completed", "status": "True", "lastTransitionTime": "2026-01-01T00:02:00Z"}
+    job_set["status"]["conditions"] = [condition]
+    told = {"scale_tier": "BASIC", "region": "us-central1", "args": ["--price=$5"], "job_dir": "gs://team/out"}
+    environment = [{"name": "CLOUD_ML_JOB", "value": json.dumps(told).replace("$", "$$")}]
+    (group,) = job_set["spec"]["replicatedJobs"]
+    group["template"]["spec"]["template"]["spec"]["containers"][0]["env"] = environment
+    ended = objects["pods", "j-pod"]["status"]["containerStatuses"][0]["state"]["terminated"]
+    ended["startedAt"] = "2026-01-01T00:00:30Z"
+    assert ground.reap().verdict is Verdict.ENDED
+    found = ground.found()
+    times = {str(state): f"{at:%H:%M:%S}" for state, at in found.times.items()}
+    assert times == {"QUEUED": "00:00:00", "PREPARING": "00:00:00", "RUNNING": "00:00:30", "SUCCEEDED": "00:02:00"}
+    assert f"{found.created:%H:%M:%S}" == "00:00:00"
+    storage = Storage(ground.world.context.client)
+    with contextlib.closing(ground.world.context.records()) as records:
+        job = Catalogue(records, storage, environment="sandbox", bucket="artifacts").job("job_1")
+    described = job_resource(job, storage, ground.world.folder)
+    assert described["trainingInput"]["args"] == ["--price=$5"]
+    assert described["trainingInput"]["scaleTier"] == "BASIC"
+    assert described["startTime"] == "2026-01-01T00:00:30.000Z"
+    assert described["endTime"] == "2026-01-01T00:02:00.000Z"
 
 
 def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Ground) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp import __version__
 from encamp.run.accounts import add_up
 from encamp.run.catalogue import KnownJob
 from encamp.run.events import ResourceStep
@@ -16,9 +17,10 @@ from encamp.run.made import resources_of, swept_step
 from encamp.run.receipt import KeptResults, build_receipt, cost_of, receipt_text
 from encamp.run.records import Records
 from encamp.run.replicas import read_replica
+from encamp.run.restarts import restarts_of
 from encamp.run.states import Outcome, State
 from encamp.run.tables import open_database
-from encamp.run.usage import PodUse, Usage, image_digests, node_seconds, sealed_at, used
+from encamp.run.usage import PodUse, Usage, image_digests, node_seconds, noted, sealed_at, used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +32,10 @@ DIGEST = f"sha256:{'0a' * 32}"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def _pod(uid: str, start: str, end: str = "", index: int = 0, image: str = "") -> Replica:
-    state: dict[str, Any] = {"terminated": {"exitCode": 137, "finishedAt": end}} if end else {"running": {}}
+def _pod(
+    uid: str, start: str, end: str = "", *, index: int = 0, image: str = "", code: int = 0, node: str = ""
+) -> Replica:
+    state: dict[str, Any] = {"terminated": {"exitCode": code, "finishedAt": end}} if end else {"running": {}}
     labels = {
         "jobset.sigs.k8s.io/replicatedjob-name": "worker",
         "batch.kubernetes.io/job-completion-index": str(index),
@@ -39,7 +43,7 @@ def _pod(uid: str, start: str, end: str = "", index: int = 0, image: str = "") -
     found = read_replica(
         {
             "metadata": {"name": f"pod-{uid}", "uid": uid, "labels": labels},
-            "spec": {"nodeName": "node"},
+            "spec": {"nodeName": node or f"node-{uid}"},
             "status": {
                 "startTime": start,
                 "containerStatuses": [{"name": "replica", "state": state, "imageID": image}],
@@ -84,6 +88,30 @@ def test_machine_time_counts_restarted_pods_and_those_that_a_driver_before_saw(r
     assert node_seconds(known, {"worker": "n1"}, NOON) == {"n1": 10.0 + 20.0 + 20.0 + 5.0}
     assert node_seconds([replace(uses[0], finished="")], {"worker": "n1"}, NOON) == {"n1": 3600.0}
     assert node_seconds([PodUse("x", "x", "worker", "nonsense", "", "")], {"worker": "n1"}, NOON) == {}
+
+
+def test_a_machine_that_waits_for_a_restart_is_counted(records: Records) -> None:
+    lease = records.begin("a", "a", {})
+    pods = [
+        _pod("1", "2026-05-01T11:00:00Z", "2026-05-01T11:00:05Z", code=137, node="x"),
+        _pod("2", "2026-05-01T11:00:15Z", "2026-05-01T11:00:20Z", code=137, node="x"),
+        _pod("3", "2026-05-01T11:05:00Z", "2026-05-01T11:05:05Z", code=137, node="y"),
+    ]
+    Usage(records, lease, ()).note(pods)
+    uses = noted(_entries(records))
+    soon = NOON - timedelta(minutes=54)
+    assert node_seconds(uses, {"worker": "n1"}, soon) == {"n1": 360.0}, "from the first pod to the end"
+    assert node_seconds(uses, {"worker": "n1"}, NOON) == {"n1": 305.0 + 600.0}, "nothing waits for longer"
+    taken = [replace(uses[0], failed=False), uses[2]]
+    assert node_seconds(taken, {"worker": "n1"}, soon) == {"n1": 5.0 + 60.0}, "its machine was taken away"
+    stayed = [replace(uses[0], failed=False), uses[1]]
+    assert node_seconds(stayed, {"worker": "n1"}, soon) == {"n1": 360.0}, "the whole job went on there"
+    found = restarts_of(uses)
+    assert str(found) == "restart 3 of 5, last: worker-replica-0 exited with 137"
+    assert restarts_of(uses[:0]) is None
+    assert restarts_of([PodUse("1", "w", "worker", "", "", "")]) is None
+    again = [*uses, replace(uses[0], uid="4", attempt=2, failed=False)]
+    assert str(restarts_of(again)) == "restart 2 of 3 of the whole job, last: worker-replica-0 exited with 137"
 
 
 def test_an_ending_that_is_gone_on_with_later_counts_no_machine_time_after_the_first(records: Records) -> None:
@@ -190,6 +218,7 @@ def test_a_receipt_is_the_same_in_json_and_in_words() -> None:
         "queued       2026-05-01T12:00:00.000+00:00",
         "spec         sha256:5a",
         f"source       {'c' * 40}, with changes",
+        f"encamp       {__version__}",
         f"image        master: t:1 ({DIGEST})",
         "image        worker: t:1 (digest not known)",
         "resources    1 created, 1 deleted",

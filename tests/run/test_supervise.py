@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.plan.manifests.failure_policy import pod_failure_rules
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.supervise import Limits, Supervisor, Watch
@@ -73,6 +74,14 @@ class Job:
 
 
 RUNNING: dict[str, Any] = {"running": {}}
+_POLICY = {"rules": pod_failure_rules(custom_container=False, whole_job=False)}
+#: A JobSet whose master is started again five times by itself.
+RETRIES = {
+    "failurePolicy": {"maxRestarts": 3},
+    "replicatedJobs": [
+        {"name": "master", "template": {"spec": {"backoffLimitPerIndex": 5, "podFailurePolicy": _POLICY}}}
+    ],
+}
 
 
 def _ended(code: int, at: int = 1, **fields: Any) -> dict[str, Any]:
@@ -129,6 +138,23 @@ def test_the_replica_that_failed_first_is_named_with_its_words_and_last_lines(jo
     assert outcome.failure.last_lines == tuple(f"line {index}" for index in range(5, 15))
 
 
+def test_an_exception_is_told_by_its_last_line_and_a_missing_module_by_what_brings_it(job: Job) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "task.py", line 1',
+        "ModuleNotFoundError: No module named 'lightgbm'",
+    ]
+    job.pod("master", _ended(1, message=json.dumps({"exitCode": 1, "reason": "Error", "lastLines": lines})))
+    job.end("Failed")
+    outcome = _look(job)
+    assert outcome is not None
+    assert outcome.message == (
+        "The replica master 0 exited with a non-zero status of 1. ModuleNotFoundError: No module named 'lightgbm'; "
+        "try --requirement lightgbm"
+    )
+    assert "master-replica-0 exited with 1: ModuleNotFoundError: No module named 'lightgbm'" in job.shown
+
+
 @pytest.mark.parametrize(
     ("reason", "done"), [("PackageInstallFailed", "installed"), ("PackageDownloadFailed", "downloaded")]
 )
@@ -152,6 +178,62 @@ def test_out_of_memory_is_called_so(job: Job) -> None:
     outcome = _look(job)
     assert outcome is not None
     assert outcome.message == "The replica master 0 ran out of memory and exited with a non-zero status of 137."
+
+
+def _crash(job: Job, at: int, code: int = 137, *, seconds: int = 20, attempt: int = 0) -> Outcome | None:
+    """A pod of the master that ends ``seconds`` after its start, and what is seen of that."""
+    times = {"startedAt": f"2026-01-01T01:{at:02}:00Z", "finishedAt": f"2026-01-01T01:{at + seconds // 60:02}:20Z"}
+    ended = {"terminated": {"exitCode": code, **times}}
+    job.pod("master", ended, f"j-master-0-0-{at}", attempt=attempt)
+    return _look(job)
+
+
+def test_a_replica_that_comes_to_the_same_end_at_once_each_time_ends_the_job(job: Job) -> None:
+    job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})
+    for restart in range(1, 6):
+        assert _crash(job, restart) is None
+        words = f"RUNNING, restart {restart} of 5, last: master-replica-0 exited with 137"
+        assert any(line.startswith(words) for line in job.shown)
+    outcome = _crash(job, 6)
+    assert outcome is not None
+    again = "It ended so 6 times in a row, each time within 120 s of its start, and is not started again."
+    message = f"The replica master 0 exited with a non-zero status of 137. {again}"
+    assert (outcome.state, outcome.message) == (State.FAILED, message)
+    assert not any("restart 6" in line for line in job.shown)
+
+
+def test_a_pod_that_is_deleted_with_its_idle_machine_had_ended_by_itself(job: Job) -> None:
+    """GKE removes the machine while a long wait for a restart lasts, and the pods on it."""
+    job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})
+    for restart in range(1, 6):
+        assert _crash(job, restart) is None
+        job.kubernetes.objects["pods", f"j-master-0-0-{restart}"]["metadata"]["deletionTimestamp"] = (
+            "2026-01-01T02:00:00Z"
+        )
+        assert _look(job) is None
+        del job.kubernetes.objects["pods", f"j-master-0-0-{restart}"]
+        assert _look(job) is None
+    assert "master-replica-0 was stopped" not in job.shown
+    assert any(line.startswith("RUNNING, restart 5 of 5") for line in job.shown)
+    assert _crash(job, 6) is not None
+
+
+@pytest.mark.parametrize("other", [{"code": 143}, {"seconds": 180}])
+def test_ends_that_differ_or_come_late_are_tried_again_as_often_as_the_plan_says(job: Job, other: Any) -> None:
+    job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})
+    for at in range(1, 6):
+        assert _crash(job, at) is None
+    assert _crash(job, 6, **other) is None
+    for at in range(10, 15):
+        assert _crash(job, at, attempt=1) is None
+    assert _crash(job, 15, attempt=1) is not None, "now six are alike"
+
+
+def test_an_end_that_is_for_good_promises_no_restart(job: Job) -> None:
+    job.kubernetes.put("jobsets", "j", {}, spec=RETRIES, status={})
+    _crash(job, 1, 1)
+    _crash(job, 2, 139)
+    assert not any(line.startswith("RUNNING") for line in job.shown)
 
 
 def test_a_failure_without_any_pod_says_what_kubernetes_says(job: Job) -> None:

@@ -26,6 +26,7 @@ SAID: dict[str, tuple[str, ...]] = {
         *(f"{role}: one of 3 replicas" for role in ("chief 0", "worker 0", "worker 1")),
         "evaluator-replica-0 | evaluator: epoch 20",
     ),
+    "keras/job": tuple(f"{role}: one of 3 replicas" for role in ("chief 0", "worker 0", "worker 1")),
     "parameter-servers/job": (
         "chief 0: coordinates 2 workers and 2 parameter servers",
         "weights lie on ['/job:ps/replica:0/task:0/device:CPU:0', '/job:ps/replica:0/task:1/device:CPU:0']",

@@ -52,7 +52,8 @@ class PlannedRung:
     @property
     def seconds(self) -> int:
         """How long it is expected to take."""
-        return self.cost.expected_seconds + _BESIDE_SECONDS
+        run = self.cost.expected_seconds
+        return (self.plan.limits.max_running_time_seconds if run is None else run) + _BESIDE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from encamp.ci.offline import Offline
     from encamp.ci.review import Reviewed
     from encamp.ci.steps import Difference, Step
+    from encamp.plan.cost.model import CostPlan
 
 #: In bytes; GitHub takes comments of 65536 characters, and the workflow cuts one at 60000 bytes.
 LONGEST = 60_000
@@ -200,14 +201,21 @@ def _costs(one: Reviewed) -> Iterator[str]:
     shown = after or before
     if shown is None:
         return
-    yield "| USD | an hour | expected | at worst |"
+    yield "| USD | an hour | one run | at worst |"
     yield "|---|---|---|---|"
     for name, cost in (("before", before), ("after", after)):
         if cost is not None:
-            yield f"| {name} | {_money(cost.hourly)} | {_money(cost.expected)} | {_money(cost.worst_case)} |"
+            yield f"| {name} | {_money(cost.hourly)} | {_one_run(cost)} | {_money(cost.worst_case)} |"
     yield ""
     yield f"By {shown.basis} ({_plain(shown.basis.source)})."
     yield ""
+
+
+def _one_run(cost: CostPlan) -> str:
+    """What one run costs; a limit of the running time makes it a ceiling, and without one nobody knows."""
+    if cost.hourly is not None and cost.expected_seconds is None:
+        return "length not known"
+    return f"{'at most ' if cost.is_longest and cost.expected is not None else ''}{_money(cost.expected)}"
 
 
 def _money(amount: float | None) -> str:

@@ -22,7 +22,18 @@ def report(result: RunResult) -> None:
             say(f"  | {printable(line)}")
     if result.receipt is not None:
         say(f"\n{receipt_text(result.receipt)}")
-    say(f"results      {result.results}")
+    _say_kept(result)
     for error in (result.error, result.teardown_error):
         if error is not None:
             say(f"error: {error}", err=True)
+
+
+def _say_kept(result: RunResult) -> None:
+    """Where the results are; of a job without a job dir, that there are none."""
+    results = (result.receipt or {}).get("results") or {}
+    if result.receipt is None or results.get("jobDir"):
+        say(f"results      {result.results}")
+        return
+    say(f"kept         {result.results} (logs and receipt)")
+    say("\nNO OUTPUT WAS KEPT: the job had no job dir, so what it wrote on its machines is gone with them.")
+    say("With --keep-output (or a jobDir, or encamp.storage) the next run has one; its trainer is given --job-dir.")

@@ -34,7 +34,7 @@ class JobFlag:
 
     Attributes:
         read: text to the field's value; raises ValueError with what is wrong.
-        switch: it takes no value and sets true.
+        switch: it takes no value and sets what ``read`` makes of "true".
     """
 
     name: str
@@ -82,6 +82,10 @@ def _boolean(text: str) -> bool:
     return known[text.lower()]
 
 
+def _environment_storage(_: str) -> dict[str, str]:
+    return {"kind": "ENVIRONMENT"}
+
+
 def _roles() -> list[JobFlag]:
     flags: list[JobFlag] = []
     for name, field in _ROLES.items():
@@ -123,6 +127,15 @@ FLAGS: tuple[JobFlag, ...] = (
     JobFlag("--region", (_INPUT, "region"), "REGION", "Region that the job runs in.", _PLACES),
     JobFlag("--job-dir", (_INPUT, "jobDir"), "gs://...", "Where the job writes; passed on as --job-dir.", _PLACES),
     JobFlag(
+        "--keep-output",
+        ("encamp", "storage"),
+        "",
+        "Without a job dir: write to jobs/<id>/output of the environment's bucket, passed on as --job-dir.",
+        _PLACES,
+        _environment_storage,
+        switch=True,
+    ),
+    JobFlag(
         "--staging-bucket",
         ("encamp", "stagingBucket"),
         "gs://BUCKET",
@@ -154,8 +167,9 @@ FLAGS: tuple[JobFlag, ...] = (
         "--enable-web-access",
         (_INPUT, "enableWebAccess"),
         "",
-        "Interactive shells in the replicas.",
+        "Taken and without effect: encamp opens no shells in replicas.",
         _OPTIONS,
+        _boolean,
         switch=True,
     ),
 )
@@ -263,7 +277,7 @@ def given_values(parameters: Mapping[str, Any]) -> dict[DataPath, Any]:
         if value is None or value == ():
             continue
         try:
-            values[flag.path] = list(value) if flag.multiple else True if flag.switch else flag.read(value)
+            values[flag.path] = list(value) if flag.multiple else flag.read("true" if flag.switch else value)
         except ValueError as error:
             raise UsageError(str(error), where=flag.name) from None
     key = _kms_key(parameters)

@@ -56,14 +56,21 @@ def command(environment: str, state: str | None, output: str) -> None:
 
 
 def _row(job: dict[str, Any], *, tuning: bool) -> tuple[str, ...]:
-    seconds, cost, trials = job["runningSeconds"], job["costUsd"], job["trials"]
+    seconds, trials, restarts = job["runningSeconds"], job["trials"], job["restarts"]
     created = (job["createTime"] or "-").partition(".")[0].replace("T", " ")
     return (
         job["jobId"],
-        job["state"],
+        job["state"] if restarts is None else f"{job['state']}, {restarts['text']}",
         *((f"{trials['ended']}/{trials['most']}" if trials else "-",) if tuning else ()),
         created,
         "-" if seconds is None else f"{seconds:.0f} s",
-        "-" if cost is None else f"{cost:.4f} USD",
+        _cost(job),
         job["driver"] or (f"waits, place {job['position']}" if job["position"] else "-"),
     )
+
+
+def _cost(job: dict[str, Any]) -> str:
+    """What a job has cost, or has cost so far."""
+    if job["costUsd"] is not None:
+        return f"{job['costUsd']:.4f} USD"
+    return "-" if job["costSoFarUsd"] is None else f"{job['costSoFarUsd']:.4f} USD so far"

@@ -44,7 +44,7 @@ from encamp.plan.names import kept_name
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
-from encamp.plan.storage import storage, storage_warnings
+from encamp.plan.storage import storage, storage_warnings, wanted_storage
 from encamp.plan.study import study, study_variables
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _paid(
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
     expected = seconds(job.encamp.expected_time)
-    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected)
+    asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected, bounded=fixed)
     paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:
         return pools, bounds, asked, []
@@ -259,12 +259,14 @@ def _warnings(job: TrainingJobSpec, environment: EnvironmentSpec, containers: Se
     if differing is not None:
         found.append(differing)
     if training_input.enable_web_access:
-        found.append("enableWebAccess has no effect yet: use kubectl exec to look into a replica")
+        found.append(
+            "enableWebAccess has no effect: encamp opens no shells in replicas; `encamp logs` shows what they say"
+        )
     for field, value in (("network", training_input.network), ("encryptionConfig", training_input.encryption_config)):
         if value is not None:
             found.append(f"{field} is checked, but the environment's own is used by this version")
     found.extend(idle_package_warnings(job, containers))
-    if training_input.job_dir is not None or job.encamp.storage is not None:
+    if training_input.job_dir is not None or wanted_storage(job, environment) is not None:
         found.extend(_untold_job_dir(training_input))
     if any(re.search(r"/cloud-ml-(algos|public)/", chosen.image) for chosen in containers):
         found.append("images of AI Platform itself may be gone; the job fails to start if they are")

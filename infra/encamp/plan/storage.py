@@ -9,7 +9,7 @@ from encamp.plan.environment.parts import plan_key
 from encamp.plan.manifests.mounts import mounts
 from encamp.plan.model import LocalPackagePlan, StoragePlan
 from encamp.plan.names import results_bucket, scratch_bucket
-from encamp.spec.encamp import StorageKind
+from encamp.spec.encamp import StorageKind, StorageSpec
 from encamp.spec.environment.storage import StorageSpec as EnvironmentStorageSpec
 
 if TYPE_CHECKING:
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from encamp.plan.access.ownership import OwnedStorage
     from encamp.plan.model import LocalPackage
-    from encamp.spec.encamp import StorageSpec
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
+
+
+#: Warning about a job without a job dir.
+NO_OUTPUT = "no job dir: what the job writes on its machines is lost; --keep-output or a jobDir keeps it"
 
 
 def storage(
@@ -45,7 +48,7 @@ def storage(
         PlanError: the job file names what is another's, or mounts what cannot be mounted.
     """
     scratch_name = scratch_bucket(environment.project, environment.name, job_id, name) if scratch else None
-    wanted, key = job.encamp.storage, plan_key(environment)
+    wanted, key = wanted_storage(job, environment), plan_key(environment)
     own = None
     if wanted is not None and wanted.kind is StorageKind.OWN_BUCKET:
         own = results_bucket(environment.project, environment.name, job_id, name)
@@ -69,11 +72,13 @@ def storage(
 
 
 def storage_warnings(job: TrainingJobSpec, environment: EnvironmentSpec, placed: StoragePlan) -> list[str]:
-    """What a user who asked for a retention should know about how far it reaches."""
+    """What is lost, and how far a retention reaches that was asked for."""
+    found: list[str] = []
+    if placed.job_dir is None and all(mount.read_only for mount in placed.mounts):
+        found.append(NO_OUTPUT)
     asked = job.encamp.retention.results_days if job.encamp.retention else None
     if asked is None:
-        return []
-    found: list[str] = []
+        return found
     most = environment.artifacts_retention_days
     if most is not None and most < asked:
         found.append(
@@ -92,6 +97,14 @@ def encamp_owns(placed: StoragePlan) -> bool:
     """Whether the job dir lies in the artifacts bucket's part of this job, or in a bucket made for the job."""
     own = (f"gs://{placed.bucket}/{placed.prefix}", f"gs://{placed.results_bucket}/")
     return placed.job_dir is not None and placed.job_dir.startswith(own)
+
+
+def wanted_storage(job: TrainingJobSpec, environment: EnvironmentSpec) -> StorageSpec | None:
+    """The storage that the job file asks for, else the environment's default for jobs without a job dir."""
+    by_default = environment.storage is not None and environment.storage.keep_output
+    if by_default and job.encamp.storage is None and job.training_input.job_dir is None:
+        return StorageSpec(kind=StorageKind.ENVIRONMENT)
+    return job.encamp.storage
 
 
 def _check_places(job: TrainingJobSpec, job_dir: str | None, owned: OwnedStorage, *, field: str) -> None:

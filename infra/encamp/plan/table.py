@@ -11,6 +11,7 @@ from encamp.plan.declared import held_while_waiting
 from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
+from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS
 from encamp.plan.manifests.pod_security import NON_ROOT_ID
 from encamp.plan.study_text import parameter_rows, shown_trial, study_lines
 
@@ -193,8 +194,8 @@ def _who(plan: JobPlan) -> str:
 def _storage(plan: JobPlan) -> list[str]:
     storage = plan.storage
     lines = [
-        f"job dir  {storage.job_dir or 'none: the job writes where its own code says'}",
-        f"kept     gs://{storage.bucket}/{storage.prefix} (results, logs, receipt)",
+        f"job dir  {storage.job_dir or 'NONE: what the job writes on its machines is lost (--keep-output)'}",
+        f"kept     gs://{storage.bucket}/{storage.prefix} ({'results, ' if storage.job_dir else ''}logs, receipt)",
     ]
     if storage.scratch_bucket is not None:
         lines.append(f"scratch  gs://{storage.scratch_bucket} (goes with the job)")
@@ -229,11 +230,12 @@ def _limits(plan: JobPlan) -> list[str]:
         f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
         *(_queue(plan, plan.queue) if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
+        f"         none after {EQUAL_ENDS} equal ends of a replica in a row, each within {SOON_SECONDS} s of its start",
     ]
 
 
 def _cost(planned: CostPlan) -> list[str]:
-    header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "EXPECTED", "AT WORST")
+    header = ("NODE POOL", "COUNT", "WHAT", "USD/HOUR", "ONE RUN", "AT WORST")
     used = [
         line
         for one in planned.by_use

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from encamp.plan.manifests.failure_policy import Consequence, consequence
+from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS, Consequence, consequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +39,8 @@ class Attempts:
         for replica in replicas:
             there.add(replica.uid)
             before = self.seen.get(replica.uid)
-            if before is not None and before.exit_code is not None and replica.exit_code is None:
+            if before is not None and before.exit_code is not None:
+                # It ended before; that it is deleted now, as with its node, does not make that an end from outside.
                 continue
             if before is None:
                 self._say_again(replica, show)
@@ -58,6 +60,24 @@ class Attempts:
     def out_of_memory(self) -> Replica | None:
         """A replica that ran out of memory by its own doing: it would again, however often it is restarted."""
         return next((one for one in self.seen.values() if one.out_of_memory and not one.excused), None)
+
+    def repeating(self) -> Replica | None:
+        """A replica that ended alike and soon after its start ``EQUAL_ENDS`` times in a row, None where none did."""
+        ends: dict[str, list[Replica]] = {}
+        for one in sorted(self.seen.values(), key=lambda one: one.finished):
+            if one.exit_code is not None and not one.excused:
+                ends.setdefault(one.name, []).append(one)
+        for found in ends.values():
+            last = found[-EQUAL_ENDS:]
+            alike = {one.exit_code for one in last} == {last[-1].exit_code}
+            if len(last) == EQUAL_ENDS and last[-1].failed and alike and all(map(_soon, last)):
+                return last[-1]
+        return None
+
+    def restarts(self, replica: Replica) -> int:
+        """How often a replica failed by itself since the whole job was last started: restarts that count."""
+        pods = (one for one in self.seen.values() if one.name == replica.name and one.attempt == replica.attempt)
+        return sum(one.failed and not one.excused for one in pods)
 
     def deciding(self) -> Replica | None:
         """Of the replicas that failed, the one whose end ended the job's last attempt.
@@ -87,6 +107,15 @@ class Attempts:
         before.append(replica)
         if len(before) > 1 and before[-2].attempt == replica.attempt:
             show(f"{replica.name} is started again, attempt {len(before)}")
+
+
+def _soon(replica: Replica) -> bool:
+    """Whether it ended soon after its container was started."""
+    try:
+        ran = datetime.fromisoformat(replica.finished) - datetime.fromisoformat(replica.began)
+    except ValueError:
+        return False
+    return ran.total_seconds() <= SOON_SECONDS
 
 
 def _follows(replica: Replica) -> Consequence | None:

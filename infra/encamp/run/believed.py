@@ -77,6 +77,7 @@ class _Receipt(_Part):
     job: dict[str, Any] | None = None
     specHash: str | None = None  # noqa: N815
     source: dict[str, Any] | None = None
+    encampVersion: str | None = None  # noqa: N815
     images: dict[str, str] | None = None
     imageDigests: dict[str, list[str]] | None = None  # noqa: N815
     trials: dict[str, Any] | None = None

@@ -17,11 +17,13 @@ from encamp.plan.access.ownership import JOBS, job_prefix
 from encamp.run.actor import Actor
 from encamp.run.believed import DisbelievedReceiptError, believed_receipt
 from encamp.run.intent import Intent
-from encamp.run.receipt import RECEIPT
+from encamp.run.receipt import RECEIPT, cost_of
+from encamp.run.restarts import restarts_of
 from encamp.run.states import State
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
 from encamp.run.submissions import Submissions
+from encamp.run.usage import node_seconds, noted
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
     from encamp.run.journal import Submitted
     from encamp.run.records import CancelRequest, Records, RunRecord
+    from encamp.run.restarts import Restarts
     from encamp.run.study.results import StudyResults
+    from encamp.run.usage import PodUse
 
 #: State of a job that left something in the bucket, of which neither a record here nor a receipt tells more.
 UNSPECIFIED = "STATE_UNSPECIFIED"
@@ -48,6 +52,8 @@ class KnownJob:
         driver: who drives it and since when, None where nobody does or that is not known here.
         intent: None where only the bucket knows the job.
         recorded: a record here knows it; else all that is known comes from the bucket.
+        pods: every pod that its drivers saw, as far as the record here tells.
+        seen: when something of it was first put into the bucket, where nothing tells more.
         sealed: whether its logs were stored at its end, by the record, or by a receipt where no record knows it.
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
@@ -79,11 +85,13 @@ class KnownJob:
     labels: Mapping[str, str] | None = None
     recorded: bool = False
     sealed: bool = False
+    seen: datetime | None = None
+    pods: tuple[PodUse, ...] = ()
 
     @property
     def created(self) -> datetime | None:
         """When it was accepted."""
-        return self.times.get(State.QUEUED) or min(self.times.values(), default=None)
+        return self.times.get(State.QUEUED) or min(self.times.values(), default=self.seen)
 
     @property
     def started(self) -> datetime | None:
@@ -100,6 +108,21 @@ class KnownJob:
         """USD by list prices, None before its end and where nothing of it has a price."""
         amount = ((self.receipt or {}).get("cost") or {}).get("amount")
         return None if amount is None else float(amount)
+
+    def cost_so_far(self, now: datetime) -> float | None:
+        """USD by list prices of the machines that it has held until now; None once a receipt says what it was."""
+        if self.receipt is not None or self.intent is None or not self.pods:
+            return None
+        # Machines of what has ended stand until the tear-down, which is to come at once.
+        seconds = node_seconds(self.pods, self.intent.machines, self.ended or now)
+        amount: float | None = cost_of(seconds, self.intent.hourly, self.intent.prices_of)["amount"]
+        return amount
+
+    @property
+    def restarts(self) -> Restarts | None:
+        """What was started again of a job that goes on, None where nothing was or it has ended."""
+        living = self.state in {State.PREPARING, State.RUNNING}
+        return restarts_of(self.pods) if living and (self.intent is None or self.intent.study is None) else None
 
     @property
     def trials(self) -> Mapping[str, Any] | None:
@@ -217,8 +240,20 @@ class Catalogue:
             waiting=record.waiting if record else False,
             labels=record.labels if record else None,
             recorded=record is not None,
+            seen=self._first_seen(job_id) if not times else None,
+            pods=tuple(noted(record.entries)) if record else (),
             sealed=receipt is not None if record is None else any(entry.kind == "sealed" for entry in record.entries),
         )
+
+    def _first_seen(self, job_id: str) -> datetime | None:
+        """When the oldest object of a job was written of which neither a record nor a receipt tells the time."""
+        found: list[datetime] = []
+        for stored in self._storage.objects(self._bucket, job_prefix(job_id)):
+            try:
+                found.append(datetime.fromisoformat(stored.updated))
+            except ValueError:
+                continue
+        return min(found, default=None)
 
     def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
         """The receipt in the bucket, None where there is none that counts; and why it does not."""

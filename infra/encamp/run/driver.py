@@ -26,8 +26,9 @@ from encamp.run.job_stack import JobStack
 from encamp.run.journal import LEFT, RETRY
 from encamp.run.keeper import LeaseKeeper
 from encamp.run.preparation import JobPreparation, OverdueError
-from encamp.run.receipt import RECEIPT, source_of, spec_hash
+from encamp.run.receipt import RECEIPT, spec_hash
 from encamp.run.requests import RequestWatch
+from encamp.run.source import trainer_source
 from encamp.run.stalling import stall_seconds
 from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
@@ -35,7 +36,6 @@ from encamp.run.study.resume import earlier_trials
 from encamp.run.study.supervisor import Supervised
 from encamp.run.supervision import supervision, watching
 from encamp.run.usage import Usage
-from encamp.run.workspace import project_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -146,7 +146,7 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
         folder=str(context.job_folder(plan.name)),
         deadline=float(int(time.time()) + plan.limits.expiry_seconds),
         spec_hash=spec_hash(request.job),
-        source=source_of(project_file().parent),
+        source=trainer_source(request.job, request.job_folder),
         job=request.job,
         started_by=(request.started_by or Actor.myself()).to_json(),
     )

@@ -171,15 +171,23 @@ class Ending:
         self._show = show
         self._keep_logs = keep_logs
 
-    def run(self, outcome: Outcome, replicas: Iterable[Replica], error: EncampError | None = None) -> RunResult:
+    def run(
+        self,
+        outcome: Outcome,
+        replicas: Iterable[Replica],
+        error: EncampError | None = None,
+        at: datetime | None = None,
+    ) -> RunResult:
         """Seal, tear down, account. What goes wrong with the job is in the result.
+
+        ``at`` is when the training ended, where that was before now.
 
         Raises:
             LeaseLostError: another driver has the job; nothing is touched any more.
         """
         self._records.append(self._lease, "outcome", outcome.to_json())
         cancelled = outcome.state is State.CANCELLED
-        self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state)
+        self._records.move(self._lease, State.CANCELLING if cancelled else outcome.state, at)
         if cancelled or self._intent.study is not None:
             self._stop()
         if self._intent.study is not None:

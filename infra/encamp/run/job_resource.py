@@ -6,6 +6,7 @@ units today's machines are.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from encamp.run.study.results import REPORT, training_output
 from encamp.run.times import rfc3339
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import KnownJob
 
@@ -36,6 +35,8 @@ def summary(job: KnownJob, now: datetime) -> dict[str, Any]:
         "createTime": rfc3339(job.created),
         "runningSeconds": None if seconds is None else round(seconds, 3),
         "costUsd": job.cost,
+        "costSoFarUsd": job.cost_so_far(now),
+        "restarts": None if job.restarts is None else {**job.restarts.to_json(), "text": str(job.restarts)},
         "trials": None if job.trials is None else dict(job.trials),
         "driver": job.driver,
         "position": job.position or None,
@@ -86,6 +87,7 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "report": f"{folder}{REPORT}" if receipt.get("trials") else None,
         "specHash": receipt.get("specHash") or (job.intent.spec_hash if job.intent else None),
         "source": receipt.get("source") or (job.intent.source if job.intent else None),
+        "encampVersion": receipt.get("encampVersion"),
         "imageDigests": receipt.get("imageDigests"),
         "startedBy": job.started_by.get("by"),
         "cancelRequested": _cancelled(job),
@@ -93,6 +95,8 @@ def _own(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
         "nodeSeconds": receipt.get("nodeSeconds"),
         "cost": receipt.get("cost"),
         "left": receipt.get("left"),
+        "restarts": job.restarts.to_json() if job.restarts is not None else None,
+        "costSoFarUsd": job.cost_so_far(datetime.now(UTC)),
         "replicas": replica_ends(job, storage, spool) or None,
     }
     return {key: value for key, value in own.items() if value is not None}

@@ -116,6 +116,11 @@ class RunRecord:
         return self.submitted.environment if self.submitted is not None else None
 
 
+def state_data(state: State, at: datetime | None = None) -> dict[str, Any]:
+    """Data of an entry that a state began, ``at`` where that was before the entry is written."""
+    return {"state": str(state), **({"at": at.isoformat(timespec="milliseconds")} if at is not None else {})}
+
+
 def digest(kind: str, text: str) -> str:
     """What tells a whole entry from one that was written in part or changed."""
     return hashlib.sha256(f"{kind}\n{text}".encode(errors="surrogateescape")).hexdigest()
@@ -138,7 +143,7 @@ def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None
     """A job's record from its entries in the order of the journal, None for one that is not whole."""
     listed = list(found)
     entries = tuple(entry for entry in listed if entry is not None)
-    states = [(State(entry.data["state"]), entry.at) for entry in entries if _is_state(entry)]
+    states = [(State(entry.data["state"]), _began(entry)) for entry in entries if _is_state(entry)]
     return RunRecord(
         job_id=job_id,
         name=name,
@@ -183,6 +188,15 @@ def time_of(seconds: float) -> datetime:
 
 def _is_state(entry: Entry) -> bool:
     return entry.kind == "state" and entry.data.get("state") in _STATES
+
+
+def _began(entry: Entry) -> datetime:
+    """When a state began: what the entry says of it, where it was written later than that."""
+    try:
+        told = datetime.fromisoformat(entry.data["at"])
+        return min(told, entry.at)
+    except (KeyError, TypeError, ValueError):
+        return entry.at
 
 
 def _latest(entries: tuple[Entry, ...], kind: str, read: Callable[[dict[str, Any]], Any]) -> Any:

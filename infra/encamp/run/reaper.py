@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 from encamp.errors import EngineError
 from encamp.run import holder
 from encamp.run.actor import ACTOR, Actor
+from encamp.run.by_hand import began_at, running_at, written_job
 from encamp.run.ending import check_lease, ending
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.finding import Finding, Verdict
+from encamp.run.journal import time_of
 from encamp.run.judging import LEFT, OVER, Facts, Judgement, Seen, judge
 from encamp.run.keeper import LeaseKeeper
 from encamp.run.locks import ADOPTED, Fence
+from encamp.run.reached import reach
 from encamp.run.records import LeaseLostError
 from encamp.run.requests import RequestWatch
 from encamp.run.resuming import LeftError, Resumption
@@ -29,13 +32,12 @@ from encamp.run.states import Outcome, State
 from encamp.run.stream import LogStreams
 from encamp.run.study.supervisor import Supervised
 from encamp.run.supervision import supervision, watching
-from encamp.run.target import is_gone, open_cluster
 from encamp.run.teardown import Teardown
 from encamp.run.usage import Usage
-from encamp.run.watching import ended_at, terminal
 from encamp.run.workspace import make_workspace, project_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from datetime import datetime
     from pathlib import Path
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from encamp.run.context import Context
     from encamp.run.events import ResourceStep
     from encamp.run.records import CancelRequest, Lease, Records, RunRecord
+    from encamp.run.replicas import Replica
     from encamp.run.supervise import Supervision
     from encamp.run.target import Target
 
@@ -79,9 +82,14 @@ class Reaper:
         self._cancel: CancelRequest | None = None
         self._engine: JobEngine | None = None
         self._usage: Usage | None = None
+        self._running: datetime | None = None
         self._shown = self._resuming = False
-        self._trouble: EngineError | None = None
-        self._cluster, self._seen, self._ended = self._reached()
+        found = reach(context, target, self._intent)
+        self._cluster, self._seen, self._ended, self._trouble = found.cluster, found.seen, found.ended, found.trouble
+        self._since: datetime | None = None
+        if candidate.record is None:
+            self._since = began_at(candidate.state, found.job_set)
+            self._intent = replace(self._intent, job=written_job(found.job_set, self._job))
         # Without a cluster no stream is ever begun; what was spooled before is still there.
         self._streams = LogStreams(
             cast("Cluster", self._cluster), self._intent.namespace, self._folder / "logs", self._log
@@ -107,7 +115,7 @@ class Reaper:
         if not self._engine_is_ours(judgement):
             return Finding(self._job, Verdict.HELD, "another engine run works on its stack")
         before = self._records.last_hold(self._job)
-        self._lease = self._records.adopt(self._job, self._intent.name, self._intent.to_json())
+        self._lease = self._records.adopt(self._job, self._intent.name, self._intent.to_json(), self._since)
         asked = RequestWatch(self._records, self._lease, cancel=self._asked, lost=self._lose)
         with LeaseKeeper(self._records, self._lease, self._lose), asked:
             self._records.append(self._lease, ACTOR, {"did": "taken over", **Actor.myself().to_json()})
@@ -136,7 +144,7 @@ class Reaper:
         outcome = judgement.outcome
         if not (judgement.over or judgement.goes_on):
             return Finding(self._job, Verdict.HELD, judgement.why)
-        self._records.move(self._lease, State.PREPARING)
+        self._records.move(self._lease, State.PREPARING, self._since)
         if judgement.prepares:
             judgement = self._resumed(record)
             outcome = judgement.outcome
@@ -209,7 +217,8 @@ class Reaper:
             engine=self._engine,
             committed=self._candidate.committed,
         )
-        result = end.run(outcome, supervisor.seen.values() if supervisor is not None else ())
+        at = time_of(self._ended) if self._ended is not None else None
+        result = end.run(outcome, supervisor.seen.values() if supervisor is not None else (), at=at)
         verdict = Verdict.ENDED if result.teardown_error is None else Verdict.FAILED
         return Finding(self._job, verdict, f"{why}; {outcome.state}", result, result.teardown_error)
 
@@ -256,7 +265,7 @@ class Reaper:
         job = Supervised(self._intent, cluster, self._context.client, self._streams, self._records, lambda: self._lease)
         return supervision(
             job,
-            watching(self._context, self._intent.cluster, entered=self._entered, used=self._usage.note),
+            watching(self._context, self._intent.cluster, entered=self._entered, used=self._used),
             self._wake,
             begins=begins,
             running_since=_stamp(times.get(State.RUNNING)),
@@ -280,25 +289,6 @@ class Reaper:
 
     def _gone_but_listed(self) -> bool:
         return self._candidate.record is not None and self._candidate.record.torn_down
-
-    def _reached(self) -> tuple[Cluster | None, Seen, float | None]:
-        """The job's API server, and what it says of its JobSet, or of its study, which ends by what is on record."""
-        where = self._intent.cluster
-        cluster = open_cluster(self._context.client, self._target.outputs, where)
-        if cluster is None:
-            return None, Seen.NO_CLUSTER, None
-        try:
-            kind = "jobsets" if self._intent.study is None else "configmaps"
-            found = cluster.get(kind, self._intent.namespace, self._intent.name)
-        except EngineError as error:
-            if is_gone(self._context.client, where):
-                cluster.close()
-                return None, Seen.NO_CLUSTER, None
-            self._trouble = error
-            return cluster, Seen.UNKNOWN, None
-        if found is None:
-            return cluster, Seen.NO_JOB_SET, None
-        return cluster, Seen.RUNS if terminal(found) is None else Seen.ENDED, ended_at(found)
 
     def _engine_is_ours(self, judgement: Judgement) -> bool:
         """Whether no engine works on a stack that somebody brings up by hand, and of which no lease tells."""
@@ -381,8 +371,12 @@ class Reaper:
         if self._shown:
             self._context.log(replica, line)
 
+    def _used(self, replicas: Iterable[Replica]) -> None:
+        self._running = running_at(replicas)
+        cast("Usage", self._usage).note(replicas)
+
     def _entered(self, state: State) -> None:
-        self._records.move(self._lease, state)
+        self._records.move(self._lease, state, self._running)
 
     def _keep(self, step: ResourceStep) -> None:
         if not self._lost:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from encamp import __version__
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
+from encamp.run.source import source_text
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from encamp.run.events import ResourceStep
     from encamp.run.records import RunRecord
@@ -30,7 +29,6 @@ VERSION = 2
 PRICES_OF = "list prices of us-central1"
 #: Digits of an amount after the point.
 DECIMALS = 4
-_GIT_SECONDS = 20
 _HOUR = 3600.0
 
 
@@ -63,15 +61,6 @@ class KeptResults:
 def spec_hash(job: Mapping[str, Any]) -> str:
     """SHA-256 of a job as data, whatever the order and form in which its file says it."""
     return hashlib.sha256(json.dumps(job, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def source_of(folder: Path) -> dict[str, Any] | None:
-    """Git commit of a folder and whether files differ from it; None outside a work tree."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changes = _git(folder, "status", "--porcelain")
-    return {"commit": commit, "dirty": bool(changes)}
 
 
 def build_receipt(
@@ -114,6 +103,7 @@ def build_receipt(
         "job": intent.get("job"),
         "specHash": intent.get("specHash"),
         "source": intent.get("source"),
+        "encampVersion": __version__,
         "images": intent.get("images"),
         "imageDigests": {role: list(found) for role, found in digests.items()},
         "resources": resources_of(steps, gone),
@@ -145,7 +135,8 @@ def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float], prices_of
         "machines": machines,
         "unpriced": sorted(set(seconds) - set(priced)),
         "prices": prices_of or PRICES_OF,
-        "basis": f"time from schedule to end of each replica, its boot disk among it, {prices_of or PRICES_OF}",
+        "basis": f"time from schedule to end of each replica, waits for restarts and its boot disk among it, "
+        f"{prices_of or PRICES_OF}",
     }
 
 
@@ -167,7 +158,9 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     if receipt.get("specHash"):
         lines.append(f"spec         sha256:{receipt['specHash']}")
     if source:
-        lines.append(f"source       {source['commit']}{', with changes' if source['dirty'] else ''}")
+        lines.append(f"source       {source_text(source)}")
+    if receipt.get("encampVersion"):
+        lines.append(f"encamp       {receipt['encampVersion']}")
     lines += [*_image_lines(receipt), *_spent_lines(receipt)]
     results = receipt.get("results") or {}
     if results.get("jobDir"):
@@ -237,16 +230,3 @@ def _lived(resource: Mapping[str, Any]) -> str:
     if resource.get("kept"):
         end = "kept"
     return f"{resource.get('created') or 'not seen made'}  {end}  {kind} {resource['name']}"
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    program = shutil.which("git")
-    if program is None:
-        return None
-    try:
-        answer = subprocess.run(
-            [program, "-C", str(folder), *arguments], capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
-        )
-    except (subprocess.SubprocessError, OSError):
-        return None
-    return answer.stdout.strip()

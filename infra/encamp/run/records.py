@@ -25,6 +25,7 @@ from encamp.run.journal import (
     RunRecord,
     first_request,
     last_state,
+    state_data,
     time_of,
 )
 from encamp.run.states import FOLLOWING, State
@@ -135,7 +136,7 @@ class Records:
 
         def begun(connection: Connection) -> Lease | None:
             if not submitted:
-                self._enter(connection, job_id, name, intent)
+                self._enter(connection, job_id, name, intent, None)
             elif journal_rows.take(connection, self.transactions.now(connection), job_id):
                 self._append(connection, job_id, "intent", intent)
             else:
@@ -150,8 +151,8 @@ class Records:
             raise self._used(job_id, name)
         return lease
 
-    def adopt(self, job_id: str, name: str, intent: dict[str, Any]) -> Lease:
-        """Hold a job that may have been started without a record (plain ``pulumi up``).
+    def adopt(self, job_id: str, name: str, intent: dict[str, Any], since: datetime | None = None) -> Lease:
+        """Hold a job that may have been started without a record (plain ``pulumi up``); ``since`` when, if known.
 
         Raises:
             UsageError: a living driver holds it, or another job has its cloud name.
@@ -159,7 +160,7 @@ class Records:
 
         def adopted(connection: Connection) -> Lease:
             if connection.execute(select(JOBS.c.job_id).where(JOBS.c.job_id == job_id)).first() is None:
-                self._enter(connection, job_id, name, intent)
+                self._enter(connection, job_id, name, intent, since)
             return self._hold(connection, job_id)
 
         try:
@@ -204,8 +205,8 @@ class Records:
 
         self.transactions.write(appended)
 
-    def move(self, lease: Lease, state: State) -> None:
-        """Enter a state; one that cannot follow the present one is left out, so that an ended job stays ended.
+    def move(self, lease: Lease, state: State, at: datetime | None = None) -> None:
+        """Enter a state, ``at`` where that was before now; one that cannot follow the present one is left out.
 
         Raises:
             LeaseLostError: another driver has the job, and this one must stop.
@@ -214,7 +215,7 @@ class Records:
         def moved(connection: Connection) -> None:
             _fence(connection, lease)
             if state in FOLLOWING[last_state(journal_rows.entries(connection, lease.job_id, "state"))]:
-                self._append(connection, lease.job_id, "state", {"state": str(state)})
+                self._append(connection, lease.job_id, "state", state_data(state, at))
 
         self.transactions.write(moved)
 
@@ -316,10 +317,12 @@ class Records:
         host, place = holder.host_and_place(row.holder)
         return Hold(host, place, float(row.expires))
 
-    def _enter(self, connection: Connection, job_id: str, name: str, intent: dict[str, Any]) -> None:
-        connection.execute(insert(JOBS).values(job_id=job_id, name=name, created=self.transactions.now(connection)))
-        self._append(connection, job_id, "intent", intent)
-        self._append(connection, job_id, "state", {"state": str(State.QUEUED)})
+    def _enter(self, connection: Connection, job: str, name: str, intent: dict[str, Any], at: datetime | None) -> None:
+        now = self.transactions.now(connection)
+        created = now if at is None else min(at.timestamp(), now)
+        connection.execute(insert(JOBS).values(job_id=job, name=name, created=created))
+        self._append(connection, job, "intent", intent)
+        self._append(connection, job, "state", state_data(State.QUEUED, at))
 
     def _hold(self, connection: Connection, job_id: str) -> Lease:
         now = self.transactions.now(connection)

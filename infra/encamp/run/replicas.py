@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.model import TRIAL_LABEL
 from encamp.plan.names import log_name
+from encamp.run.last_words import bounded, last_words
 from encamp.run.study.records import record_lines
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTARTS_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 CONTAINER = "replica"
 _OUT_OF_MEMORY = "OOMKilled"
+#: What the bootstrap says of a trainer that failed; what it died of is in its last lines.
+_FAILED = "Error"
+#: Exit codes of programs that ended by themselves; of others the last lines say nothing.
+_OWN_END = range(1, 128)
 
 
 def replica_labels(name: str) -> dict[str, str]:
@@ -45,9 +50,10 @@ class Replica:
         name: such as ``worker-replica-1``; a restarted replica is another pod under the same name.
         started: its container runs or has run.
         exit_code: None while it has not ended.
-        reason: why it ended: the bootstrap's words, else Kubernetes'.
+        reason: why it ended: the last line of its exception, a word of the bootstrap's, or Kubernetes' words.
         termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
             the message is the end of the metric's file, and ``metrics`` its lines.
+        began: RFC 3339 time since when its container runs or ran, empty before.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
@@ -77,6 +83,7 @@ class Replica:
     out_of_memory: bool = False
     image_id: str = ""
     trial: int | None = None
+    began: str = ""
 
     @property
     def excused(self) -> bool:
@@ -101,7 +108,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
     container = _container(status)
     ended = _ended(container)
     termination = _message(ended.get("message", ""))
-    running = "running" in container.get("state", {})
+    running = container.get("state", {}).get("running")
     trial = trial_number(labels)
     return Replica(
         name=log_name(role, int(index), trial),
@@ -111,11 +118,11 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         uid=metadata["uid"],
         phase=status.get("phase", "Pending"),
         node=pod.get("spec", {}).get("nodeName", ""),
-        started=running or bool(ended),
+        started=running is not None or bool(ended),
         exit_code=ended.get("exitCode"),
         reason=_reason(ended, termination, status),
         scheduled=status.get("startTime", "") if pod.get("spec", {}).get("nodeName") else "",
-        finished=ended.get("finishedAt", ""),
+        finished=ended.get("finishedAt") or "",
         stopped="deletionTimestamp" in metadata,
         termination=termination,
         attempt=int(labels.get(RESTARTS_LABEL) or 0),
@@ -123,7 +130,17 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
         out_of_memory=_OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")},
         image_id=str(container.get("imageID") or ""),
         trial=trial,
+        began=(ended or running or {}).get("startedAt") or "",
     )
+
+
+def _told(termination: Mapping[str, Any], code: int | None) -> str:
+    """The reason that a termination message gives: the bootstrap's word, or what its last lines tell."""
+    reason, lines = str(termination["reason"]), termination.get("lastLines")
+    if reason == _FAILED and isinstance(lines, list):
+        return last_words([str(line) for line in lines]) if code in _OWN_END else ""
+    # Without the bootstrap it is the end of the log.
+    return last_words(reason.splitlines()) if "\n" in reason else bounded(reason)
 
 
 def _disruption(status: dict[str, Any]) -> str:
@@ -160,7 +177,7 @@ def _reason(ended: dict[str, Any], termination: dict[str, Any], status: dict[str
     if _OUT_OF_MEMORY in {ended.get("reason"), termination.get("reason")}:
         return "it ran out of memory"
     if termination.get("reason"):
-        return str(termination["reason"])
+        return _told(termination, ended.get("exitCode"))
     if status.get("message") or status.get("reason"):
         return f"{status.get('reason', '')} {status.get('message', '')}".strip()
     return str(ended.get("reason", "")) if ended.get("reason") not in {"Error", "Completed"} else ""

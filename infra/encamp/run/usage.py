@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from encamp.run.attempts import words_of
 from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 PODS = "pods"
+#: How long a machine stands at most for a replica that failed: Kubernetes' longest wait before it starts one again
+#: (job-pods-that-fail-wait), and about as long as GKE's autoscaler leaves a machine without pods.
+_LONGEST_WAIT = timedelta(minutes=10)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -34,6 +38,10 @@ class PodUse:
         scheduled: RFC 3339 time since when it has a machine.
         finished: RFC 3339 time of its end, empty where nobody saw it.
         image_id: what the node said it ran, empty where it said nothing.
+        node: name of its machine, empty in journals of before.
+        attempt: how often the whole job had been started again before.
+        failed: whether it ended in an error that was its own.
+        end: how it ended, as the rest of a sentence that begins with the replica's name.
     """
 
     uid: str
@@ -42,8 +50,12 @@ class PodUse:
     scheduled: str
     finished: str
     image_id: str
+    node: str = ""
+    attempt: int = 0
+    failed: bool = False
+    end: str = ""
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """As the journal keeps it."""
         return {
             "uid": self.uid,
@@ -52,13 +64,23 @@ class PodUse:
             "scheduled": self.scheduled,
             "finished": self.finished,
             "imageId": self.image_id,
+            "node": self.node,
+            "attempt": self.attempt,
+            "failed": self.failed,
+            "end": self.end,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PodUse:
         """The use that ``to_json`` wrote."""
-        names = ("uid", "replica", "role", "scheduled", "finished", "imageId")
-        return cls(*(str(data.get(name, "")) for name in names))
+        names = ("uid", "replica", "role", "scheduled", "finished", "imageId", "node")
+        attempt = data.get("attempt")
+        return cls(
+            *(str(data.get(name, "")) for name in names),
+            attempt=attempt if isinstance(attempt, int) else 0,
+            failed=data.get("failed") is True,
+            end=str(data.get("end", "")),
+        )
 
 
 class Usage:
@@ -111,20 +133,42 @@ def used(entries: Iterable[Entry], replicas: Iterable[Replica]) -> list[PodUse]:
 
 
 def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
-    """Seconds that pods held a machine, by machine; each pod has one for itself, also one that was restarted.
+    """Seconds that a job held machines, by machine; each replica has one for itself.
 
-    ``machines`` is each role's machine in words; ``until`` is the end of those whose end nobody saw.
+    A machine also stands for the job between a replica's pods on it, and after a pod that failed until the replica is
+    started again, wherever that is. One that was taken away stands no more.
+
+    Args:
+        uses: every pod.
+        machines: each role's machine in words.
+        until: the end of the training, or now; the end of pods whose end nobody saw.
     """
     total: dict[str, float] = {}
+    replicas: dict[str, list[tuple[datetime, PodUse]]] = {}
     for use in uses:
-        if use.role not in machines:
-            continue
         begin = _time(use.scheduled)
-        end = (_time(use.finished) if use.finished else None) or until
-        if begin is not None:
+        if use.role in machines and begin is not None:
+            replicas.setdefault(use.replica, []).append((begin, use))
+    for pods in replicas.values():
+        pods.sort(key=lambda one: one[0])
+        for at, (begin, use) in enumerate(pods):
+            following = pods[at + 1] if at + 1 < len(pods) else None
+            end = _left(use, following, until)
             machine = machines[use.role]
             total[machine] = total.get(machine, 0.0) + max(0.0, (end - begin).total_seconds())
     return {machine: round(seconds, 3) for machine, seconds in sorted(total.items())}
+
+
+def _left(use: PodUse, following: tuple[datetime, PodUse] | None, until: datetime) -> datetime:
+    """When a pod's machine no longer stood for it."""
+    end = (_time(use.finished) if use.finished else None) or until
+    # A pod that nobody saw end had ended when its replica's next one came.
+    limit = until if following is None else following[0]
+    if use.failed:
+        return max(end, min(limit, end + _LONGEST_WAIT))
+    if following is not None and use.node and use.node == following[1].node:
+        return limit
+    return end if use.finished else min(end, limit)
 
 
 def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
@@ -147,7 +191,19 @@ def _use(replica: Replica) -> PodUse | None:
     """A replica's pod as a use, None while it has no machine."""
     if not replica.scheduled:
         return None
-    return PodUse(replica.uid, replica.name, replica.role, replica.scheduled, replica.finished, replica.image_id)
+    failed = replica.failed and not replica.excused
+    return PodUse(
+        replica.uid,
+        replica.name,
+        replica.role,
+        replica.scheduled,
+        replica.finished,
+        replica.image_id,
+        node=replica.node,
+        attempt=replica.attempt,
+        failed=failed,
+        end=words_of(replica) if failed else "",
+    )
 
 
 def _time(text: str) -> datetime | None:

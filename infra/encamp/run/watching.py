@@ -10,8 +10,9 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.manifests.failure_policy import PAST_DEADLINE
+from encamp.plan.manifests.failure_policy import EQUAL_ENDS, PAST_DEADLINE, SOON_SECONDS
 from encamp.run.attempts import Attempts, words_of
+from encamp.run.last_words import requirement_hint
 from encamp.run.replicas import INDEX_LABEL, JOBSET_LABEL, ROLE_LABEL, Replica, read_replica, replica_labels
 from encamp.run.spool import LAST_LINES
 from encamp.run.states import Outcome, ReplicaFailure, State
@@ -82,6 +83,7 @@ class JobSetWatch:
         stamp = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
         for replica in self._attempts.note(self.replicas, self._show, stamp):
             self._streams.log(replica.name).ended(replica)
+            self._say_restart(job_set, replica)
         self._streams.follow(self.replicas)
 
     def outcome(self, job_set: dict[str, Any]) -> Outcome | None:
@@ -90,7 +92,7 @@ class JobSetWatch:
         Raises:
             EngineError: the API server gives no answer about what failed.
         """
-        return self._verdict(job_set) or self._hopeless()
+        return self._verdict(job_set) or self._hopeless() or self._repeating()
 
     def _say_restarts(self, job_set: dict[str, Any]) -> None:
         """The JobSet's restarts since the last look; a supervisor that adopts a job does not tell those before it."""
@@ -102,6 +104,16 @@ class JobSetWatch:
             why = f": {cause.name} {words_of(cause)}" if cause is not None and known else ""
             self._show(f"{self._called} is started again, restart {restarts}{bound}{why}")
         self._restarts = restarts
+
+    def _say_restart(self, job_set: dict[str, Any], replica: Replica) -> None:
+        """What follows from a replica's end where Kubernetes starts it again."""
+        most = _restarts_left(job_set, replica)
+        restart = self._attempts.restarts(replica)
+        if most is not None and restart <= most:
+            self._show(
+                f"RUNNING, restart {restart} of {most}, last: {replica.name} {words_of(replica)}; "
+                "Kubernetes waits before a restart, each time for longer"
+            )
 
     def _verdict(self, job_set: dict[str, Any]) -> Outcome | None:
         end, message = terminal(job_set) or ("", "")
@@ -140,6 +152,15 @@ class JobSetWatch:
         failure = self._failure(starved, "it ran out of memory")
         return Outcome(State.FAILED, _message(failure), failure)
 
+    def _repeating(self) -> Outcome | None:
+        """Whether a replica comes to the same end time and again, so that starting the whole job anew would be vain."""
+        stuck = self._attempts.repeating()
+        if stuck is None:
+            return None
+        failure = self._failure(stuck, "")
+        again = f"It ended so {EQUAL_ENDS} times in a row, each time within {SOON_SECONDS} s of its start"
+        return Outcome(State.FAILED, f"{_message(failure)} {again}, and is not started again.", failure)
+
     def _ends_of_jobs(self) -> list[tuple[str, str, int]]:
         """Of each Job of the JobSet that Kubernetes failed: the reason, the message and its own deadline in seconds."""
         jobs = self._cluster.list("jobs", self._namespace, f"{JOBSET_LABEL}={self._name}")
@@ -163,7 +184,8 @@ class JobSetWatch:
         told = tuple(map(str, first.termination.get("lastLines", ())))
         # Of a set-up that failed the installer's own words count, and not what encamp says around them.
         lines = told[-LAST_LINES:] if first.reason in SET_UP_FAILURES else log.last_lines() or told
-        return ReplicaFailure(first.name, first.exit_code, first.reason or message, lines)
+        unexplained = message if first.exit_code is None else ""
+        return ReplicaFailure(first.name, first.exit_code, first.reason or unexplained, lines)
 
 
 def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
@@ -196,6 +218,19 @@ def _restarts(job_set: dict[str, Any]) -> tuple[int, int]:
     return restarts, int(status.get("restartsCountTowardsMax", restarts) or 0)
 
 
+def _restarts_left(job_set: dict[str, Any], replica: Replica) -> int | None:
+    """How many restarts a replica that ended so may have in all, None where its end is followed by none."""
+    if not replica.failed or replica.excused or replica.out_of_memory:
+        return None
+    for group in job_set.get("spec", {}).get("replicatedJobs") or []:
+        if group.get("name") == replica.role:
+            job = group["template"]["spec"]
+            rules = (job.get("podFailurePolicy") or {}).get("rules") or []
+            codes = (rule.get("onExitCodes", {}).get("values", ()) for rule in rules)
+            return None if any(replica.exit_code in listed for listed in codes) else job.get("backoffLimitPerIndex")
+    return None
+
+
 def _most(job_set: dict[str, Any]) -> int:
     """How often the whole job may be started again."""
     return int(job_set.get("spec", {}).get("failurePolicy", {}).get("maxRestarts") or 0)
@@ -211,5 +246,6 @@ def _message(failure: ReplicaFailure) -> str:
     labels = replica_labels(failure.replica)
     role, index = labels[ROLE_LABEL], labels[INDEX_LABEL]
     ran_out = "ran out of memory and " if "out of memory" in failure.reason else ""
-    more = f" {failure.reason}" if failure.reason and not ran_out else ""
+    hint = requirement_hint(failure.reason)
+    more = f" {failure.reason}{f'; {hint}' if hint else ''}" if failure.reason and not ran_out else ""
     return f"The replica {role} {index} {ran_out}exited with a non-zero status of {failure.exit_code}.{more}"

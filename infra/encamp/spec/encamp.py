@@ -245,7 +245,9 @@ class EncampSpec(Written):
     """What the job may cost at most."""
     expected_time: Text | None = None
     """How long one run, of a tuning job all its trials, is expected to take, such as ``5400s``; its cost is shown
-    beside the worst one. scheduling.maxRunningTime when absent. Nothing is ended by it."""
+    beside the worst one. When absent, scheduling.maxRunningTime makes that cost a ceiling; without both only an hour is
+    priced. Nothing is ended by it.
+    """
     retention: RetentionSpec | None = None
     """How long what the job leaves is kept."""
     identity: IdentitySpec | None = None

@@ -163,6 +163,6 @@ class TrainingInputSpec(Written):
     use_chief_in_tf_config: Flag | None = absent(False)
     """Call the master ``chief`` in TF_CONFIG; custom containers only."""
     enable_web_access: Flag | None = absent(False)
-    """Interactive shells in the replicas."""
+    """Without effect: encamp opens no shells in replicas."""
     nas_job_spec: dict[str, Any] | None = None
     """Neural architecture search; known, but not supported."""

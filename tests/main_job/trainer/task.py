@@ -1,6 +1,9 @@
-"""``--act ROLE-INDEX=exit:CODE:SECONDS`` ends a replica with a code, ``=sleep`` lets it wait to be stopped."""
+"""``--act ROLE-INDEX=exit:CODE:SECONDS`` ends a replica with a code, ``=sleep`` lets it wait to be stopped,
+``=import:NAME`` has it import a module.
+"""
 
 import argparse
+import importlib
 import json
 import os
 import signal
@@ -25,6 +28,8 @@ print(f"{me} is here and will {act}", flush=True)
 if act == "sleep":
     time.sleep(600)
     sys.exit(9)
+if act.startswith("import:"):
+    importlib.import_module(act.partition(":")[2])
 _, code, seconds = act.split(":")
 code = int(code)
 time.sleep(float(seconds))

@@ -1,4 +1,4 @@
-"""TF_CONFIG of the old client's flags, as measured on gcloud 528.0.0."""
+"""TF_CONFIG of the old client's flags, as measured on gcloud 528.0.0, but for roles without replicas."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_ports_go_to_the_primary_then_parameter_servers_then_workers() -> None:
     assert [(replica.role, replica.index) for replica in found if replica.primary] == [(Role.MASTER, 0)]
 
 
-def test_keys_of_roles_without_replicas_stay_and_the_primary_may_be_called_master() -> None:
+def test_roles_without_replicas_are_left_out_and_the_primary_may_be_called_master() -> None:
     counts = Counts(workers=0, parameter_servers=0)
     (alone,) = flag_replicas("m", (), HOST, counts=counts, primary="master", ports=(5,))
     found = config(alone.env["TF_CONFIG"])
-    assert found["cluster"] == {"master": ["localhost:5"], "ps": [], "worker": []}
+    assert found["cluster"] == {"master": ["localhost:5"]}
     assert found["task"] == {"type": "master", "index": 0}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,11 +15,11 @@ from encamp.run.local.restarts import Restarts, memory_kills
 FAILS, REPLICA, JOB = Consequence.JOB_FAILS, Consequence.REPLICA_AGAIN, Consequence.JOB_AGAIN
 
 
-def outcome(code: int) -> ProcessOutcome:
+def outcome(code: int, seconds: float = 0) -> ProcessOutcome:
     """A process that exited with a code, or was ended by the signal of 128 + n."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     by = code - 128 if code in (134, 137, 139, 143) else None
-    return ProcessOutcome("worker-0", 1, None if by else code, by, now, now, 0, 0.0)
+    return ProcessOutcome("worker-0", 1, None if by else code, by, now, now + timedelta(seconds=seconds), 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,15 @@ def test_a_replica_is_tried_again_then_the_job_then_it_fails() -> None:
     found = [counted.after("worker-0", outcome(137)) for _ in range(6)]
     assert found == [REPLICA, REPLICA, JOB, REPLICA, REPLICA, FAILS]
     assert counted.jobs == 1
+
+
+def test_a_replica_that_ends_alike_at_once_each_time_has_the_job_started_again_no_more() -> None:
+    counted = Restarts(LocalRunOptions(max_replica_restarts=5, max_restarts=3))
+    assert [counted.after("worker-0", outcome(137)) for _ in range(6)] == [REPLICA] * 5 + [FAILS]
+    for other in (outcome(143), outcome(137, seconds=121)):
+        counted = Restarts(LocalRunOptions(max_replica_restarts=5, max_restarts=3))
+        found = [counted.after("worker-0", one) for one in (*[outcome(137)] * 5, other)]
+        assert found == [REPLICA] * 5 + [JOB]
 
 
 def test_each_replica_has_its_own_count() -> None:

@@ -36,6 +36,7 @@ def cost(
     table: PriceTableSpec,
     budget: float | None = None,
     expected: int | None = None,
+    bounded: bool = True,
 ) -> CostPlan:
     """What the pools cost an hour, in one run, and until the last kill switch of the cluster.
 
@@ -46,15 +47,16 @@ def cost(
         table: whose prices.
         budget: in US dollars.
         expected: seconds that one run is expected to take; as long as it may be when absent.
+        bounded: whether somebody chose the longest running time; the default of a week says nothing of a run.
     """
     parts = tuple(part for pool in pools for part in _parts(pool, table))
     unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
     hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
     longest, worst = limits.max_running_time_seconds, lasts.worst_seconds(limits)
-    run = longest if expected is None else min(expected, longest)
+    run = min(expected, longest) if expected is not None else longest if bounded else None
     return CostPlan(
         hourly=hourly,
-        expected=None if hourly is None else amount(hourly, run),
+        expected=None if hourly is None or run is None else amount(hourly, run),
         worst_case=None if hourly is None else amount(hourly, worst),
         expected_seconds=run,
         worst_seconds=worst,

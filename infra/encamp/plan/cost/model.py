@@ -51,24 +51,25 @@ class CostPlan:
 
     Attributes:
         hourly: all replicas running, per hour; None where a price is not known.
-        expected: one run without a restart, None as above.
+        expected: one run without a restart, None as above and where nobody says how long it is.
         worst_case: every machine there until the cluster's last kill switch, restarts of the whole job among it; None
             as above.
-        expected_seconds: how long that one run is: as the job says, else the longest that it may be.
+        expected_seconds: how long that one run is: as the job says, else the longest that it may be; None where the job
+            says neither.
         worst_seconds: how long that worst case is.
         restarts: how often the worst case has the whole job started again; None where nothing in the cluster bounds it.
         parts: what is paid for, by resource.
         basis: whose prices.
         unpriced: machines, accelerators and disks whose price is not known.
         budget: what the job may cost at most, None where nobody said.
-        is_longest: whether the one run is counted to its limit.
+        is_longest: whether the one run is counted to its limit, and its cost a ceiling.
         by_use: what is paid beside by how much the job writes.
     """
 
     hourly: float | None
     expected: float | None
     worst_case: float | None
-    expected_seconds: int
+    expected_seconds: int | None
     worst_seconds: int
     restarts: int | None
     parts: tuple[CostPart, ...]

@@ -15,12 +15,11 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 def cost_text(planned: CostPlan) -> list[str]:
     """The cost, a line a fact, without its parts."""
     whose = f"prices    of {planned.basis.region}, {planned.basis.date} ({planned.basis.source})"
-    if planned.hourly is None or planned.worst_case is None or planned.expected is None:
+    if planned.hourly is None or planned.worst_case is None:
         return [f"unknown   no price of {', '.join(planned.unpriced)}", whose]
-    longest = ", its longest" if planned.is_longest else ""
     lines = [
         f"hourly    {planned.hourly:.2f} USD with every replica on its machine",
-        f"expected  {planned.expected:.2f} USD for one run of {duration(planned.expected_seconds)}{longest}",
+        f"one run   {_one_run(planned)}",
         f"at worst  {planned.worst_case:.2f} USD {_worst(planned)}",
     ]
     if planned.budget is not None:
@@ -32,17 +31,17 @@ def cost_line(planned: CostPlan) -> str:
     """The cost in one line."""
     if planned.hourly is None:
         return f"what the job costs is not known: no price of {', '.join(planned.unpriced)}"
+    run = f", one run {_one_run(planned)}" if planned.expected is not None else ""
     return (
-        f"the job costs {planned.hourly:.2f} USD an hour, expected {planned.expected:.2f} USD, at worst "
-        f"{planned.worst_case:.2f} USD ({planned.basis})"
+        f"the job costs {planned.hourly:.2f} USD an hour{run}, at worst {planned.worst_case:.2f} USD ({planned.basis})"
     )
 
 
 def cost_lines(planned: CostPlan) -> list[str]:
     """The cost by resource and in all, in lines that stand by themselves."""
     parts = [
-        f"{resource}: {count} x {what}: {hourly} USD an hour, expected {expected}, at worst {worst}"
-        for resource, count, what, hourly, expected, worst in cost_rows(planned)
+        f"{resource}: {count} x {what}: {hourly} USD an hour, one run {one_run}, at worst {worst}"
+        for resource, count, what, hourly, one_run, worst in cost_rows(planned)
     ]
     used = [f"by use: {one.what}" for one in planned.by_use]
     return ["what the job costs:", *parts, *(" ".join(line.split()) for line in cost_text(planned)), *used]
@@ -108,10 +107,22 @@ def duration(seconds: int) -> str:
     return f"{seconds} s"
 
 
+def _one_run(planned: CostPlan) -> str:
+    """What one run costs, as far as somebody says how long it is."""
+    if planned.expected is None or planned.expected_seconds is None:
+        return "not known: no encamp.expectedTime or scheduling.maxRunningTime says how long it is"
+    length = duration(planned.expected_seconds)
+    if planned.is_longest:
+        return f"at most {planned.expected:.2f} USD, for {length}"
+    return f"about {planned.expected:.2f} USD, for the expected {length}"
+
+
 def _worst(planned: CostPlan) -> str:
     again = {None: "", 0: ""}.get(planned.restarts, f", started again {planned.restarts} times")
     return f"were every machine there for {duration(planned.worst_seconds)}{again}, and nobody looked after it"
 
 
-def _money(part: CostPart, seconds: int) -> str:
+def _money(part: CostPart, seconds: int | None) -> str:
+    if seconds is None:
+        return "not known"
     return "unknown" if part.hourly is None else f"{amount(part.hourly, seconds):.2f}"

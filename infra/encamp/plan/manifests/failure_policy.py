@@ -5,6 +5,9 @@ elsewhere is permanent. Any other code restarts the replica, up to five times, t
 A machine that is taken away costs neither, unless ``resilientToWorkerRestart`` asks for the whole job again; but after
 the job's deadline nothing starts again: the replica itself then ends with 124, which is looked for before all else.
 
+A replica that ends with the same code each time, soon after its start, makes no progress: once its own restarts are
+used up, whoever drives the job ends it, and the whole job is not started again. Kubernetes cannot count that.
+
 A Job's policy says in its message which of its rules matched, and the JobSet's rules read that message. Kubernetes
 shows a policy no reason but the exit code, so a replica out of memory (137) is told apart by whoever drives the job.
 """
@@ -18,6 +21,11 @@ _PERMANENT = tuple(range(1, 128))
 _ABORTED = 134
 _SEGMENTATION_FAULT = 139
 _LARGEST = 255
+
+#: Ends in a row with the same code, each soon after the start, that fail the job: the first and all five restarts.
+EQUAL_ENDS = 6
+#: What is soon: time for packages and imports, and for no training that would be worth another attempt.
+SOON_SECONDS = 120
 
 #: With what the bootstrap ends a replica that would start, or was stopped, after the job's deadline (as timeout(1)).
 PAST_DEADLINE = 124

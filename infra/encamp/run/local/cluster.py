@@ -1,8 +1,8 @@
 """Who is in a local cluster by the old client's flags, and what each replica is told. Pure.
 
-Its TF_CONFIG differs from the cloud's, and stays as it was: ``job`` is an object of module and arguments, a single
-process has an empty cluster, the keys ``ps`` and ``worker`` are there even if nobody is in them, and there are no
-variables but TF_CONFIG.
+Its TF_CONFIG differs from the cloud's as the old client's did: ``job`` is an object of module and arguments, a single
+process has an empty cluster, and there are no variables but TF_CONFIG. The old client also wrote ``"ps": []`` for a
+role without replicas; here such a role is left out, as on the cloud.
 """
 
 from __future__ import annotations
@@ -67,11 +67,13 @@ def flag_replicas(
         config: dict[str, Any] = {"job": job, "task": {}, "cluster": {}, "environment": "cloud"}
         return (_replica(host, (module, *args), Role.MASTER, 0, config),)
     hosts = [f"localhost:{port}" for port in ports]
-    cluster = {
+    members = {
         primary: hosts[:1],
         "ps": hosts[1 : 1 + counts.parameter_servers],
         "worker": hosts[1 + counts.parameter_servers :],
     }
+    # A role without replicas ends TensorFlow's MultiWorkerMirroredStrategy by SIGSEGV.
+    cluster = {task: addresses for task, addresses in members.items() if addresses}
     found: list[LocalReplica] = []
     for role, count in (
         (Role.MASTER, 1),

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from encamp.plan.manifests.failure_policy import Consequence, consequence
+from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS, Consequence, consequence
 
 if TYPE_CHECKING:
     from encamp.process import ProcessOutcome
@@ -26,6 +26,7 @@ class Restarts:
     def __init__(self, options: LocalRunOptions) -> None:
         self._options = options
         self._replicas: Counter[str] = Counter()
+        self._alike: dict[str, tuple[int, int]] = {}
         self._memory_kills = memory_kills()
         self.jobs = 0
 
@@ -34,11 +35,14 @@ class Restarts:
         options = self._options
         if self._out_of_memory(outcome):
             return Consequence.JOB_FAILS
+        alike = self._count_alike(replica, outcome)
         found = consequence(outcome.code, custom_container=options.custom_container, whole_job=options.restart_all)
         if found is Consequence.REPLICA_AGAIN:
             if self._replicas[replica] < options.max_replica_restarts:
                 self._replicas[replica] += 1
                 return found
+            if alike >= EQUAL_ENDS:
+                return Consequence.JOB_FAILS
             found = Consequence.JOB_AGAIN
         if found is Consequence.JOB_AGAIN:
             if self.jobs < options.max_restarts:
@@ -51,6 +55,14 @@ class Restarts:
     def told(self, replica: str) -> str:
         """How often a replica was started again, of how often it may."""
         return f"{self._replicas[replica]} of {self._options.max_replica_restarts}"
+
+    def _count_alike(self, replica: str, outcome: ProcessOutcome) -> int:
+        """How many times in a row the replica has ended with this code soon after its start."""
+        code, count = self._alike.get(replica, (outcome.code, 0))
+        soon = (outcome.ended_at - outcome.started_at).total_seconds() <= SOON_SECONDS
+        count = 0 if not soon else count + 1 if code == outcome.code else 1
+        self._alike[replica] = outcome.code, count
+        return count
 
     def _out_of_memory(self, outcome: ProcessOutcome) -> bool:
         """Whether this was the kernel for lack of memory: it would come to the same again."""

@@ -72,6 +72,10 @@ class StorageSpec(Written):
     for; 0 is not at all. It holds for the artifacts bucket and for buckets that jobs make for their results."""
     colder_after_days: Int64 | None = None
     """Results are moved to Nearline after so many days; they stay as they are when absent."""
+    keep_output: Flag = False
+    """Jobs that name no job dir write to ``jobs/<id>/output`` of the artifacts bucket, as with ``--keep-output``. Their
+    trainers are then given ``--job-dir`` and have to take it. Otherwise what such a job writes on its machines is lost.
+    """
     logs_bucket: Text | None = None
     """A bucket for logs: who read and wrote what in the artifacts bucket, and what sinks bring; none when absent."""
     logs_retention_days: Int64 = 400

@@ -1,0 +1,1 @@
+"""Handwritten digits: a Keras model that several machines train in step."""

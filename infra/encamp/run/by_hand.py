@@ -1,0 +1,70 @@
+"""What the cluster and the engine tell of a job that plain ``pulumi up`` started: its times, and what was asked for.
+
+Whoever takes such a job over has no record of it. Its JobSet, its pods and its stack's state still say when it began,
+ran and ended, and what its replicas were told of the job.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic.alias_generators import to_camel
+
+from encamp.redaction import redacted_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from encamp.run.replicas import Replica
+    from encamp.run.stack_state import StackState
+
+_JOB = "CLOUD_ML_JOB"
+
+
+def began_at(state: StackState | None, job_set: Mapping[str, Any] | None) -> datetime | None:
+    """When the first resource of a job was made, None where nothing tells."""
+    steps = [step.at for step in state.created()] if state is not None else []
+    made = _time((job_set or {}).get("metadata", {}).get("creationTimestamp"))
+    return min([*steps, *([made] if made is not None else [])], default=None)
+
+
+def running_at(replicas: Iterable[Replica]) -> datetime | None:
+    """When the last of all replicas was started first; None where a pod that was seen does not tell."""
+    first: dict[str, datetime] = {}
+    for one in replicas:
+        at = _time(one.began)
+        if at is None:
+            return None
+        first[one.name] = min(first.get(one.name, at), at)
+    return max(first.values(), default=None)
+
+
+def written_job(job_set: Mapping[str, Any] | None, job_id: str) -> dict[str, Any] | None:
+    """The Job resource as its replicas were told of it, without secrets of a known form; None where nothing says it."""
+    for group in (job_set or {}).get("spec", {}).get("replicatedJobs") or []:
+        try:
+            (container,) = group["template"]["spec"]["template"]["spec"]["containers"]
+            value = next(one["value"] for one in container["env"] if one["name"] == _JOB)
+            # Kubernetes' expansion of variables doubles each dollar.
+            told = json.loads(value.replace("$$", "$"))
+        except (KeyError, StopIteration, TypeError, ValueError):
+            continue
+        if isinstance(told, dict):
+            return {"jobId": job_id, "trainingInput": redacted_data(_camel_case(told))}
+    return None
+
+
+def _camel_case(data: Any) -> Any:
+    """The same data with the keys of the Job resource."""
+    if isinstance(data, dict):
+        return {to_camel(str(key)): _camel_case(value) for key, value in data.items()}
+    return [_camel_case(each) for each in data] if isinstance(data, list) else data
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None

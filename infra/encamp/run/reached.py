@@ -1,0 +1,54 @@
+"""The API server of a job that nobody drives, and what it has of the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from encamp.errors import EngineError
+from encamp.run.judging import Seen
+from encamp.run.target import is_gone, open_cluster
+from encamp.run.watching import ended_at, terminal
+
+if TYPE_CHECKING:
+    from encamp.cloud.kubernetes import Cluster
+    from encamp.run.context import Context
+    from encamp.run.intent import Intent
+    from encamp.run.target import Target
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What there is of a job in its cluster.
+
+    Attributes:
+        cluster: None where it is gone.
+        job_set: its JobSet, or the object of its study; None where there is none.
+        ended: when the JobSet ended, in seconds since the epoch.
+        trouble: why the cluster gives no answer.
+    """
+
+    cluster: Cluster | None
+    seen: Seen
+    job_set: dict[str, Any] | None = None
+    ended: float | None = None
+    trouble: EngineError | None = None
+
+
+def reach(context: Context, target: Target, intent: Intent) -> Reached:
+    """Ask a job's cluster for its JobSet, or for its study, which ends by what is on record."""
+    cluster = open_cluster(context.client, target.outputs, intent.cluster)
+    if cluster is None:
+        return Reached(None, Seen.NO_CLUSTER)
+    try:
+        kind = "jobsets" if intent.study is None else "configmaps"
+        found = cluster.get(kind, intent.namespace, intent.name)
+    except EngineError as error:
+        if is_gone(context.client, intent.cluster):
+            cluster.close()
+            return Reached(None, Seen.NO_CLUSTER)
+        return Reached(cluster, Seen.UNKNOWN, trouble=error)
+    if found is None:
+        return Reached(cluster, Seen.NO_JOB_SET)
+    seen = Seen.RUNS if terminal(found) is None else Seen.ENDED
+    return Reached(cluster, seen, found, ended_at(found))
