@@ -345,7 +345,11 @@ def test_a_machine_whose_clock_is_ahead_takes_no_stranger_before_its_deadline(
 ) -> None:
     deadline = 1_000_000_000
     ground.google.add_bucket("late", **{**ground.labels, "encamp-deadline": str(deadline)})
-    monkeypatch.setattr(Records, "now", lambda _: deadline - 60.0)
+
+    def behind(_: Records) -> float:
+        return deadline - 60.0
+
+    monkeypatch.setattr(Records, "now", behind)
     assert {one.verdict for one in reap(ground.world.context, "sandbox")} == {Verdict.HELD}
     assert "late" in ground.google.buckets
 
