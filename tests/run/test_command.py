@@ -124,7 +124,10 @@ echo whole
     assert not torn.exists()
 
 
-def test_events_come_by_a_socket_that_only_this_user_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("temporary", ["t", "a-long-name-for-temporary-files" * 4])
+def test_events_come_by_a_socket_that_only_this_user_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: str
+) -> None:
     """The engine sees what its driver listens at, and who may enter the folder of the socket that it was told of."""
     program = tmp_path / "pulumi"
     program.write_text(
@@ -141,6 +144,8 @@ print(oct(folder.stat().st_mode & 0o777), folder, *ports)
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / temporary).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / temporary))
     workspace = StackWorkspace(work_dir=str(tmp_path), pulumi_command=SessionCommand())
     # What earlier tests of this process left open is not meant.
     before = {one.laddr.port for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN}
