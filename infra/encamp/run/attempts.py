@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS, Consequence, consequence
+from encamp.run.times import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,11 +111,8 @@ class Attempts:
 
 def _soon(replica: Replica) -> bool:
     """Whether it ended soon after its container was started."""
-    try:
-        ran = datetime.fromisoformat(replica.finished) - datetime.fromisoformat(replica.began)
-    except ValueError:
-        return False
-    return ran.total_seconds() <= SOON_SECONDS
+    began, finished = time_of(replica.began), time_of(replica.finished)
+    return began is not None and finished is not None and (finished - began).total_seconds() <= SOON_SECONDS
 
 
 def _follows(replica: Replica) -> Consequence | None:

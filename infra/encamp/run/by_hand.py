@@ -7,15 +7,16 @@ ran and ended, and what its replicas were told of the job.
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
 from encamp.redaction import redacted_data
+from encamp.run.times import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from encamp.run.replicas import Replica
     from encamp.run.stack_state import StackState
@@ -26,7 +27,7 @@ _JOB = "CLOUD_ML_JOB"
 def began_at(state: StackState | None, job_set: Mapping[str, Any] | None) -> datetime | None:
     """When the first resource of a job was made, None where nothing tells."""
     steps = [step.at for step in state.created()] if state is not None else []
-    made = _time((job_set or {}).get("metadata", {}).get("creationTimestamp"))
+    made = time_of((job_set or {}).get("metadata", {}).get("creationTimestamp"))
     return min([*steps, *([made] if made is not None else [])], default=None)
 
 
@@ -34,7 +35,7 @@ def running_at(replicas: Iterable[Replica]) -> datetime | None:
     """When the last of all replicas was started first; None where a pod that was seen does not tell."""
     first: dict[str, datetime] = {}
     for one in replicas:
-        at = _time(one.began)
+        at = time_of(one.began)
         if at is None:
             return None
         first[one.name] = min(first.get(one.name, at), at)
@@ -61,10 +62,3 @@ def _camel_case(data: Any) -> Any:
     if isinstance(data, dict):
         return {to_camel(str(key)): _camel_case(value) for key, value in data.items()}
     return [_camel_case(each) for each in data] if isinstance(data, list) else data
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None

@@ -23,6 +23,7 @@ from encamp.run.states import State
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
 from encamp.run.submissions import Submissions
+from encamp.run.times import time_of
 from encamp.run.usage import node_seconds, noted
 from encamp.spec.job_id import is_job_id
 
@@ -247,13 +248,8 @@ class Catalogue:
 
     def _first_seen(self, job_id: str) -> datetime | None:
         """When the oldest object of a job was written of which neither a record nor a receipt tells the time."""
-        found: list[datetime] = []
-        for stored in self._storage.objects(self._bucket, job_prefix(job_id)):
-            try:
-                found.append(datetime.fromisoformat(stored.updated))
-            except ValueError:
-                continue
-        return min(found, default=None)
+        stored = self._storage.objects(self._bucket, job_prefix(job_id))
+        return min(filter(None, (time_of(one.updated) for one in stored)), default=None)
 
     def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
         """The receipt in the bucket, None where there is none that counts; and why it does not."""

@@ -16,6 +16,14 @@ def rfc3339(at: datetime | float | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def time_of(text: str | None) -> datetime | None:
+    """Read RFC 3339 text; None for what is none."""
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
 def micros(at: datetime) -> int:
     """Microseconds since the epoch."""
     return (at - _EPOCH) // timedelta(microseconds=1)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from encamp.run.attempts import words_of
+from encamp.run.times import time_of
 from encamp.run.transactions import RecordError
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: dat
     total: dict[str, float] = {}
     replicas: dict[str, list[tuple[datetime, PodUse]]] = {}
     for use in uses:
-        begin = _time(use.scheduled)
+        begin = time_of(use.scheduled)
         if use.role in machines and begin is not None:
             replicas.setdefault(use.replica, []).append((begin, use))
     for pods in replicas.values():
@@ -161,7 +162,7 @@ def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: dat
 
 def _left(use: PodUse, following: tuple[datetime, PodUse] | None, until: datetime) -> datetime:
     """When a pod's machine no longer stood for it."""
-    end = (_time(use.finished) if use.finished else None) or until
+    end = (time_of(use.finished)) or until
     # A pod that nobody saw end had ended when its replica's next one came.
     limit = until if following is None else following[0]
     if use.failed:
@@ -204,10 +205,3 @@ def _use(replica: Replica) -> PodUse | None:
         failed=failed,
         end=words_of(replica) if failed else "",
     )
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
