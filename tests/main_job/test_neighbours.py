@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 import yaml
+from tests.main_job.job_files import write_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,27 +133,18 @@ def attacked(camp: Camp, folder: Path, host: tuple[str, int]) -> dict[str, Any]:
 
 
 def written(folder: Path, name: str, *args: str, **encamp: Any) -> str:
-    (folder / name / "trainer").mkdir(parents=True)
-    (folder / name / "trainer" / "__init__.py").touch()
-    (folder / name / "trainer" / "task.py").write_text(TRAINER)
-    content = {
-        "trainingInput": {
-            "scaleTier": "CUSTOM",
-            "masterType": "n1-standard-4",
-            "workerType": "n1-standard-4",
-            "workerCount": 1,
-            "region": "us-central1",
-            "runtimeVersion": "2.11",
-            "pythonVersion": "3.7",
-            "pythonModule": "trainer.task",
-            "args": list(args),
-            "scheduling": {"maxRunningTime": "900s"},
-        },
-        "encamp": {"packagePath": "trainer", "storage": {"kind": "ENVIRONMENT"}, **encamp},
-    }
-    path = folder / name / "job.yaml"
-    path.write_text(yaml.safe_dump(content))
-    return str(path)
+    """A job of a master and a worker that tell each other where they are."""
+    (folder / name).mkdir()
+    return write_job(
+        folder / name,
+        TRAINER,
+        {"storage": {"kind": "ENVIRONMENT"}, **encamp},
+        scaleTier="CUSTOM",
+        masterType="n1-standard-4",
+        workerType="n1-standard-4",
+        workerCount=1,
+        args=list(args),
+    )
 
 
 def test_a_trainer_reaches_its_own_replicas_and_googles_apis(attempts: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 #: An address and port of pypi.org. Indexes that the owner configured, and mirrors, stand for it wherever they lie.
 _PYPI: Final = ("151.101.0.223", 443)
-_CLOSED: Final = "the pod's network policies do not allow it"
+CLOSED: Final = "the pod's network policies do not allow it"
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -107,7 +107,7 @@ class Public:
         named = (host, port) in self.indexes.named
         mirrored = (host, port) in self.indexes.usual
         if (named or mirrored) and not rules.lets_out(*_PYPI):
-            raise RefusedError(f"{_CLOSED}; an index of packages is judged as pypi.org")
+            raise RefusedError(f"{CLOSED}; an index of packages is judged as pypi.org")
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         places = list(dict.fromkeys(str(place[0]) for family, *_, place in found if family in _FAMILIES))
         if named:
@@ -128,7 +128,7 @@ def _reason(place: str, port: int, own: frozenset[Address], rules: Rules, *, mir
     if rules.names_alone(place):  # the owner's environment means this very machine
         own = frozenset()
     return refusal(place, own, private=named or mirrored) or (
-        None if mirrored or rules.lets_out(place, port) else _CLOSED
+        None if mirrored or rules.lets_out(place, port) else CLOSED
     )
 
 

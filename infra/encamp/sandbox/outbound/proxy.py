@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from encamp.guard.streams import Connections, close, join
-from encamp.sandbox.outbound.destinations import RefusedError
+from encamp.sandbox.outbound.destinations import CLOSED, RefusedError
 
 if TYPE_CHECKING:
     import socket
@@ -115,7 +115,7 @@ class ConnectProxy:
         """Connect. Raises RefusedError and OSError."""
         if _is_google(host):
             if not self._front.admits(client, port):
-                raise RefusedError("the pod's network policies do not allow it")
+                raise RefusedError(CLOSED)
             return await asyncio.open_connection(_HOST, self._front.port)
         async with asyncio.timeout(_CONNECT_SECONDS):
             return await self._destinations.connect(host, port, client)
