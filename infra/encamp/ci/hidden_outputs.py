@@ -31,7 +31,7 @@ _ATTRIBUTION = {"goog-pulumi-provisioned": "true"}
 
 
 class HiddenOutputs:
-    """What a deployment tells of its encrypted outputs.
+    """Values of encrypted outputs that a deployment holds elsewhere in plain.
 
     Args:
         deployment: of ``pulumi stack export``.
@@ -47,7 +47,8 @@ class HiddenOutputs:
 
         Of what a bridged provider made, values that are told nowhere count as not set: it would compare any other.
         """
-        outputs, notes = resource.get("outputs") or {}, (resource.get("outputs") or {}).get(NOTES)
+        outputs = resource.get("outputs") or {}
+        notes = outputs.get(NOTES)
         noted = ((notes or {}).get("obj") or {}).get("ps") or {}
         known: dict[str, Any] = {} if notes is None else dict.fromkeys(outputs)
         known |= {key: _UNSET[form] for key, note in noted.items() for form in _UNSET if form in note}
