@@ -53,7 +53,7 @@ class KnownJob:
         driver: who drives it and since when, None where nobody does or that is not known here.
         intent: None where only the bucket knows the job.
         recorded: a record here knows it; else all that is known comes from the bucket.
-        pods: every pod that its drivers saw, as far as the record here tells.
+        pods: every pod that its drivers saw, as far as the record here tells; none once a receipt says what was used.
         seen: when something of it was first put into the bucket, where nothing tells more.
         sealed: whether its logs were stored at its end, by the record, or by a receipt where no record knows it.
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
@@ -242,7 +242,7 @@ class Catalogue:
             labels=record.labels if record else None,
             recorded=record is not None,
             seen=self._first_seen(job_id) if not times else None,
-            pods=tuple(noted(record.entries)) if record else (),
+            pods=tuple(noted(record.entries)) if record is not None and receipt is None else (),
             sealed=receipt is not None if record is None else any(entry.kind == "sealed" for entry in record.entries),
         )
 
