@@ -10,9 +10,11 @@ started on another one.
 
 import collections
 import importlib
+import io
 import json
 import os
 import re
+import selectors
 import signal
 import subprocess
 import sys
@@ -31,6 +33,7 @@ PATIENCE_SECONDS = 180
 LONGEST_MESSAGE = 4096
 SERVER_ERROR = 500
 LAST_LINES = 40
+PIECE_BYTES = 64 * 1024
 #: Ends a line that came from the trainer's stderr: blanks, which nobody sees and no reader of lines minds. Kubernetes
 #: gives both streams as one.
 STDERR_MARK = b" \t "
@@ -374,13 +377,31 @@ def metric_watch():
     return watch
 
 
-def pump(source, sink, lines):
-    """Copy a stream as it comes and keep its last lines."""
-    for line in iter(source.readline, b""):
-        lines.append(line[:2000].decode("utf-8", "replace").rstrip())
-        # What the replica itself says may come after it, and begins a line.
-        sink.write(line.rstrip(b"\n") + STDERR_MARK + b"\n" if sink is sys.stderr.buffer else line)
-        sink.flush()
+def copy(streams, lines):
+    """Copy streams as they come, line by line, and keep their last lines; ``streams`` are pairs of source and sink.
+
+    Of what has come on both, the first one's goes first: what a program put out before it failed stands before the
+    traceback, and not within it.
+    """
+    held = {number: bytearray() for number in range(len(streams))}
+    with selectors.DefaultSelector() as selector:
+        for number, (source, _) in enumerate(streams):
+            selector.register(source, selectors.EVENT_READ, number)
+        while held:
+            for number in sorted(key.data for key, _ in selector.select()):
+                source, sink = streams[number]
+                piece = os.read(source.fileno(), PIECE_BYTES)
+                held[number] += piece
+                end = held[number].rfind(b"\n") + 1 if piece else len(held[number])
+                for line in io.BytesIO(held[number][:end]):
+                    lines.append(line[:2000].decode("utf-8", "replace").rstrip())
+                    # What the replica itself says may come after it, and begins a line.
+                    sink.write(line.rstrip(b"\n") + STDERR_MARK + b"\n" if sink is sys.stderr.buffer else line)
+                sink.flush()
+                del held[number][:end]
+                if not piece:
+                    selector.unregister(source)
+                    del held[number]
 
 
 def raise_locked_memory():
@@ -437,15 +458,11 @@ def run_trainer(command, packages, lines):
 
     signal.signal(signal.SIGTERM, pass_on)
     signal.signal(signal.SIGINT, pass_on)
-    pumps = [
-        threading.Thread(target=pump, args=(source, sink, lines), daemon=True)
-        for source, sink in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
-    ]
-    for thread in pumps:
-        thread.start()
+    streams = ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
+    copying = threading.Thread(target=copy, args=(streams, lines), daemon=True)
+    copying.start()
     code = child.wait()
-    for thread in pumps:
-        thread.join(5)
+    copying.join(5)
     return (128 - code if code < 0 else code), bool(told)
 
 

@@ -22,6 +22,10 @@ TRACEBACK = (
         (TRACEBACK, "ModuleNotFoundError: No module named 'lightgbm'"),
         (TRACEBACK[2:], "ModuleNotFoundError: No module named 'lightgbm'"),
         ((*TRACEBACK[:4], "KeyboardInterrupt"), "KeyboardInterrupt"),
+        ((*TRACEBACK[:2], "loss: 0.3", *TRACEBACK[2:]), "ModuleNotFoundError: No module named 'lightgbm'"),
+        ((*TRACEBACK[:4], "worker-1 is here", *TRACEBACK[4:]), "ModuleNotFoundError: No module named 'lightgbm'"),
+        ((*TRACEBACK[2:4], "worker-1 is here", *TRACEBACK[4:]), "ModuleNotFoundError: No module named 'lightgbm'"),
+        ((*TRACEBACK[:4], "trainer.Stuck: no more data", "loss: 0.3"), "trainer.Stuck: no more data"),
         (
             (*TRACEBACK[:4], "tf.errors.NotFoundError: no file", "of that name", "  here"),
             "tf.errors.NotFoundError: no file",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from encamp.redaction import redacted
@@ -24,6 +23,8 @@ _HEADER = "Traceback (most recent call last):"
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,99}\.){0,20}[A-Za-z_]\w{0,99}(?:: .*)?")
 #: Without the header, which may be lost of a long traceback, the name itself has to look like an exception's.
 _NAMED = re.compile(r"(?:[A-Za-z_]\w{0,99}\.){0,20}\w{0,99}(?:Error|Exception|Exit|Interrupt|Warning)(?:: .*)?")
+#: Lines of output that may stand between a traceback's last frame and its exception.
+_STRANGERS = 2
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,99})'")
 
 
@@ -55,14 +56,20 @@ def requirement_hint(reason: str) -> str:
 
 
 def _exception(lines: Sequence[str]) -> str | None:
-    """The line that names the exception of the last traceback, None where there is no traceback."""
+    """The line that names the exception of the last traceback, None where there is no traceback.
+
+    The two streams of a program are read side by side, so a line of its output may stand anywhere in a traceback.
+    """
     headers = [at for at, line in enumerate(lines) if line.strip() == _HEADER]
     if headers:
-        after = (line.strip() for line in lines[headers[-1] + 1 :] if line.strip() and not line.startswith(" "))
-        found = next(after, None)
-        return found if found is not None and _EXCEPTION.fullmatch(found) else None
-    found = [after for before, after in pairwise(lines) if before[:2] == "  " and _NAMED.fullmatch(after)]
+        after = [line.strip() for line in lines[headers[-1] + 1 :] if line.strip() and not line.startswith(" ")]
+        return next((line for shape in (_NAMED, _EXCEPTION) for line in after if shape.fullmatch(line)), None)
+    found = [line for at, line in enumerate(lines) if _NAMED.fullmatch(line) and _follows_a_frame(lines, at)]
     return found[-1] if found else None
+
+
+def _follows_a_frame(lines: Sequence[str], at: int) -> bool:
+    return any(line.startswith("  ") for line in lines[max(0, at - _STRANGERS - 1) : at])
 
 
 @cache
