@@ -141,6 +141,18 @@ def test_flags_win_over_the_file(tmp_path: Path, option: tuple[str, ...]) -> Non
     assert job["jobId"] == "one_now"
 
 
+def test_an_id_stands_before_config_as_the_old_client_took_it(
+    tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = write(tmp_path / "config.yaml")
+    assert job_of("census_1", "--config", path, "--region", "us-west1")["jobId"] == "census_1"
+    (tmp_path / "work" / "census_1").touch()
+    code, _, err = encamp("plan", "census_1", "--config", path)
+    assert (code, "--config: names a second file" in err) == (2, True)
+    code, _, err = encamp("plan", "census_2", "--config", path, "--job-id", "census_3")
+    assert (code, "--job-id: the job is called census_2 already" in err) == (2, True)
+
+
 def test_a_study_of_a_file_goes_on_by_flags(tmp_path: Path) -> None:
     study = {"maxTrials": 12, "params": [{"parameterName": "a", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]}
     path = tmp_path / "j.yaml"
