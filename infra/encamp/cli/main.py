@@ -35,6 +35,7 @@ SECTIONS = {
         "list": "The jobs of an environment, newest first.",
         "describe": "A job as AI Platform showed it.",
         "logs": "A job's logs, before and after its end.",
+        "results": "Copy what a job left to this machine.",
         "trials": "The trials of a tuning job, best first.",
         "receipts": "What jobs were and cost, added up.",
     },
