@@ -98,8 +98,28 @@ class JobInput:
         """
         from encamp.spec.overrides import examine_overridden  # noqa: PLC0415
 
-        document, overrides, _ = self._merged()
-        return examine_overridden(document, _with_id(overrides, self.job_id, "JOB"))
+        document, overrides, folder = self._merged()
+        job, problems, warnings = examine_overridden(document, _with_id(overrides, self.job_id, "JOB"))
+        if not problems:
+            problems += self._trainer_problems(job, document, folder)
+        return job, problems, warnings
+
+    def _trainer_problems(self, job: TrainingJobSpec, document: Document | None, folder: Path) -> list[Problem]:
+        """What is wrong with the trainer folder, by flag or line."""
+        from encamp.packaging.module import trainer_problem  # noqa: PLC0415
+
+        found = trainer_problem(job, folder)
+        if found is None:
+            return []
+        from pydantic.alias_generators import to_snake  # noqa: PLC0415
+
+        path = tuple(found.path.split("."))
+        if path in self.values:
+            return [dataclasses.replace(found, path=flag_names()[path])]
+        snake = (path[0], to_snake(path[1]))
+        lines = document.lines if document is not None else {}
+        places = (path, snake, path[1:], snake[1:])
+        return [dataclasses.replace(found, line=next((lines[at] for at in places if at in lines), None))]
 
     def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
         """The job, with an id: the given one, else the file's own, else one made of the file or of the trainer.
