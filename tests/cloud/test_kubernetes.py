@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -11,6 +11,9 @@ import pytest
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.pod_logs import LogUnavailableError
 from encamp.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_objects_are_read_listed_by_label_and_deleted(kubernetes: Any, cluster: Cluster) -> None:
@@ -28,6 +31,23 @@ def test_a_restarting_server_is_waited_for(kubernetes: Any, cluster: Cluster) ->
     kubernetes.put("pods", "a")
     kubernetes.fail("GET .*pods/a", 503, 500, 429)
     assert cluster.get("pods", "n", "a") is not None
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>sign in</html>", b"[]", b'{"items": []}'])
+def test_an_answer_that_is_no_object_is_quoted_and_no_fault_of_ours(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    proxy = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
+    monkeypatch.setattr(cluster, "_http", httpx.Client(transport=proxy, base_url="https://k"))
+    asked: tuple[Callable[[], object], ...] = (
+        lambda: cluster.get("pods", "n", "a"),
+        lambda: cluster.list("pods", "n"),
+        lambda: cluster.create("secrets", "n", SECRET),
+    )
+    for ask in asked:
+        with pytest.raises(EngineError, match="no Kubernetes object") as caught:
+            ask()
+        assert "/namespaces/n/" in str(caught.value)
 
 
 SECRET = {"metadata": {"name": "s", "labels": {"job": "j"}}, "stringData": {"job": "text"}}

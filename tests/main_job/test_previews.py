@@ -57,7 +57,12 @@ class Change:
         self._git("commit", "--quiet", "--message=change")
         ended = subprocess.run(
             [sys.executable, "-m", "encamp.cli", "ci", "preview", "--base", "main"],
-            env={**self._camp.environment, "PYTHONPATH": str(self._folder / "infra")},
+            # A runner has no key of the stacks.
+            env={
+                **self._camp.environment,
+                "PYTHONPATH": str(self._folder / "infra"),
+                "PULUMI_CONFIG_PASSPHRASE": "none",
+            },
             cwd=self._folder,
             text=True,
             capture_output=True,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from encamp.cloud.kubeconfig import api_client
 from encamp.plan.environment.api import ApiPlan, api_objects
-from encamp.plan.environment.driver import STARTED_BY_ACCOUNT, DriverPlan, driver_job, driver_secret
+from encamp.plan.environment.driver import STARTED_BY_ACCOUNT, DriverPlan, admissions, driver_job, driver_secret
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.manifests.job import render_manifests
 from encamp.plan.trial import trial_job_set
@@ -288,6 +288,14 @@ def test_a_namespace_of_drivers_takes_drivers_alone(api: httpx.Client, until: Ca
     assert as_somebody(api, "ana@example.com", good, "ana@example.com") == ""
     assert "no account but that of who" in as_somebody(api, "ana@example.com", good, "bob@example.com")
     assert "no account but that of who" in as_somebody(api, "ana@example.com", good, "ana@example.com.evil")
+    # Where there is a jobs API, it hands over for others, and nobody with a name like its own does.
+    speaker = "system:serviceaccount:lab-api:lab-api"
+    assert "no account but that of who" in as_somebody(api, speaker, good, "bob@example.com")
+    validations = [vars(each) for each in admissions(replace(plan, speaks_for_others=speaker))]
+    kind = {"Content-Type": "application/merge-patch+json"}
+    assert api.patch(made[1], json={"spec": {"validations": validations}}, headers=kind).is_success
+    until(lambda: as_somebody(api, speaker, good, "bob@example.com") == "", 30)
+    assert "no account but that of who" in as_somebody(api, f"{speaker}2", good, "bob@example.com")
     for path in reversed(made):
         assert api.delete(path).is_success
 

@@ -23,6 +23,7 @@ from encamp.run.intent import planned_intent
 from encamp.run.job_resource import job_resource
 from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
 from encamp.run.receipt import spec_hash
+from encamp.run.records import Records
 from encamp.run.states import State
 
 if TYPE_CHECKING:
@@ -337,6 +338,20 @@ def test_strangers_go_with_their_deadline_and_never_before(ground: Ground) -> No
     verdicts = {one.job: one.verdict for one in reap(ground.world.context, "sandbox")}
     assert verdicts == {"j": Verdict.ENDED, "k": Verdict.HELD}
     assert sorted(ground.google.buckets) == ["artifacts", "others", "young"]
+
+
+def test_a_machine_whose_clock_is_ahead_takes_no_stranger_before_its_deadline(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadline = 1_000_000_000
+    ground.google.add_bucket("late", **{**ground.labels, "encamp-deadline": str(deadline)})
+
+    def behind(_: Records) -> float:
+        return deadline - 60.0
+
+    monkeypatch.setattr(Records, "now", behind)
+    assert {one.verdict for one in reap(ground.world.context, "sandbox")} == {Verdict.HELD}
+    assert "late" in ground.google.buckets
 
 
 def _left(ground: Ground, **changes: Any) -> None:

@@ -51,6 +51,7 @@ _POLICY = RetryPolicy(attempts=8, first_pause=0.5, longest_pause=5.0)
 #: A credential plugin that fails for lack of a network comes right soon; one without a login does not.
 _CREDENTIAL_ATTEMPTS = 3
 _PAGE = "500"
+_SHOWN_CHARACTERS = 120
 #: A replica has half a minute to stop by itself, and what does not is taken by force after that.
 _GONE_SECONDS = 180
 
@@ -85,7 +86,7 @@ class Cluster:
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         """An object, or None where there is none."""
         answer = self._request("GET", f"{collection(kind, namespace)}/{name}")
-        return None if answer.status_code == _NOT_FOUND else answer.json()
+        return None if answer.status_code == _NOT_FOUND else parsed(answer)
 
     def list(self, kind: str, namespace: str, selector: str = "", fields: str = "") -> list[dict[str, Any]]:
         """Every object of a kind that the label and field selectors choose; none where the kind is unknown.
@@ -99,7 +100,7 @@ class Cluster:
             answer = self._request("GET", collection(kind, namespace), params=query, accept=accept)
             if answer.status_code in {_NOT_FOUND, accept}:
                 return found
-            page = answer.json()
+            page = parsed(answer)
             found += page.get("items") or []
             if not page["metadata"].get("continue"):
                 return found
@@ -118,7 +119,7 @@ class Cluster:
         if answer.status_code == _NOT_FOUND:
             raise EngineError(f"the cluster has no namespace {namespace}", hint="bring the environment up")
         if answer.status_code != _CONFLICT:
-            return answer.json()
+            return parsed(answer)
         there = self.get(kind, namespace, manifest["metadata"]["name"]) if attempts > 1 else None
         return there if there is not None and _holds(there, _stored(manifest)) else None
 
@@ -224,6 +225,26 @@ def _holds(there: Any, wanted: Any) -> bool:
 def collection(kind: str, namespace: str) -> str:
     """The path of all objects of a kind; with an empty namespace those of the whole cluster."""
     return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}" if namespace else f"{_PATHS[kind]}/{kind}"
+
+
+def parsed(answer: httpx.Response) -> dict[str, Any]:
+    """The object or the list of an answer.
+
+    Raises:
+        EngineError: the answer is something else: a proxy on the way, or a server in trouble, sent it.
+    """
+    try:
+        found = answer.json()
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict) and isinstance(found.get("metadata"), dict):
+        return found
+    text = " ".join(answer.text.split())[:_SHOWN_CHARACTERS]
+    raise EngineError(
+        f"{answer.status_code}, but the answer is no Kubernetes object: {text!r}",
+        where=f"{answer.request.method} {answer.request.url.path}",
+        hint="look at the cluster and at proxies on the way to it",
+    )
 
 
 def reason(answer: httpx.Response) -> str:

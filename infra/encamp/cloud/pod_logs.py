@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from encamp.cloud.kubeconfig import async_api_client
-from encamp.cloud.kubernetes import collection, reason
+from encamp.cloud.kubernetes import collection, parsed, reason
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
@@ -81,5 +81,4 @@ class PodLogs:
             return None
         if answer.is_error:
             raise EngineError(f"the API server refused: {reason(answer)}", where=path)
-        found: dict[str, Any] = answer.json()
-        return found
+        return parsed(answer)

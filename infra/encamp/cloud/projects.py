@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from encamp.cloud.endpoints import Service
-from encamp.cloud.rest import RestError
+from encamp.cloud.rest import RestError, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ class Projects:
     def key(self, name: str) -> dict[str, Any] | None:
         """The key of that full name; None where there is none."""
         answer = self._client.request(Service.KMS, "GET", f"/v1/{name}", accept=frozenset({HTTPStatus.NOT_FOUND}))
-        return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.json()
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else parsed(answer, name)
 
     def regional_quotas(self, project: str, region: str) -> dict[str, Quota]:
         """Quotas of a region by their metric."""
@@ -107,7 +107,7 @@ class Projects:
             return None
         matching = [
             found
-            for found in answer.json().get("dimensionsInfos", [])
+            for found in parsed(answer, quota).get("dimensionsInfos", [])
             if (found.get("dimensions") or {}).get(dimension, family) == family
             and region in (found.get("applicableLocations") or [region])
         ]

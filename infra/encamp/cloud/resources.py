@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from encamp.cloud.endpoints import Service
-from encamp.cloud.rest import GoogleClient, RestError
+from encamp.cloud.rest import GoogleClient, RestError, parsed
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class ServiceAccounts:
         path = f"/v1/projects/-/serviceAccounts/{quote(email)}:testIamPermissions"
         asked = {"permissions": list(wanted)}
         answer = self._client.request(Service.IAM, "POST", path, json=asked, accept=frozenset({_NOT_FOUND}))
-        return None if answer.status_code == _NOT_FOUND else frozenset(answer.json().get("permissions") or ())
+        return None if answer.status_code == _NOT_FOUND else frozenset(parsed(answer, email).get("permissions") or ())
 
     def set_policy(self, project: str, email: str, policy: dict[str, Any]) -> None:
         """Replace an account's policy; refused with 409 where its etag is out of date."""

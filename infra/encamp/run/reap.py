@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -73,7 +72,7 @@ def reap(
     wishes: Wishes | None = None,
     *,
     found: Callable[[Finding], None] = lambda _: None,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
 ) -> list[Finding]:
     """Look at every job of an environment that may need an end, and at ended ones whose results are kept no longer.
 
@@ -82,7 +81,7 @@ def reap(
         environment: name of its stack.
         wishes: how; by default one look that supervises nothing.
         found: gets each finding as it comes, when watching only those that say something new.
-        clock: seconds since the epoch by which results are judged.
+        clock: seconds since the epoch by which results, and what no record knows, are judged; the record's if None.
 
     Returns:
         The last finding of each job.
@@ -94,7 +93,7 @@ def reap(
     records = context.records()
     try:
         target = find_target(context, environment, quiet=bool(wishes and wishes.quiet))
-        return _Reaping(context, records, target, wishes or Wishes(), found, clock).run()
+        return _Reaping(context, records, target, wishes or Wishes(), found, clock or records.now).run()
     finally:
         records.close()
 
@@ -162,7 +161,7 @@ class _Reaping:
         for stack, unreadable in search.unreadable.items():
             self._say(self._set_aside(stack, unreadable))
         for stranger in strangers:
-            self._say(_end_stranger(stranger, self.context, self.target, dry_run=self.wishes.dry_run))
+            self._say(_end_stranger(stranger, self.context, self.target, self.clock(), dry_run=self.wishes.dry_run))
         if first or self.wishes.watch is not None:
             self._expire()
 
@@ -354,9 +353,9 @@ def _failed(candidate: Candidate, error: EncampError) -> Finding:
     return Finding(candidate.intent.job_id, Verdict.FAILED, error.what, error=error)
 
 
-def _end_stranger(stranger: Things, context: Context, target: Target, *, dry_run: bool) -> Finding:
+def _end_stranger(stranger: Things, context: Context, target: Target, now: float, *, dry_run: bool) -> Finding:
     """Things that do not say which job they are of: gone with their deadline, never before."""
-    job, now = stranger.name, time.time()
+    job = stranger.name
     if stranger.deadline is None or stranger.deadline > now:
         why = "only the cloud knows it, and it may be another driver's until its deadline"
         return Finding(job, Verdict.HELD, why, resources=stranger.found)
