@@ -24,7 +24,10 @@ def receipt(job_dir: str | None) -> dict[str, Any]:
 
 
 def test_results_are_named_last(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, receipt("gs://b/jobs/j/output")).splitlines()[-1] == f"results      {KEPT}"
+    last = [f"results      {KEPT}", "copy them    encamp results j"]
+    assert said(capsys, receipt("gs://b/jobs/j/output")).splitlines()[-2:] == last
+    team = {**receipt("gs://b/jobs/j/output"), "environment": "team"}
+    assert said(capsys, team).splitlines()[-1] == "copy them    encamp results j -s team"
     assert said(capsys, None) == f"results      {KEPT}\n"
 
 

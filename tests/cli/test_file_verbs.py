@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from encamp.cli import new
-from encamp.cli.main import cli, main
+from encamp.cli.main import SECTIONS, VERBS, cli, main
 from encamp.errors import ExitCode, UsageError
 from encamp.spec.new_job import FRAMEWORKS, trainer_files
 from encamp.spec.training import ScaleTier
@@ -90,7 +90,10 @@ def test_new_writes_a_file_and_the_schema_beside_it(tmp_path: Path) -> None:
     assert f"encamp plan {path}" in output
     assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=job.schema.json\n")
     assert json.loads((tmp_path / "job.schema.json").read_text(encoding="utf-8"))["title"] == "encamp job file"
-    assert "valid" in ran("validate", str(path)).output
+    (tmp_path / "trainer").mkdir()
+    for name in ("__init__.py", "task.py"):
+        (tmp_path / "trainer" / name).touch()
+    assert ran("validate", str(path)).exit_code == 0
 
 
 def test_new_leaves_a_file_alone(tmp_path: Path) -> None:
@@ -163,3 +166,29 @@ def test_new_names_the_nearest_accelerator(name: str, hint: str) -> None:
 )
 def test_help_pages_list_what_the_models_know(listed: Sequence[str], known: Sequence[str]) -> None:
     assert sorted(listed) == sorted(known)
+
+
+def test_an_unknown_verb_is_answered_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["encamp", "runn", "job.yaml"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == ExitCode.BAD_INPUT
+    assert "No such command 'runn'. Did you mean 'run'?" in capsys.readouterr().err
+
+
+def test_the_help_page_groups_verbs_and_imports_none_of_them() -> None:
+    code = (
+        "import sys; sys.argv = ['encamp', '--help']\n"
+        "from encamp.cli.main import SECTIONS, main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('encamp.')}\n"
+        "assert rooms <= {'cli', 'errors', 'redaction', 'text'}, rooms\n"
+        "verbs = {name.split('.')[2] for name in sys.modules if name.startswith('encamp.cli.')}\n"
+        "assert verbs == {'main', 'out'}, verbs"
+    )
+    page = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT / "infra")
+    headings = re.findall(r"^(\S.*):$", page.stdout, re.MULTILINE)
+    assert headings == ["Options", *SECTIONS]
+    assert re.findall(r"^  ([a-z]+) ", page.stdout, re.MULTILINE) == list(VERBS)

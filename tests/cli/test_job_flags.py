@@ -43,6 +43,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working directory with a trainer, and a cache of the test's own."""
     (tmp_path / "work" / "trainer").mkdir(parents=True)
     (tmp_path / "work" / "trainer" / "__init__.py").write_text("")
+    (tmp_path / "work" / "trainer" / "task.py").write_text("")
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("ENCAMP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("ENCAMP_ENVIRONMENT", raising=False)
@@ -139,6 +140,18 @@ def test_flags_win_over_the_file(tmp_path: Path, option: tuple[str, ...]) -> Non
     assert job["trainingInput"]["args"] == ["--new"]
     assert job["trainingInput"]["packageUris"] == ["gs://bucket/old.tar.gz"]
     assert job["jobId"] == "one_now"
+
+
+def test_an_id_stands_before_config_as_the_old_client_took_it(
+    tmp_path: Path, encamp: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = write(tmp_path / "config.yaml")
+    assert job_of("census_1", "--config", path, "--region", "us-west1")["jobId"] == "census_1"
+    (tmp_path / "work" / "census_1").touch()
+    code, _, err = encamp("plan", "census_1", "--config", path)
+    assert (code, "--config: names a second file" in err) == (2, True)
+    code, _, err = encamp("plan", "census_2", "--config", path, "--job-id", "census_3")
+    assert (code, "--job-id: the job is called census_2 already" in err) == (2, True)
 
 
 def test_a_study_of_a_file_goes_on_by_flags(tmp_path: Path) -> None:
@@ -297,6 +310,54 @@ def test_a_flag_that_says_nothing_is_refused(
 ) -> None:
     code, _, err = encamp("plan", *words)
     assert (code, said in err) == (2, True), err
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan"])
+@pytest.mark.parametrize(
+    ("words", "where", "hint"),
+    [
+        (
+            ("--module-name", "trainer.tsak"),
+            "'trainer.tsak' is not in the package folder trainer",
+            "write trainer.task",
+        ),
+        (
+            ("--module-name", "trianer.task"),
+            "'trianer.task' is not in the package folder trainer",
+            "write trainer.task",
+        ),
+        (("--module-name", "trainer"), "'trainer' is not in the package folder", "write trainer.task"),
+        (("--module-name", "trainer.task", "--package-path", "trainr"), "there is no folder 'trainr'", ""),
+    ],
+)
+def test_a_module_that_the_package_lacks_is_found(
+    encamp: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    verb: str,
+    *,
+    words: tuple[str, ...],
+    where: str,
+    hint: str,
+) -> None:
+    code, out, err = encamp(verb, "--package-path", "trainer", *words, *BASE)
+    assert (code, where in out + err, hint in out + err) == (2, True, True), out + err
+    path = tmp_path / "work" / "job.yaml"
+    path.write_text(yaml.safe_dump({"trainingInput": {**FILE["trainingInput"], "packageUris": []}}))
+    code, out, err = encamp(verb, str(path), "--package-path", "trainer", *words)
+    assert (code, where in out + err) == (2, True), out + err
+
+
+def test_a_module_that_something_else_may_bring_is_taken(
+    encamp: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    words = ("--package-path", "trainer", "--module-name", "other.task", *BASE)
+    assert encamp("validate", *words)[0] == 2
+    assert encamp("validate", *words, "--requirement", "other")[0] == 0
+    (tmp_path / "work" / "setup.py").touch()
+    assert encamp("validate", *words)[0] == 0
+    assert encamp("validate", *words, "--module-name", "trainer.fast")[0] == 2
+    (tmp_path / "work" / "trainer" / "fast.pyx").touch()
+    assert encamp("validate", *words, "--module-name", "trainer.fast")[0] == 0
 
 
 def test_validate_builds_nothing(encamp: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

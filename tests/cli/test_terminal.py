@@ -70,6 +70,7 @@ WORDS: dict[str, Sequence[str]] = {
     "describe": (HOSTILE, "--environment", HOSTILE),
     "trials": (HOSTILE, "--environment", HOSTILE),
     "logs": (HOSTILE, "--environment", HOSTILE),
+    "results": (HOSTILE, HOSTILE, "--environment", HOSTILE),
     "receipts": ("--environment", HOSTILE),
     "reap": ("--environment", HOSTILE),
     "ci": ("preview", "--base", HOSTILE),

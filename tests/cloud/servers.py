@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import google_crc32c
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -326,16 +328,17 @@ class GoogleServer(Loopback):
         start = int(request.first("pageToken", "0"))
         page = names[start : start + self.page_size]
         answer: dict[str, Any] = {
-            "items": [
-                {"name": name, "size": str(len(self.objects[bucket, name])), "generation": "1"}
-                for name in page
-                if not (delimiter and name.endswith(delimiter))
-            ],
+            "items": [self._listed(bucket, name) for name in page if not (delimiter and name.endswith(delimiter))],
             "prefixes": [name for name in page if delimiter and name.endswith(delimiter)],
         }
         if start + self.page_size < len(names):
             answer["nextPageToken"] = str(start + self.page_size)
         return 200, answer
+
+    def _listed(self, bucket: str, name: str) -> dict[str, Any]:
+        content = self.objects[bucket, name]
+        crc32c = base64.b64encode(google_crc32c.Checksum(content).digest()).decode()
+        return {"name": name, "size": str(len(content)), "generation": "1", "crc32c": crc32c}
 
     def _object(self, request: Request, method: str, bucket: str, name: str) -> Answer:
         if (bucket, name) not in self.objects:

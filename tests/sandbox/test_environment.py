@@ -33,6 +33,8 @@ def test_everything_that_a_program_needs_is_there(layout: Layout) -> None:
     assert values["CLOUDSDK_CORE_PROJECT"] == values["GOOGLE_CLOUD_PROJECT"]
     assert values["CLOUDSDK_CONFIG"] == str(layout.root / "gcloud")
     assert values["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"] == str(layout.access_token)
+    assert values["BOTO_CONFIG"] == str(layout.root / "boto.cfg")
+    assert values["CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE"] == str(layout.bundle)
     assert values["KUBECONFIG"] == str(layout.kubeconfig)
     ports = layout.ports
     assert values["PULUMI_DEBUG_PROVIDERS"] == f"gcp:{ports.gcp_provider},kubernetes:{ports.kubernetes_provider}"

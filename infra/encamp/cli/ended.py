@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from encamp.cli.out import say
+from encamp.cli.stack import DEFAULT_ENVIRONMENT, stack_words
 
 if TYPE_CHECKING:
     from encamp.run.ending import RunResult
@@ -33,6 +34,9 @@ def _say_kept(result: RunResult) -> None:
     results = (result.receipt or {}).get("results") or {}
     if result.receipt is None or results.get("jobDir"):
         say(f"results      {result.results}")
+        if result.receipt is not None:
+            where = stack_words(result.receipt.get("environment") or DEFAULT_ENVIRONMENT)
+            say(f"copy them    encamp results {result.receipt['jobId']}{where}")
         return
     say(f"kept         {result.results} (logs and receipt)")
     say("\nNO OUTPUT WAS KEPT: the job had no job dir, so what it wrote on its machines is gone with them.")

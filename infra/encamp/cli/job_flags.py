@@ -203,7 +203,10 @@ class JobCommand(click.Command):
         self.params += [
             click.Argument(["file"], required=False, metavar="[JOB.yaml]", type=click.Path(path_type=Path)),
             click.Option(
-                ["--config"], metavar="FILE", type=click.Path(path_type=Path), help="Old name of JOB.yaml.", hidden=True
+                ["--config"],
+                metavar="FILE",
+                type=click.Path(path_type=Path),
+                help="JOB.yaml as the old client was given it; an id of the job may stand before it.",
             ),
             *(_option(flag) for flag in FLAGS),
             *(_plain(name, metavar, text) for name, (metavar, text) in KMS_FLAGS.items()),

@@ -48,11 +48,13 @@ class JobInput:
         file: its file, None where flags alone describe it.
         values: fields that flags gave; local packages are absolute paths.
         working: folder that the command was called in.
+        job_id: the id that stood before ``--config``, as the old client took it; None where there was none.
     """
 
     file: Path | None
     values: Mapping[DataPath, Any]
     working: Path
+    job_id: str | None = None
 
     @classmethod
     def made(cls, file: Path | None, config: Path | None, values: Mapping[DataPath, Any], working: Path) -> JobInput:
@@ -61,8 +63,9 @@ class JobInput:
         Raises:
             UsageError: there is neither file nor flag, or the file is named twice.
         """
+        job_id = None
         if file is not None and config is not None:
-            raise UsageError("names a second file", where="--config", hint=f"leave {file} or --config out")
+            file, job_id = None, _id_before_config(file, working)
         if file is None and config is None and not values:
             raise UsageError(
                 "no job is named",
@@ -77,7 +80,7 @@ class JobInput:
             given[URIS_PATH] = [part for part in listed if part.startswith("gs://")] or None
             local = [os.path.abspath(working / part) for part in listed if not part.startswith("gs://")]  # noqa: PTH100
             given[_PACKAGES] = local or None
-        return cls(file or config, given, working)
+        return cls(file or config, given, working, job_id)
 
     @property
     def source(self) -> str:
@@ -95,25 +98,46 @@ class JobInput:
         """
         from encamp.spec.overrides import examine_overridden  # noqa: PLC0415
 
-        document, overrides, _ = self._merged()
-        return examine_overridden(document, overrides)
+        document, overrides, folder = self._merged()
+        job, problems, warnings = examine_overridden(document, _with_id(overrides, self.job_id, "JOB"))
+        if not problems:
+            problems += self._trainer_problems(job, document, folder)
+        return job, problems, warnings
+
+    def _trainer_problems(self, job: TrainingJobSpec, document: Document | None, folder: Path) -> list[Problem]:
+        """What is wrong with the trainer folder, by flag or line."""
+        from encamp.packaging.module import trainer_problem  # noqa: PLC0415
+
+        found = trainer_problem(job, folder)
+        if found is None:
+            return []
+        from pydantic.alias_generators import to_snake  # noqa: PLC0415
+
+        path = tuple(found.path.split("."))
+        if path in self.values:
+            return [dataclasses.replace(found, path=flag_names()[path])]
+        snake = (path[0], to_snake(path[1]))
+        lines = document.lines if document is not None else {}
+        places = (path, snake, path[1:], snake[1:])
+        return [dataclasses.replace(found, line=next((lines[at] for at in places if at in lines), None))]
 
     def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
         """The job, with an id: the given one, else the file's own, else one made of the file or of the trainer.
 
         Raises:
             SpecError: everything that is wrong with the job.
-            UsageError: there is no such file, or the id has not the form of one.
+            UsageError: there is no such file, the id has not the form of one, or two are given.
         """
         from encamp.spec.job_id import is_job_id, job_id_from  # noqa: PLC0415
-        from encamp.spec.overrides import Overrides, read_overridden  # noqa: PLC0415
+        from encamp.spec.overrides import read_overridden  # noqa: PLC0415
 
+        if job_id is not None and self.job_id not in {None, job_id}:
+            raise UsageError(f"the job is called {self.job_id} already", where="--job-id", hint="leave one of them out")
+        job_id = job_id if job_id is not None else self.job_id
         document, overrides, folder = self._merged()
         if job_id is not None and is_job_id(job_id):
             # A study may go on from the job that the file names, under another id.
-            overrides = Overrides(
-                {**overrides.values, _JOB_ID_PATH: job_id}, {**overrides.flags, _JOB_ID_PATH: "--job-id"}
-            )
+            overrides = _with_id(overrides, job_id, "--job-id")
         found = read_overridden(document, overrides, folder=folder)
         if self.file is not None:
             # The id is made of the file's place, wherever flags found packages.
@@ -145,6 +169,27 @@ class JobInput:
             block = {**document.data["encamp"], **{key: _moved(value, beside, folder) for key, value in kept.items()}}
             document = dataclasses.replace(document, data={**document.data, "encamp": block})
         return document, Overrides(values, flag_names()), folder
+
+
+def _id_before_config(given: Path, working: Path) -> str:
+    """The job id of ``census_1 --config FILE``, the old client's order.
+
+    Raises:
+        UsageError: it is no job id, or a file.
+    """
+    from encamp.spec.job_id import is_job_id  # noqa: PLC0415
+
+    if (working / given).exists() or not is_job_id(str(given)):
+        raise UsageError("names a second file", where="--config", hint=f"leave {given} or --config out")
+    return str(given)
+
+
+def _with_id(overrides: Overrides, job_id: str | None, flag: str) -> Overrides:
+    from encamp.spec.overrides import Overrides  # noqa: PLC0415
+
+    if job_id is None:
+        return overrides
+    return Overrides({**overrides.values, _JOB_ID_PATH: job_id}, {**overrides.flags, _JOB_ID_PATH: flag})
 
 
 def _local_fields(document: Document | None, values: Mapping[DataPath, Any]) -> dict[str, Any]:

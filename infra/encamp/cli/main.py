@@ -12,37 +12,52 @@ from encamp import __version__
 from encamp.cli.out import say
 from encamp.errors import EncampError, ExitCode
 
-#: Verb to what it does, in the order of the help page. The module ``encamp.cli.<verb>`` holds its ``command``.
-VERBS = {
-    "validate": "List every problem of a job file.",
-    "explain": "Say what a field or a rule of job files means.",
-    "new": "Write a commented job file.",
-    "schema": "Print the JSON Schema of job files, for editors.",
-    "plan": "Show what a job file becomes, without touching any cloud.",
-    "prices": "Print the prices that costs are counted by.",
-    "manifests": "Print the Kubernetes manifests of a job file.",
-    "containerfile": "Print how to build the image of a runtime version.",
-    "local": "Train on this machine, before paying for anything.",
-    "run": "Run a job: bring up, train, keep the results, tear down.",
-    "submit": "Hand a job over to a driver of its own, and return.",
-    "drive": "Drive a job in a pod of the environment's cluster.",
-    "serve": "AI Platform's jobs API, for gcloud and other clients of it.",
-    "attach": "Follow a job that another process drives, to its end.",
-    "cancel": "End jobs before their time.",
-    "list": "The jobs of an environment, newest first.",
-    "describe": "A job as AI Platform showed it.",
-    "trials": "The trials of a tuning job, best first.",
-    "logs": "A job's logs, before and after its end.",
-    "receipts": "What jobs were and cost, added up.",
-    "reap": "Bring jobs without a living driver to their end.",
-    "ci": "What a change does to stacks, and where the cloud drifted.",
-    "doctor": "Look at what a stack needs before anything of it is made.",
-    "acceptance": "Prove on a real project what encamp believes of Google Cloud.",
-    "access": "Who may do what in an environment.",
-    "sandbox": "A Google Cloud of this machine's own.",
-    "environment": "Bring up or take down what lives long around jobs.",
-    "demo": "The first five minutes: an example job through the sandbox.",
+#: Heading to verb to what it does, in the order of the help page: verbs stand together by who needs them. The module
+#: ``encamp.cli.<verb>`` holds its ``command``.
+SECTIONS = {
+    "Write and check a job": {
+        "new": "Write a commented job file.",
+        "validate": "List every problem of a job file.",
+        "explain": "Say what a field or a rule of job files means.",
+        "plan": "Show what a job file becomes, without touching any cloud.",
+        "manifests": "Print the Kubernetes manifests of a job file.",
+        "local": "Train on this machine, before paying for anything.",
+        "prices": "Print the prices that costs are counted by.",
+        "schema": "Print the JSON Schema of job files, for editors.",
+    },
+    "Run a job": {
+        "run": "Run a job: bring up, train, keep the results, tear down.",
+        "submit": "Hand a job over to a driver of its own, and return.",
+        "attach": "Follow a job that another process drives, to its end.",
+        "cancel": "End jobs before their time.",
+    },
+    "Look at jobs": {
+        "list": "The jobs of an environment, newest first.",
+        "describe": "A job as AI Platform showed it.",
+        "logs": "A job's logs, before and after its end.",
+        "results": "Copy what a job left to this machine.",
+        "trials": "The trials of a tuning job, best first.",
+        "receipts": "What jobs were and cost, added up.",
+    },
+    "Look after an environment": {
+        "environment": "Bring up or take down what lives long around jobs.",
+        "doctor": "Look at what a stack needs before anything of it is made.",
+        "access": "Who may do what in an environment.",
+        "serve": "AI Platform's jobs API, for gcloud and other clients of it.",
+        "containerfile": "Print how to build the image of a runtime version.",
+        "acceptance": "Prove on a real project what encamp believes of Google Cloud.",
+    },
+    "For cron, CI and pods": {
+        "reap": "Bring jobs without a living driver to their end.",
+        "ci": "What a change does to stacks, and where the cloud drifted.",
+        "drive": "Drive a job in a pod of the environment's cluster.",
+    },
+    "Without a cloud account": {
+        "demo": "The first five minutes: an example job through the sandbox.",
+        "sandbox": "A Google Cloud of this machine's own.",
+    },
 }
+VERBS = {verb: text for verbs in SECTIONS.values() for verb, text in verbs.items()}
 
 
 class _Verbs(click.Group):
@@ -57,9 +72,20 @@ class _Verbs(click.Group):
         command: click.Command = importlib.import_module(f"encamp.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; the error for an unknown one names the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=VERBS, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+        width = max(map(len, VERBS))
+        for heading, verbs in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(verb.ljust(width), text) for verb, text in verbs.items()])
 
 
 @click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -21,6 +21,11 @@ VARIABLE = "ENCAMP_ENVIRONMENT"
 _SHOWN = ("-s", "--stack")
 
 
+def stack_words(environment: str) -> str:
+    """The option that names an environment, after a blank; empty for the one that commands take by default."""
+    return "" if environment == DEFAULT_ENVIRONMENT else f" -s {environment}"
+
+
 class _StackOption(click.Option):
     """An option whose help shows the one spelling."""
 

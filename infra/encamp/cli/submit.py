@@ -14,7 +14,7 @@ from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import JOB_ID
 from encamp.cli.out import say
 from encamp.cli.run import KEEP_LOGS
-from encamp.cli.stack import DEFAULT_ENVIRONMENT, ENVIRONMENT
+from encamp.cli.stack import ENVIRONMENT, stack_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +88,4 @@ def _tell(job_id: str, environment: str) -> None:
     """Print a job's id, and how to go on with it."""
     say(job_id)
     for verb, does in {"attach": "follows it", "logs": "shows its logs", "cancel": "ends it"}.items():
-        say(f"encamp {verb} {job_id}{_where(environment)}  # {does}", err=True)
-
-
-def _where(environment: str) -> str:
-    return "" if environment == DEFAULT_ENVIRONMENT else f" -s {environment}"
+        say(f"encamp {verb} {job_id}{stack_words(environment)}  # {does}", err=True)

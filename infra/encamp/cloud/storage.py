@@ -43,13 +43,20 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as the service lists it; ``size`` in bytes."""
+    """An object as the service lists it; ``size`` in bytes, checksums in base64, all empty where it says none.
+
+    ``encoding`` is its Content-Encoding: the service and clients decode such bytes on their way, so that they are not
+    those of the checksums.
+    """
 
     bucket: str
     name: str
     size: int
     generation: str
     updated: str
+    crc32c: str = ""
+    md5: str = ""
+    encoding: str = ""
 
     @property
     def uri(self) -> str:
@@ -322,6 +329,9 @@ def _stored(item: dict[str, Any]) -> StoredObject:
         size=int(item.get("size", 0)),
         generation=str(item.get("generation", "")),
         updated=str(item.get("updated", "")),
+        crc32c=str(item.get("crc32c", "")),
+        md5=str(item.get("md5Hash", "")),
+        encoding=str(item.get("contentEncoding", "")),
     )
 
 

@@ -10,6 +10,7 @@ from encamp.packaging.archives import check_archive
 from encamp.packaging.building import build_file, built
 from encamp.packaging.cache import cached, keep
 from encamp.packaging.files import read_files
+from encamp.packaging.module import MODULE, trainer_problem
 from encamp.packaging.wheel import PACKAGE_PATH, pack
 from encamp.plan.model import LocalPackage
 from encamp.spec.rules.local_packages import ARCHIVES
@@ -29,7 +30,8 @@ def local_packages(job_file: JobFile) -> tuple[LocalPackage, ...]:
     packed as it is. Nothing is written beside the sources.
 
     Raises:
-        PlanError: a folder is no package, a file is no archive, or one of them leads out of the job file's folder.
+        PlanError: a folder is no package or lacks the job's module, a file is no archive, or one of them leads out of
+            the job file's folder.
         UsageError: there is no such file or folder, or the trainer's own build fails.
     """
     block = job_file.job.encamp
@@ -51,6 +53,9 @@ def _trainer(job_file: JobFile, given: str) -> LocalPackage:
     path = _inside(job_file, given, PACKAGE_PATH)
     if not path.is_dir():
         raise UsageError(f"there is no folder {given!r} beside {job_file.source}", where=PACKAGE_PATH)
+    problem = trainer_problem(job_file.job, job_file.folder) if job_file.folder is not None else None
+    if problem is not None and problem.path == MODULE:
+        raise PlanError(problem.message, where=problem.path, hint=problem.hint)
     folder = path.resolve()
     if build_file(folder.parent) is not None:
         if not (folder / "__init__.py").is_file():

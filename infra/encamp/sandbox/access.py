@@ -31,6 +31,23 @@ COMMAND = "encamp"
 #: As google-auth and the API server see the person at this machine.
 _ACCOUNT = "encamp-admin"
 _EXECUTABLE = 0o700
+#: gsutil has authorities and credentials of its own. It takes a refused certificate for a fault that passes, and by
+#: default retries for ten minutes.
+_BOTO_CONFIG = """\
+[Boto]
+ca_certificates_file = {layout.bundle}
+num_retries = 3
+max_retry_delay = 4
+
+[Credentials]
+gs_service_key_file = {layout.google_credentials}
+
+[GSUtil]
+default_project_id = {layout.project}
+state_dir = {layout.root}/gsutil
+check_hashes = always
+software_update_check_period = 0
+"""
 _EXEC_API = "client.authentication.k8s.io"
 
 
@@ -46,6 +63,7 @@ def write_access(layout: Layout, tools: dict[str, Path], *, path: str) -> None:
     _write_token_file(layout)
     _write_google_credentials(layout)
     write_private(layout.access_token, layout.token)
+    write_private(layout.boto_config, _BOTO_CONFIG.format(layout=layout))
     _write_executables(layout, tools, path)
 
 

@@ -76,6 +76,9 @@ def variables(layout: Layout) -> dict[str, str]:
         # Its service account keys lead to Google's own token service, whatever they say.
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(layout.access_token),
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+        # The gsutil of the Cloud SDK is given these authorities over those of its own config.
+        "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE": str(layout.bundle),
+        "BOTO_CONFIG": str(layout.boto_config),
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{front}/{path}" for api, path in _OVERRIDES.items()},
         # Some clients ask Google beside the addresses that they are given, with the sandbox's token: google-auth looks
         # for a regional access boundary in the background. Through the proxy Google's hosts are the sandbox.

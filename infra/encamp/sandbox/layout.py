@@ -99,6 +99,8 @@ class Layout:
         #: The administrator's token alone, as gcloud reads one, and gcloud's own folder: the user's is left alone.
         self.access_token = self.root / "access-token"
         self.gcloud = self.root / "gcloud"
+        #: gsutil's config file.
+        self.boto_config = self.root / "boto.cfg"
         self.etcd_data = self.data / "etcd"
         self.storage_data = self.data / "storage"
         self.cloud_database = self.data / "cloud.sqlite3"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from encamp.sandbox.environment import variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +128,32 @@ def test_tensorflow_reads_and_writes_gs(processes: Processes, tmp_path: Path) ->
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
     run(TENSORFLOW, tmp_path, environment, "gs://tf-bucket/trial")
+
+
+@pytest.mark.skipif(shutil.which("gsutil") is None, reason="gsutil is no dependency")
+def test_gsutil_copies_and_lists(processes: Processes, tmp_path: Path) -> None:
+    """It has certificates and credentials of its own; without the sandbox's config it retried for ten minutes."""
+    environment = {**os.environ, **variables(processes.layout), "HOME": str(tmp_path)}
+
+    def gsutil(*words: str) -> str:
+        done = subprocess.run(
+            ["gsutil", *words],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    content = os.urandom(9_000_000)
+    (tmp_path / "there.bin").write_bytes(content)
+    gsutil("mb", "gs://gsutil-bucket")
+    gsutil("cp", "there.bin", "gs://gsutil-bucket/dir/there.bin")
+    assert gsutil("ls", "gs://gsutil-bucket/dir/").split() == ["gs://gsutil-bucket/dir/there.bin"]
+    gsutil("cp", "gs://gsutil-bucket/dir/there.bin", "back.bin")
+    assert (tmp_path / "back.bin").read_bytes() == content
+    gsutil("rm", "-r", "gs://gsutil-bucket")
