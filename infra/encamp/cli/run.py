@@ -11,6 +11,7 @@ import click
 from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import JOB_ID
 from encamp.cli.stack import ENVIRONMENT
+from encamp.cli.verbosity import Verbosity, verbosity_options
 from encamp.run.detached import DRIVER_LOG, Parent
 
 if TYPE_CHECKING:
@@ -30,22 +31,32 @@ KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the loca
 @ENVIRONMENT
 @KEEP_LOGS
 @click.option("--detach", is_flag=True, help="Return once the job is accepted, as `encamp submit` does.")
+@verbosity_options
 @click.pass_context
 def command(
-    ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, detach: bool
+    ctx: click.Context,
+    job: JobInput,
+    job_id: str | None,
+    environment: str,
+    *,
+    keep_local_logs: bool,
+    detach: bool,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Run JOB.yaml: bring up, train, keep the results, tear down.
 
     Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
     5: cancelled.
     """
+    verbosity = Verbosity.of(verbose=verbose, quiet=quiet)
     parent = Parent.waiting()
     if detach and parent is None:
         from encamp.cli.submit import submit  # noqa: PLC0415 - only what goes on elsewhere needs it
 
         submit(ctx.meta[WORDS], environment)
     else:
-        drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent)
+        drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent, verbosity=verbosity)
 
 
 def drive(
@@ -60,6 +71,7 @@ def drive(
     submitted: bool = False,
     waited: float = 0.0,
     name: str | None = None,
+    verbosity: Verbosity = Verbosity.VERBOSE,
 ) -> None:
     """Be the driver of a job, and exit with its code.
 
@@ -75,7 +87,7 @@ def drive(
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
 
-    lines = Lines()
+    lines = Lines(verbosity)
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     found = job.load(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
@@ -97,7 +109,7 @@ def drive(
         waited=waited,
     )
     result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
-    report(result)
+    report(result, verbosity)
     sys.exit(result.exit_code)
 
 
