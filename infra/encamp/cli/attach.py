@@ -140,7 +140,7 @@ class _Steps:
 
     def kept(self, line: str) -> None:
         """Show a line of a driver's log: a time and a step, or what was written beside that."""
-        from encamp.cli.lines import kept_step  # noqa: PLC0415 - `encamp attach --help` needs none of it
+        from encamp.run.detail import kept_step  # noqa: PLC0415 - `encamp attach --help` needs none of it
 
         time, _, text = line.partition(" ")
         try:

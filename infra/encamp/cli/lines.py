@@ -13,16 +13,13 @@ from encamp.cli.out import say
 from encamp.cli.verbosity import Verbosity
 from encamp.run.context import Context, never_raising
 from encamp.run.detached import own_log
-from encamp.run.detail import Detail
+from encamp.run.detail import Detail, kept
 from encamp.run.study.records import MARK as METRIC
 from encamp.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-#: Before a ``Detail`` in a driver's log.
-_INDENT = "  "
 
 
 def printable(line: str) -> str:
@@ -83,17 +80,12 @@ class Lines:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._lock, contextlib.suppress(OSError, ValueError):
-            self._kept.write(f"{at} {_INDENT if isinstance(line, Detail) else ''}{line}\n")
+            self._kept.write(f"{at} {kept(line)}\n")
 
 
 def shown(line: str, verbosity: Verbosity) -> bool:
     """Whether a step is shown."""
     return verbosity is Verbosity.VERBOSE or (verbosity is Verbosity.SHORT and not isinstance(line, Detail))
-
-
-def kept_step(text: str) -> str:
-    """A step by what a driver's log has of it behind its time."""
-    return Detail(text.removeprefix(_INDENT)) if text.startswith(_INDENT) else text
 
 
 def _allocatable(machine_type: str) -> Mapping[str, float]:

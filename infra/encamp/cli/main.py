@@ -24,6 +24,7 @@ VERBS = {
     "containerfile": "Print how to build the image of a runtime version.",
     "local": "Train on this machine, before paying for anything.",
     "run": "Run a job: bring up, train, keep the results, tear down.",
+    "rerun": "Run a job again, from the record.",
     "submit": "Hand a job over to a driver of its own, and return.",
     "drive": "Drive a job in a pod of the environment's cluster.",
     "serve": "AI Platform's jobs API, for gcloud and other clients of it.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from encamp.cli.lines import Lines
     from encamp.run.actor import Actor
     from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job_file import JobFile
 
 KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
 
@@ -59,8 +60,16 @@ def command(
         drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent, verbosity=verbosity)
 
 
+class NamedJob(Protocol):
+    """A job that can be read by an id."""
+
+    def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
+        """The job with an id: the given one, else one of its own or a new one with the suffix."""
+        ...
+
+
 def drive(
-    job: JobInput,
+    job: NamedJob,
     job_id: str | None,
     environment: str,
     *,
