@@ -108,3 +108,31 @@ def test_an_unknown_job_is_refused_with_the_nearest_id(encamp: Callable[..., Res
     error = encamp(verb, f"{ended}0").exception
     assert isinstance(error, UsageError)
     assert error.hint == f"did you mean {ended}?"
+
+
+def test_a_part_of_a_log_has_times_and_steers_no_terminal(
+    encamp: Callable[..., Result], ended: str, google: Any
+) -> None:
+    times = '{"at": "2026-05-02T10:01:00.500000Z", "ends": {"master-replica-0": 7}}\n'
+    google.objects[BUCKET, f"jobs/{ended}/logs/times.jsonl"] = times.encode()
+    tail = encamp("logs", ended, "--tail", "2")
+    assert tail.stdout == "master-replica-0 | \\x1b[31mred\nmaster-replica-0 | last without an end\n"
+    assert "its log is not whole: the pod is gone" in tail.stderr
+    assert encamp("logs", ended, "--timestamps", "--replica", "master-replica-0").stdout.splitlines() == [
+        "2026-05-02T10:01:00.500Z step 1",
+        "2026-05-02T10:02:30.000Z \\x1b[31mred",
+        "2026-05-02T10:02:30.000Z last without an end",
+    ]
+    assert "step 1" in encamp("logs", ended, "--since", "2026-05-02T10:01:00Z").stdout
+    assert "step 1" not in encamp("logs", ended, "--since", "2026-05-02T10:02:00Z").stdout
+    assert encamp("logs", ended, "--since", "1h").stdout == ""
+    assert encamp("logs", ended, "--tail", "0", "--follow").stdout == ""
+
+
+def test_a_wrong_part_is_refused(encamp: Callable[..., Result], ended: str) -> None:
+    error = encamp("logs", ended, "--since", "yesterday").exception
+    assert isinstance(error, UsageError)
+    assert "such as 30s, 10m" in str(error)
+    error = encamp("logs", ended, "--tail", "1", "--replica", "worker").exception
+    assert isinstance(error, UsageError)
+    assert error.where == "worker"

@@ -61,6 +61,7 @@ WORDS: dict[str, Sequence[str]] = {
     "containerfile": ("--runtime-version", HOSTILE),
     "local": ("train", "FILE"),
     "run": ("FILE", "--environment", HOSTILE),
+    "rerun": (HOSTILE, "--environment", HOSTILE),
     "submit": ("FILE", "--environment", HOSTILE),
     "drive": (HOSTILE,),
     "serve": ("--environment", HOSTILE),

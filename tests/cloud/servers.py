@@ -174,6 +174,8 @@ class GoogleServer(Loopback):
         super().__init__()
         self.buckets: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str], bytes] = {}
+        #: Of objects that were uploaded; 1 of those that were put there.
+        self.generations: dict[tuple[str, str], int] = {}
         self.policies: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.clusters: dict[str, dict[str, Any]] = {}
@@ -281,8 +283,10 @@ class GoogleServer(Loopback):
 
     def _store(self, bucket: str, name: str, content: bytes) -> dict[str, Any]:
         self.objects[bucket, name] = content
+        self.generations[bucket, name] = generation = self.generations.get((bucket, name), 0) + 1
         digest = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
-        return {"bucket": bucket, "name": name, "size": str(len(content)), "md5Hash": digest, "generation": "1"}
+        found = {"bucket": bucket, "name": name, "size": str(len(content)), "md5Hash": digest}
+        return {**found, "generation": str(generation)}
 
     def _list_buckets(self, _: Request) -> Answer:
         return 200, {"items": list(self.buckets.values())}
@@ -346,7 +350,9 @@ class GoogleServer(Loopback):
         if method == "DELETE":
             del self.objects[bucket, name]
             return 204, b""
-        content = self.objects[bucket, name]
+        content, generation = self.objects[bucket, name], str(self.generations.get((bucket, name), 1))
+        if request.first("generation", generation) != generation:
+            return 404, {"error": {"code": 404, "message": "no such generation"}}
         if request.first("alt") == "media":
             span = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range", ""))
             begin, end = (int(span[1]), int(span[2]) + 1 if span[2] else len(content)) if span else (0, len(content))

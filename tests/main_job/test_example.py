@@ -24,6 +24,17 @@ def test_the_example_trains_on_three_replicas_and_leaves_its_model(camp: Camp) -
     assert camp.accuracy("digits", "digits_example") >= 0.9
     assert camp.receipt("digits_example")["logs"] == {"complete": True, "replicas": 3}
     camp.assert_nothing_left()
+    assert " resources made in " in said
+    assert "] created " not in said
+    again = camp.encamp("rerun", "digits_example", "--folder", "examples/digits", "--job-id", "digits_again", "-q")
+    assert "digits_example is run again as digits_again" in again
+    assert "one of 3 replicas" not in again
+    jobs = [camp.receipt(job)["job"] for job in ("digits_example", "digits_again")]
+    assert [job.pop("jobId") for job in jobs] == ["digits_example", "digits_again"]
+    assert jobs[0] == jobs[1]
+    assert "one of 3 replicas" in camp.encamp("logs", "digits_again", "--replica", "worker-replica-0", "--since", "1h")
+    assert len(camp.encamp("logs", "digits_again", "--tail", "1").splitlines()) == 3
+    camp.assert_nothing_left()
     assert work_tree(camp) == before
 
 

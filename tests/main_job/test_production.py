@@ -190,7 +190,7 @@ def test_a_state_among_the_objects_that_nobody_can_read_is_set_aside(camp: Camp)
 
 def test_a_job_trains_in_its_teams_queue(camp: Camp) -> None:
     before = in_the_cloud(camp)
-    said = camp.encamp("run", "examples/digits/job.yaml", "--job-id", "first", "--environment", STACK)
+    said = camp.encamp("run", "-v", "examples/digits/job.yaml", "--job-id", "first", "--environment", STACK)
     receipt = json.loads(_read("acme-ml-artifacts", "jobs/first/receipt.json"))
     assert receipt["outcome"]["state"] == "SUCCEEDED", said
     assert "us-central1-docker.pkg.dev/acme-ml/encamp-docker-hub/tensorflow/tensorflow:2.11.0" in said

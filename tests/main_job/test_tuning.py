@@ -44,7 +44,7 @@ def _trials(camp: Camp, job_id: str) -> list[dict[str, Any]]:
 def test_a_study_survives_its_driver_and_another_goes_on_from_it(camp: Camp, study: Callable[..., str]) -> None:
     """Killed while two trials have ended and two run, whose ends nobody sees."""
     path = study("--seconds=3", maxTrials=6, maxParallelTrials=2)
-    command = camp.start("run", path, "--job-id", "tuned")
+    command = camp.start("run", "-v", path, "--job-id", "tuned")
     command.until("trial 4 begins", seconds=240)
     command.until("trial-4-master-replica-0 runs")
     command.process.kill()

@@ -49,7 +49,7 @@ def test_a_submitted_job_is_followed_and_cancelled_by_others(camp: Camp, job: Ca
 def test_a_job_whose_driver_is_killed_while_it_brings_up_is_cancelled_by_an_adopter(
     camp: Camp, job: Callable[..., str]
 ) -> None:
-    command = camp.start("run", job("chief-0=sleep"), "--job-id", "unsettled")
+    command = camp.start("run", job("chief-0=sleep"), "--job-id", "unsettled", "-v")
     command.until("] created ")
     os.kill(command.process.pid, signal.SIGKILL)
     said = camp.encamp("cancel", "unsettled")

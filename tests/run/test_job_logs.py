@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +16,13 @@ from encamp.run.catalogue import Catalogue
 from encamp.run.context import Context
 from encamp.run.intent import Intent
 from encamp.run.job_logs import JobLogs
+from encamp.run.log_view import LogPart
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.replicas import Replica, read_replica
 from encamp.run.seal import seal_logs
 from encamp.run.sealed import read_log
 from encamp.run.stream import LogStreams
+from encamp.run.times import micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,3 +195,39 @@ def test_one_replica_alone_is_followed(world: World) -> None:
     taken: list[tuple[str, bytes]] = []
     (found,) = world.driver[0].follow(WORKER, lambda replica, lines: taken.append((replica, lines)))
     assert (found.reason, taken) == ("", [(WORKER, TEXTS[WORKER])])
+
+
+def parts(logs: JobLogs, part: LogPart) -> dict[str, list[bytes]]:
+    with logs.views() as views:
+        return {view.log.replica: [line.text for line in view.lines(part)] for view in views}
+
+
+def test_the_last_lines_are_the_same_from_every_place(world: World) -> None:
+    here, _ = world.driver
+    elsewhere, others = world.machine("elsewhere")
+    last = {MASTER: [b"", b"last without an end"], WORKER: [b"[encamp] worker-replica-0 was started again as w2", b"b"]}
+    try:
+        assert parts(elsewhere, LogPart(tail=2)) == last
+        # Of a log that only the cluster has, times are Kubernetes' own.
+        second = micros(datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC))
+        assert parts(elsewhere, LogPart(since=second)) == last
+        world.streams.follow(world.pods)
+        world.streams.drain(10)
+        assert parts(here, LogPart(tail=2)) == last
+        world.seal()
+        assert parts(here, LogPart(tail=2)) == last
+        shutil.rmtree(world.spool)
+        world.kubernetes.objects.clear()
+        assert parts(elsewhere, LogPart(tail=2)) == last
+    finally:
+        others.close()
+
+
+def test_what_was_shown_is_not_followed_again(world: World) -> None:
+    world.streams.follow(world.pods)
+    world.streams.drain(10)
+    world.seal()
+    taken: list[tuple[str, bytes]] = []
+    positions = {MASTER: len(TEXTS[MASTER]), WORKER: 2}
+    world.driver[0].follow(None, lambda replica, lines: taken.append((replica, lines)), positions)
+    assert taken == [(WORKER, TEXTS[WORKER][2:])]

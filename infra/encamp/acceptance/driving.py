@@ -26,6 +26,7 @@ from encamp.resources import resource
 from encamp.run.actor import Actor
 from encamp.run.catalogue import Catalogue
 from encamp.run.detached import DRIVER_LOG, start_driver
+from encamp.run.detail import Detail, kept_step
 from encamp.run.ended import result_of
 from encamp.run.following import Follower
 from encamp.run.growing import GrowingLog
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 #: A driver that is to be killed while it brings its job up is looked at so often.
 _QUICK_SECONDS: Final = 0.1
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
-_SINGLE: Final = ("creating ", "created ", "deleting ", "deleted ")
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ class RungRun:
         self._place.context.show(f"{self._rung.name}: {line}")
 
     def _said(self, line: str) -> None:
-        """Show a line of the driver's log: neither single resources, nor the receipt, which has no times before it."""
+        """Show a line of the driver's log: neither details, nor the receipt, which has no times before it."""
         at, _, text = line.partition(" ")
-        if _TIME.match(at) and not text.startswith(_SINGLE):
+        if _TIME.match(at) and not isinstance(kept_step(text), Detail):
             self._show(text)
 
     def _act(self) -> None:

@@ -12,6 +12,7 @@ import click
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say
 from encamp.cli.stack import ENVIRONMENT
+from encamp.cli.verbosity import Verbosity, verbosity_options
 
 if TYPE_CHECKING:
     from encamp.cli.known import Looking
@@ -26,7 +27,8 @@ DETACHED = 130
 @click.command()
 @JOB
 @ENVIRONMENT
-def command(job: str, environment: str) -> None:
+@verbosity_options
+def command(job: str, environment: str, *, verbose: bool, quiet: bool) -> None:
     """Follow JOB, an id, from the beginning of its logs to its end, and exit with its exit code.
 
     One that waits to be begun is waited for. A job that nobody drives is taken over by a driver that goes on by itself.
@@ -36,9 +38,11 @@ def command(job: str, environment: str) -> None:
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp attach --help` needs none of it
 
     try:
-        result = _followed(job, environment)
-        report(result)
-        say(f"logs         {result.results}logs/")
+        verbosity = Verbosity.of(verbose=verbose, quiet=quiet)
+        result = _followed(job, environment, verbosity)
+        report(result, verbosity)
+        if verbosity is not Verbosity.QUIET:
+            say(f"logs         {result.results}logs/")
     except KeyboardInterrupt:
         say(f"\ndetached: the job goes on; `encamp attach {job}` follows it again", err=True)
         sys.exit(DETACHED)
@@ -49,32 +53,32 @@ def command(job: str, environment: str) -> None:
     sys.exit(result.exit_code)
 
 
-def _followed(job: str, environment: str) -> RunResult:
+def _followed(job: str, environment: str, verbosity: Verbosity) -> RunResult:
     from encamp.run.ended import result_of  # noqa: PLC0415
 
-    with looking(environment) as jobs:
+    with looking(environment, verbosity) as jobs:
         found = jobs.catalogue.job(job)
+        steps = _Steps(found.created or datetime.now(UTC), verbosity)
         if found.waiting:
-            found = _begun(jobs, found)
+            found = _begun(jobs, found, steps)
         if not found.torn_down:
-            _follower(jobs, found).run()
+            _follower(jobs, found, steps).run()
             found = jobs.catalogue.job(job)
         return result_of(found, jobs.records.record(job))
 
 
-def _begun(jobs: Looking, job: KnownJob) -> KnownJob:
+def _begun(jobs: Looking, job: KnownJob, steps: _Steps) -> KnownJob:
     """The job once it has been begun, or has ended without that; how it ended is said then."""
     from encamp.run.following import wait_until_begun  # noqa: PLC0415
 
-    since = job.created or datetime.now(UTC)
-    wait_until_begun(jobs.records, job.job_id, lambda line: _step(datetime.now(UTC), since, line))
+    wait_until_begun(jobs.records, job.job_id, steps.show)
     found = jobs.catalogue.job(job.job_id)
     if found.torn_down:
-        _step(datetime.now(UTC), since, f"the job is {found.state}{f': {found.message}' if found.message else ''}")
+        steps.show(f"the job is {found.state}{f': {found.message}' if found.message else ''}")
     return found
 
 
-def _follower(jobs: Looking, job: KnownJob) -> Follower:
+def _follower(jobs: Looking, job: KnownJob, steps: _Steps) -> Follower:
     """Follows a job by what this machine has of it.
 
     Raises:
@@ -83,28 +87,27 @@ def _follower(jobs: Looking, job: KnownJob) -> Follower:
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
     from encamp.run.following import Follower  # noqa: PLC0415
 
-    begun = job.created or datetime.now(UTC)
     log = jobs.context.job_folder(jobs.intent(job).name) / DRIVER_LOG
     # A driver of another machine has no files here.
     here = job.driver is None or log.exists()
-    sources = _files(jobs, job, begun) if here else _cluster(jobs, job, begun)
+    sources = _files(jobs, job, steps) if here else _cluster(jobs, job, steps)
     return Follower(
         job.job_id,
         jobs.environment,
         jobs.records,
         log=log,
-        show=lambda line: _step(datetime.now(UTC), begun, line),
+        show=steps.show,
         sources=sources,
     )
 
 
-def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
+def _files(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
     from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs  # noqa: PLC0415
 
     intent = jobs.intent(job)
     return [
-        GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, lambda line: _kept(line, begun)),
+        GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, steps.kept),
         GrowingSpool(
             jobs.spool(job),
             intent.replicas if intent.study is None else None,
@@ -114,27 +117,42 @@ def _files(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
     ]
 
 
-def _cluster(jobs: Looking, job: KnownJob, begun: datetime) -> list[Source]:
+def _cluster(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
     from encamp.run.following import PodLogs, RecordedStates  # noqa: PLC0415
 
     cluster = jobs.context.cluster(jobs.context.environment(jobs.environment))
     return [
-        RecordedStates(jobs.records, job.job_id, lambda line: _step(datetime.now(UTC), begun, line)),
+        RecordedStates(jobs.records, job.job_id, steps.show),
         PodLogs(cluster, jobs.intent(job), jobs.context.log),
     ]
 
 
-def _kept(line: str, begun: datetime) -> None:
-    """A line of a driver's log: a time and what was said then, or what was written beside that."""
-    time, _, text = line.partition(" ")
-    try:
-        at = datetime.fromisoformat(time)
-    except ValueError:
-        say(line)
-    else:
-        _step(at, begun, text)
+class _Steps:
+    """The steps of a driver as `encamp run` shows them, with the time since the job was accepted."""
 
+    def __init__(self, begun: datetime, verbosity: Verbosity) -> None:
+        self._begun = begun
+        self._verbosity = verbosity
 
-def _step(at: datetime, begun: datetime, line: str) -> None:
-    """A step as `encamp run` shows it, with the time since the job was accepted."""
-    say(f"[{max(0.0, (at - begun).total_seconds()):6.1f}s] {line}")
+    def show(self, line: str) -> None:
+        """Show a step of now."""
+        self._show(datetime.now(UTC), line)
+
+    def kept(self, line: str) -> None:
+        """Show a line of a driver's log: a time and a step, or what was written beside that."""
+        from encamp.run.detail import kept_step  # noqa: PLC0415 - `encamp attach --help` needs none of it
+
+        time, _, text = line.partition(" ")
+        try:
+            at = datetime.fromisoformat(time)
+        except ValueError:
+            if self._verbosity is not Verbosity.QUIET:
+                say(line)
+        else:
+            self._show(at, kept_step(text))
+
+    def _show(self, at: datetime, line: str) -> None:
+        from encamp.cli.lines import shown  # noqa: PLC0415
+
+        if shown(line, self._verbosity):
+            say(f"[{max(0.0, (at - self._begun).total_seconds()):6.1f}s] {line}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from encamp.cli.verbosity import Verbosity
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Looking:
 
 
 @contextmanager
-def looking(environment: str) -> Iterator[Looking]:
-    """Open an environment's jobs.
+def looking(environment: str, verbosity: Verbosity = Verbosity.VERBOSE) -> Iterator[Looking]:
+    """Open an environment's jobs; what is said of them goes to stdout as ``verbosity`` lets it.
 
     Raises:
         UsageError: there is no such environment.
@@ -66,7 +67,7 @@ def looking(environment: str) -> Iterator[Looking]:
     from encamp.run.catalogue import Catalogue  # noqa: PLC0415
 
     spec = enter(environment)
-    context = Lines().context()
+    context = Lines(verbosity).context()
     storage = Storage(context.client)
     records = context.records()
     try:

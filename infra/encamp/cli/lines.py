@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
 from encamp.cli.out import say
+from encamp.cli.verbosity import Verbosity
 from encamp.run.context import Context, never_raising
 from encamp.run.detached import own_log
+from encamp.run.detail import Detail, kept
 from encamp.run.study.records import MARK as METRIC
 from encamp.text import visible
 
@@ -28,10 +30,12 @@ def printable(line: str) -> str:
 class Lines:
     """Writes whole lines, from any thread; a closed terminal is no error.
 
-    A detached driver has no terminal: its steps go to its log alone, and its replicas' lines stay in the spool.
+    A detached driver has no terminal: its steps go to its log alone, and its replicas' lines stay in the spool. The log
+    has every step; one that only ``--verbose`` shows is indented there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, verbosity: Verbosity = Verbosity.VERBOSE) -> None:
+        self._verbosity = verbosity
         self._begun = time.monotonic()
         self._lock = threading.Lock()
         self._write = never_raising(self._echo)
@@ -52,7 +56,7 @@ class Lines:
     def show(self, line: str) -> None:
         """A step of encamp."""
         self._keep(line)
-        if not self._quiet:
+        if not self._quiet and shown(line, self._verbosity):
             self._write(f"[{time.monotonic() - self._begun:6.1f}s] {line}")
 
     def log(self, replica: str, line: str) -> None:
@@ -60,7 +64,7 @@ class Lines:
 
         Reports of a metric are for who drives the study, one a second and trial: `encamp trials --watch` shows them.
         """
-        if not self._quiet and not line.startswith(METRIC):
+        if not self._quiet and self._verbosity is not Verbosity.QUIET and not line.startswith(METRIC):
             self._write(f"{replica} | {printable(line)}")
 
     def context(self) -> Context:
@@ -76,7 +80,12 @@ class Lines:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._lock, contextlib.suppress(OSError, ValueError):
-            self._kept.write(f"{at} {line}\n")
+            self._kept.write(f"{at} {kept(line)}\n")
+
+
+def shown(line: str, verbosity: Verbosity) -> bool:
+    """Whether a step is shown."""
+    return verbosity is Verbosity.VERBOSE or (verbosity is Verbosity.SHORT and not isinstance(line, Detail))
 
 
 def _allocatable(machine_type: str) -> Mapping[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from encamp.cli.known import Looking
     from encamp.cloud.storage import Storage
+    from encamp.run.job_logs import JobLogs
+    from encamp.run.log_view import LogPart
     from encamp.run.sealed import FoundLog
 
 #: A line of which more is held is shown in pieces.
@@ -31,34 +34,112 @@ _INTERRUPTED = 130
 @ENVIRONMENT
 @click.option("--replica", metavar="NAME", help="Only this one's log, such as worker-replica-1, as it was written.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
-def command(job: str, environment: str, replica: str | None, *, follow: bool) -> None:
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each replica.")
+@click.option("--since", metavar="DURATION|TIME", help="Only lines since then: 10m, 1h30m, 2d, 2026-05-01T12:00:00Z.")
+@click.option("--timestamps", is_flag=True, help="Begin each line with its time, in UTC.")
+def command(
+    job: str,
+    environment: str,
+    replica: str | None,
+    *,
+    follow: bool,
+    tail: int | None,
+    since: str | None,
+    timestamps: bool,
+) -> None:
     """Show the logs of JOB, an id.
 
     They come from the bucket once the job has ended, before that from its driver's files if that is of this machine,
-    else from the cluster. What is missing of a log is said on stderr.
+    else from the cluster. What is missing of a log is said on stderr. With --tail and --since no more than that is read
+    of logs in the bucket. A line's time is when encamp got it, within half a second.
     """
     from encamp.run.job_logs import JobLogs  # noqa: PLC0415 - `encamp logs --help` needs none of it
-    from encamp.run.sealed import chosen  # noqa: PLC0415
 
+    part = _part(tail, since)
     with looking(environment) as jobs:
         project = environment_named(environment).project
         logs = JobLogs(
             job, jobs.catalogue, jobs.records, jobs.storage, jobs.context, environment=environment, project=project
         )
+        if follow:
+            _wait(jobs, job)
         try:
-            if follow:
-                _wait(jobs, job)
-                for log in logs.follow(replica, _writer(named=replica is None)):
-                    _lack(log)
-                return
-            with logs.now() as found:
-                for log in found if replica is None else [chosen(found, replica)]:
-                    _show(log, jobs.storage, named=replica is None)
+            if part is not None or timestamps:
+                _show_part(logs, replica, part, timestamps=timestamps, follow=follow)
+            elif follow:
+                _say_lacks(logs.follow(replica, _writer(named=replica is None)))
+            else:
+                _show_all(logs, replica, jobs.storage)
         except BrokenPipeError:
             # Whoever reads has enough, as with `| head`; nothing may be flushed into the pipe at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
+
+
+def _part(tail: int | None, since_text: str | None) -> LogPart | None:
+    """What of the logs was asked for, None for all."""
+    from encamp.cli.since import since  # noqa: PLC0415
+    from encamp.run.log_view import LogPart  # noqa: PLC0415
+    from encamp.run.times import micros  # noqa: PLC0415
+
+    if tail is None and since_text is None:
+        return None
+    return LogPart(micros(since(since_text, datetime.now(UTC))) if since_text is not None else None, tail)
+
+
+def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
+    from encamp.run.sealed import chosen  # noqa: PLC0415
+
+    with logs.now() as found:
+        for log in found if replica is None else [chosen(found, replica)]:
+            _show(log, storage, named=replica is None)
+
+
+def _show_part(logs: JobLogs, replica: str | None, part: LogPart | None, *, timestamps: bool, follow: bool) -> None:
+    """Show a part of the logs as lines, and what comes after it where they are followed."""
+    from encamp.run.log_view import LogPart  # noqa: PLC0415
+    from encamp.run.sealed import chosen  # noqa: PLC0415
+    from encamp.run.times import micros  # noqa: PLC0415
+
+    def put(name: str, line: bytes, at: int) -> None:
+        _put_line(name if replica is None else None, line, at if timestamps else None)
+
+    def come(name: str, lines: bytes) -> None:
+        at = micros(datetime.now(UTC))
+        for line in lines.removesuffix(b"\n").split(b"\n"):
+            put(name, line, at)
+
+    positions: dict[str, int] = {}
+    with logs.views() as views:
+        named = None if replica is None else chosen([view.log for view in views], replica).replica
+        for view in views:
+            if named in (None, view.log.replica):
+                positions[view.log.replica] = view.whole_lines() if follow else view.size
+                for line in view.lines(part or LogPart()):
+                    if line.end <= positions[view.log.replica]:
+                        put(view.log.replica, line.text, line.at)
+                if not follow:
+                    _lack(view.log)
+    if follow:
+        _say_lacks(logs.follow(replica, come, positions))
+
+
+def _say_lacks(logs: Iterable[FoundLog]) -> None:
+    for log in logs:
+        _lack(log)
+
+
+def _put_line(replica: str | None, line: bytes, at: int | None) -> None:
+    """A line, with the replica's name and with its time where they are given; it does not steer the terminal."""
+    from encamp.cli.lines import printable  # noqa: PLC0415
+    from encamp.run.log_lines import plain  # noqa: PLC0415
+    from encamp.run.times import written  # noqa: PLC0415
+
+    name = f"{replica} | " if replica is not None else ""
+    # Times are known to half a second.
+    time = f"{written(at)[:-4]}Z " if at is not None else ""
+    say(f"{name}{time}{printable(plain(line).decode('utf-8', 'backslashreplace'))}")
 
 
 def _wait(jobs: Looking, job: str) -> None:

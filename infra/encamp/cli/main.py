@@ -27,6 +27,7 @@ SECTIONS = {
     },
     "Run a job": {
         "run": "Run a job: bring up, train, keep the results, tear down.",
+        "rerun": "Run a job again, from the record.",
         "submit": "Hand a job over to a driver of its own, and return.",
         "attach": "Follow a job that another process drives, to its end.",
         "cancel": "End jobs before their time.",

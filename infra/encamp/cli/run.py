@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
 from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import JOB_ID
 from encamp.cli.stack import ENVIRONMENT
+from encamp.cli.verbosity import Verbosity, verbosity_options
 from encamp.run.detached import DRIVER_LOG, Parent
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from encamp.cli.lines import Lines
     from encamp.run.actor import Actor
     from encamp.spec.environment import EnvironmentSpec
+    from encamp.spec.job_file import JobFile
 
 KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
 
@@ -30,26 +32,44 @@ KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the loca
 @ENVIRONMENT
 @KEEP_LOGS
 @click.option("--detach", is_flag=True, help="Return once the job is accepted, as `encamp submit` does.")
+@verbosity_options
 @click.pass_context
 def command(
-    ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, detach: bool
+    ctx: click.Context,
+    job: JobInput,
+    job_id: str | None,
+    environment: str,
+    *,
+    keep_local_logs: bool,
+    detach: bool,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Run JOB.yaml: bring up, train, keep the results, tear down.
 
     Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
     5: cancelled.
     """
+    verbosity = Verbosity.of(verbose=verbose, quiet=quiet)
     parent = Parent.waiting()
     if detach and parent is None:
         from encamp.cli.submit import submit  # noqa: PLC0415 - only what goes on elsewhere needs it
 
         submit(ctx.meta[WORDS], environment)
     else:
-        drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent)
+        drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent, verbosity=verbosity)
+
+
+class NamedJob(Protocol):
+    """A job that can be read by an id."""
+
+    def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
+        """The job with an id: the given one, else one of its own or a new one with the suffix."""
+        ...
 
 
 def drive(
-    job: JobInput,
+    job: NamedJob,
     job_id: str | None,
     environment: str,
     *,
@@ -60,6 +80,7 @@ def drive(
     submitted: bool = False,
     waited: float = 0.0,
     name: str | None = None,
+    verbosity: Verbosity = Verbosity.VERBOSE,
 ) -> None:
     """Be the driver of a job, and exit with its code.
 
@@ -75,7 +96,7 @@ def drive(
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
 
-    lines = Lines()
+    lines = Lines(verbosity)
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     found = job.load(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
@@ -97,7 +118,7 @@ def drive(
         waited=waited,
     )
     result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
-    report(result)
+    report(result, verbosity)
     sys.exit(result.exit_code)
 
 

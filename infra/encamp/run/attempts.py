@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS, Consequence, consequence
+from encamp.run.detail import Detail
 from encamp.run.times import time_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Attempts:
             words = words_of(replica)
             if words and self._said.get(replica.uid) != words:
                 self._said[replica.uid] = words
-                show(f"{replica.name} {words}")
+                line = f"{replica.name} {words}"
+                show(line if replica.failed or replica.disruption else Detail(line))
         for uid, replica in self.seen.items():
             if uid not in there and not replica.finished:
                 # No longer held against anybody, nor paid for.

@@ -386,6 +386,7 @@ class JobEngine:
             )
             with slow:
                 command()
+            events.say_summary()
         except ConcurrentUpdateError as error:
             raise LockedError(stack, str(error)) from error
         except CommandError as error:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.plan.cost.text import duration
 from encamp.redaction import redacted
+from encamp.run.detail import Detail
 from encamp.run.unanswered import Unanswered
 
 if TYPE_CHECKING:
@@ -22,6 +25,11 @@ _DONE = {"creating": "created", "replacing": "replaced", "updating": "updated", 
 _ENGINE_TYPES = ("pulumi:",)
 _MOST_FAILURES = 20
 _LONGEST_SHOWN_ID = 80
+#: Words for what was done, in the order of a summary.
+_SUMMED = {
+    "created": "made", "replaced": "replaced", "updated": "updated", "deleted": "deleted", "kept": "kept",
+    "forgetting": "forgotten", "failed": "failed",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class EventLog:
     """Takes the events of one engine run; the engine may call from any thread.
 
     Args:
-        show: gets a line for people for each step.
+        show: gets a line for people for each step, a ``Detail``, and each warning.
         keep: gets each step that is done.
 
     Attributes:
@@ -113,7 +121,7 @@ class EventLog:
         self.steps: list[ResourceStep] = []
         self.failures: list[Failure] = []
         self.unanswered: list[Unanswered] = []
-        self.last = time.monotonic()
+        self.last = self._begun_at = time.monotonic()
 
     def __call__(self, event: EngineEvent) -> None:
         """Take one event."""
@@ -133,6 +141,18 @@ class EventLog:
         with self._lock:
             return sorted(self._open.values(), key=lambda step: step.since)
 
+    def say_summary(self) -> None:
+        """Show how many resources were made or deleted since the beginning; nothing where none was."""
+        with self._lock:
+            counts = Counter(step.done for step in self.steps)
+        parts = [f"{counts[done]} {word}" for done, word in _SUMMED.items() if counts[done]]
+        if parts:
+            first, *more = parts
+            number, word = first.split(" ", 1)
+            noun = "resource" if number == "1" else "resources"
+            took = duration(round(time.monotonic() - self._begun_at))
+            self._show(f"{', '.join([f'{number} {noun} {word}', *more])} in {took}")
+
     def note(self, failure: Failure) -> None:
         """Add what is known of the run from elsewhere."""
         with self._lock:
@@ -145,7 +165,7 @@ class EventLog:
         if not (doing == "deleting" and _stays(metadata)):
             step = OpenStep(doing, metadata.type, _name(metadata.urn), time.monotonic())
             self._open[metadata.urn] = step
-            self._show(str(step))
+            self._show(Detail(step))
 
     def _ended(self, metadata: Any, *, failed: bool) -> None:
         doing = _doing(metadata)
@@ -171,7 +191,7 @@ class EventLog:
             self._keep(step)
         # The id of a binding is a sentence of its own; the record has it.
         known = f" ({step.id})" if step.id and len(step.id) <= _LONGEST_SHOWN_ID else ""
-        self._show(f"{done} {_words(step.type)} {step.name}{known}")
+        self._show(Detail(f"{done} {_words(step.type)} {step.name}{known}"))
 
     def _said(self, diagnostic: Any) -> None:
         if diagnostic.severity == "error" and len(self.failures) < _MOST_FAILURES:

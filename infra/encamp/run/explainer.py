@@ -1,10 +1,11 @@
-"""Says why replicas do not start: at most every few seconds, and only what is new."""
+"""Says why replicas do not start: what is new at once, what stays every five minutes, with how long it lasts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.run.pending import waiting
+from encamp.plan.cost.text import duration
+from encamp.run.pending import Wait, waiting
 from encamp.run.queued import queue_words, waits_in_queue
 from encamp.run.replicas import read_replica
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
 
 _EXPLAIN_SECONDS = 3.0
+_REPEAT_SECONDS = 300.0
 
 
 class Explainer:
@@ -43,7 +45,8 @@ class Explainer:
         self._allocatable = allocatable
         self._clock = clock
         self._explained = 0.0
-        self._said: list[str] = []
+        #: Since when each sentence is true, and when it was said last.
+        self._said: dict[str, tuple[float, float]] = {}
 
     def explain(self, job_sets: Sequence[dict[str, Any]], pods: Sequence[dict[str, Any]]) -> None:
         """Say what they wait for, if any does; of several that wait in a queue, what the first one waits for.
@@ -56,16 +59,29 @@ class Explainer:
         pending = [pod for pod in pods if pod.get("status", {}).get("phase") == "Pending"]
         queued = next((job_set for job_set in job_sets if waits_in_queue(job_set)), None)
         if not pending and queued is None:
-            self._said = []
+            self._said = {}
             return
         self._explained = self._clock()
-        words = queue_words(self._cluster, queued) if queued is not None else self._words_of_pods(pending)
-        if words != self._said:
-            self._said = words
-            for line in words:
-                self._show(line)
+        if queued is not None:
+            self._say({line: line for line in queue_words(self._cluster, queued)})
+        else:
+            self._say({str(wait): wait.in_full for wait in self._waits_of(pending)})
 
-    def _words_of_pods(self, pending: Sequence[dict[str, Any]]) -> list[str]:
+    def _say(self, lines: Mapping[str, str]) -> None:
+        """Show each sentence when it is new, and in full when it has been true for long."""
+        now = self._clock()
+        said: dict[str, tuple[float, float]] = {}
+        for line, in_full in lines.items():
+            since, last = self._said.get(line, (now, now))
+            if line not in self._said:
+                self._show(line)
+            elif now - last >= _REPEAT_SECONDS:
+                self._show(f"still, for {duration(round(now - since))}: {in_full}")
+                last = now
+            said[line] = since, last
+        self._said = said
+
+    def _waits_of(self, pending: Sequence[dict[str, Any]]) -> list[Wait]:
         events = self._cluster.list("events", self._namespace, fields="involvedObject.kind=Pod")
         return waiting(pending, events, self._pools(), _name_of, self._allocatable)
 

@@ -10,24 +10,29 @@ import itertools
 import socket
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError, UsageError
 from encamp.plan.names import former_name, short_name
 from encamp.run.following import waits
 from encamp.run.live import LiveJob
+from encamp.run.log_times import TIMES, Frames
+from encamp.run.log_view import LogView, merged, reader
 from encamp.run.manifest import MANIFEST
 from encamp.run.sealed import FoundLog, chosen, find_logs, read_log, replica_names, spooled_logs
 from encamp.run.tails import Tails
+from encamp.run.times import micros
 from encamp.spec.job_id import is_job_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import Catalogue, KnownJob
     from encamp.run.context import Context
+    from encamp.run.log_view import Stamps
     from encamp.run.records import Records
     from encamp.run.stream import LogStreams
 
@@ -71,32 +76,71 @@ class JobLogs:
             UsageError: nobody knows the job, or its logs are nowhere; says where they may be.
             RestError: the bucket cannot be read.
         """
+        with self._now() as (found, _, _):
+            yield found
+
+    @contextmanager
+    def views(self) -> Iterator[list[LogView]]:
+        """The same, of which any part can be read, with the times of lines; nothing is read before that is asked for.
+
+        Raises:
+            UsageError, RestError: as ``now``.
+        """
+        with self._now() as (found, frames, seconds):
+            known, _ = self._known()
+            ended = known.ended if known is not None else None
+            rest = max(frames.last, micros(ended or datetime.now(UTC)))
+            yield [
+                LogView(
+                    log,
+                    *reader(log, self._storage),
+                    merged(frames.stamps(log.replica), seconds.get(log.replica, [])),
+                    rest,
+                )
+                for log in found
+            ]
+
+    @contextmanager
+    def _now(self) -> Iterator[tuple[list[FoundLog], Frames, Mapping[str, Stamps]]]:
+        """The logs, when what of them came as far as that is on record, and by Kubernetes where that has them."""
         known, unknown = self._known()
         if known is not None:
             _refuse_unbegun(known)
         ended = known is not None and self._ended(known)
         if known is not None and not ended and self._is_driven_here(known):
-            yield spooled_logs(self._spool(known), self._names(known))
+            yield spooled_logs(self._spool(known), self._names(known)), _frames(self._spool(known)), {}
             return
         if not ended:
             with self._live(known) as live:
                 if live is not None:
-                    with live.snapshot() as (folder, names):
-                        yield spooled_logs(folder, self._names(known) or names)
+                    with live.snapshot() as (folder, seconds):
+                        names = self._names(known) or tuple(seconds)
+                        yield spooled_logs(folder, names), _frames(folder), seconds
                     return
         if known is None:
             raise unknown
-        yield find_logs(known, self._storage, self._spool(known))
+        found = find_logs(known, self._storage, self._spool(known))
+        frames = _frames(self._spool(known))
+        if any(isinstance(log.source, dict) for log in found):
+            text = self._storage.read(known.bucket, f"{known.prefix}logs/{TIMES}")
+            if text is not None:
+                frames = Frames()
+                frames.feed(text)
+        yield found, frames, {}
 
-    def follow(self, replica: str | None, write: Callable[[str, bytes], None]) -> list[FoundLog]:
+    def follow(
+        self, replica: str | None, write: Callable[[str, bytes], None], positions: Mapping[str, int] | None = None
+    ) -> list[FoundLog]:
         """Give ``write`` each replica's lines as they come, only one's where it is named, until the job has ended.
+
+        ``positions`` are the offsets from which on they are wanted; a log has the same bytes in every place.
 
         Returns the logs as they are then, with what they lack; none where nobody here can tell.
 
         Raises:
             UsageError, RestError: as ``now``.
         """
-        tails = Tails(write)
+        tails = Tails(write, positions)
         known, unknown = self._known()
         if known is not None:
             _refuse_unbegun(known)
@@ -198,6 +242,12 @@ class JobLogs:
             yield next(filter(_is_there, found), None)
         finally:
             cluster.close()
+
+
+def _frames(folder: Path) -> Frames:
+    frames = Frames()
+    frames.look(folder)
+    return frames
 
 
 def _refuse_unbegun(job: KnownJob) -> None:

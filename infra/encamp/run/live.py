@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from encamp.cloud.leftovers import JOB_LABEL
 from encamp.run.replicas import Replica, read_replica
 from encamp.run.stream import LogStreams
+from encamp.run.times import read_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from encamp.cloud.kubernetes import Cluster
+    from encamp.run.log_view import Stamps
 
 _SNAPSHOT_SECONDS, _SILENT_SECONDS = 3600.0, 60.0
 
@@ -63,14 +65,23 @@ class LiveJob:
                 streams.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator[tuple[Path, list[str]]]:
-        """All that there is now: the folder of the logs, and the names of the replicas."""
+    def snapshot(self) -> Iterator[tuple[Path, dict[str, Stamps]]]:
+        """All that there is now: the folder of the logs, and by replica when what of its log came, by Kubernetes."""
         with self.streams(follow=False) as streams:
             replicas = self.replicas()
             streams.follow(replicas)
             streams.drain(_SILENT_SECONDS, _SNAPSHOT_SECONDS)
             names = dict.fromkeys(replica.name for replica in sorted(replicas, key=_place))
-            yield streams.folder, list(names)
+            yield streams.folder, {name: _stamps(streams.log(name).seconds) for name in names}
+
+
+def _stamps(seconds: Sequence[tuple[int, str]]) -> Stamps:
+    """Kubernetes' times in microseconds; what has none is left out."""
+    found: Stamps = []
+    for end, second in seconds:
+        with suppress(ValueError):
+            found.append((end, read_micros(f"{second}+00:00")))
+    return found
 
 
 def _place(replica: Replica) -> tuple[int, bool, str, int]:

@@ -134,6 +134,10 @@ class Frames:
         begin = bisect_left(self._found, low, key=_at)
         return self._found[begin : bisect_right(self._found, high, key=_at)]
 
+    def stamps(self, replica: str) -> list[tuple[int, int]]:
+        """Up to which offset a replica's log had come at which time, by growing offsets."""
+        return [(grown.parts[replica][1], grown.at) for grown in self._found if replica in grown.parts]
+
     def look(self, folder: Path) -> None:
         """Take what was added to a folder's file since."""
         try:

@@ -40,6 +40,7 @@ class _Entry(BaseModel):
     object: str | None
     size: _Count | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    generation: Annotated[str, Field(pattern=r"^[0-9]{1,20}$")] | None = None
     complete: bool
     reason: str = ""
     exitCode: int | None = None  # noqa: N815 - as the manifest spells it
@@ -93,7 +94,7 @@ def verified(entry: dict[str, Any], storage: Storage) -> Iterator[bytes]:
         EngineError: they are not.
         RestError: the object cannot be read.
     """
-    bucket, name = _place(entry)
+    bucket, name = sealed_place(entry)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as held:
         _check(entry, storage.download(bucket, name), held.write)
         held.seek(0)
@@ -108,7 +109,7 @@ def verified_generation(entry: dict[str, Any], storage: Storage) -> str:
         EngineError: it is not what was sealed.
         RestError: the object cannot be read.
     """
-    bucket, name = _place(entry)
+    bucket, name = sealed_place(entry)
     found = storage.stat(bucket, name)
     if found is None:
         return ""
@@ -129,7 +130,8 @@ def _check(entry: dict[str, Any], pieces: Iterator[bytes], keep: Any) -> None:
         raise EngineError("the log is not the one that was sealed: its SHA-256 differs", where=entry["object"])
 
 
-def _place(entry: dict[str, Any]) -> tuple[str, str]:
+def sealed_place(entry: dict[str, Any]) -> tuple[str, str]:
+    """Bucket and name of a sealed log."""
     bucket, _, name = str(entry["object"]).removeprefix("gs://").partition("/")
     return bucket, name
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.quantity import parse
+from encamp.run.usual import usual_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,14 +19,36 @@ _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_S
 _GIB = 2.0**30
 
 
+@dataclass(frozen=True)
+class Wait:
+    """What replicas wait for.
+
+    Attributes:
+        reason: the rest of a sentence about each of them.
+        scheduler: what Kubernetes' scheduler says beside that, empty where the reason has it or it says nothing.
+    """
+
+    replicas: tuple[str, ...]
+    reason: str
+    scheduler: str = ""
+
+    def __str__(self) -> str:
+        return f"{_names(self.replicas)}: {self.reason}"
+
+    @property
+    def in_full(self) -> str:
+        """The same with the scheduler's words."""
+        return f"{self}{f' (scheduler: {self.scheduler})' if self.scheduler else ''}"
+
+
 def waiting(
     pods: Iterable[dict[str, Any]],
     events: Sequence[dict[str, Any]],
     pools: Sequence[dict[str, Any]],
     name_of: Callable[[dict[str, Any]], str],
     allocatable: Callable[[str], Mapping[str, float]] | None = None,
-) -> list[str]:
-    """One sentence for each reason for which pods wait, naming the replicas it holds up.
+) -> list[Wait]:
+    """Each reason for which pods wait, with the replicas that it holds up.
 
     Args:
         pods: as the API server has them; those that run are left out.
@@ -34,11 +58,13 @@ def waiting(
         allocatable: what a machine type leaves to pods: ``cpu``, ``memory`` in bytes, devices by resource name.
     """
     reasons: dict[str, list[str]] = {}
+    scheduler: dict[str, str] = {}
     for pod in pods:
-        reason = _reason(pod, events, pools, allocatable)
+        reason, said = _reason(pod, events, pools, allocatable)
         if reason:
             reasons.setdefault(reason, []).append(name_of(pod))
-    return [f"{_names(names)}: {reason}" for reason, names in reasons.items()]
+            scheduler.setdefault(reason, said)
+    return [Wait(tuple(names), reason, scheduler[reason]) for reason, names in reasons.items()]
 
 
 def _reason(
@@ -46,28 +72,29 @@ def _reason(
     events: Sequence[dict[str, Any]],
     pools: Sequence[dict[str, Any]],
     allocatable: Callable[[str], Mapping[str, float]] | None,
-) -> str:
+) -> tuple[str, str]:
+    """Why a pod waits, empty where it does not, and what the scheduler says beside that."""
     status = pod.get("status", {})
     if status.get("phase") != "Pending" or "deletionTimestamp" in pod["metadata"]:
-        return ""
+        return "", ""
     if pod.get("spec", {}).get("nodeName"):
-        return _starting(status)
+        return _starting(status), ""
     message = _unschedulable(status)
     if message is None:
-        return ""
+        return "", ""
     said = [event for event in events if event.get("involvedObject", {}).get("uid") == pod["metadata"]["uid"]]
     mismatch = _mismatch(pod["spec"], pools, allocatable)
-    return f"{mismatch} (scheduler: {message})" if mismatch else _added(said, message)
+    return (f"{mismatch} (scheduler: {message})", "") if mismatch else _added(said, message, usual_wait(pod["spec"]))
 
 
-def _added(said: list[dict[str, Any]], message: str) -> str:
-    """Whether a machine comes, by the autoscaler's words."""
+def _added(said: list[dict[str, Any]], message: str, usual: str) -> tuple[str, str]:
+    """Whether a machine comes, by the autoscaler's words, and the scheduler's beside that."""
     if any(event.get("reason") == "TriggeredScaleUp" for event in said):
-        return "a machine is being added for it"
+        return f"a machine is being added; {usual}", ""
     refused = [event.get("message", "") for event in said if event.get("reason") == "NotTriggerScaleUp"]
     if refused:
-        return f"no machine is added: {refused[-1]} (scheduler: {message})"
-    return f"waits for a machine (scheduler: {message})"
+        return f"no machine is added: {refused[-1]} (scheduler: {message})", ""
+    return f"waits for a machine; {usual}", message
 
 
 def _starting(status: dict[str, Any]) -> str:
@@ -189,7 +216,7 @@ def _amount(key: str, value: float) -> str:
     return f"{value / _GIB:.2f} GiB of memory" if key == "memory" else f"{value:g} {key}"
 
 
-def _names(names: list[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     few = 3
     if len(names) <= few:
         return ", ".join(names)

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from encamp import __version__
+from encamp.plan.cost.text import duration
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
 from encamp.run.source import source_text
@@ -145,13 +146,26 @@ def exact_sum(amounts: Iterable[float], digits: int = DECIMALS) -> float:
     return float(sum((Decimal(f"{amount:.{digits}f}") for amount in amounts), Decimal()))
 
 
-def receipt_text(receipt: Mapping[str, Any]) -> str:
-    """The receipt for people, one fact a line."""
+def outcome_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Which job it was and how it ended, for people."""
     outcome = receipt.get("outcome") or {}
-    source = receipt.get("source")
     lines = [f"job          {receipt['jobId']} ({receipt['name']})", f"outcome      {outcome.get('state', 'unknown')}"]
-    if outcome.get("message"):
-        lines.append(f"             {outcome['message']}")
+    return [*lines, f"             {outcome['message']}"] if outcome.get("message") else lines
+
+
+def short_receipt(receipt: Mapping[str, Any]) -> str:
+    """What a job gave and cost and what is left of it, for people."""
+    spent = _spent_lines(receipt, short=True)
+    lines = [*outcome_lines(receipt), *_trial_lines(receipt.get("trials")), *spent, *_result_lines(receipt)]
+    if "left" in receipt:
+        lines.append(f"left         {', '.join(receipt['left']) or 'nothing'}")
+    return "\n".join(lines)
+
+
+def receipt_text(receipt: Mapping[str, Any]) -> str:
+    """The whole receipt for people, one fact a line."""
+    source = receipt.get("source")
+    lines = outcome_lines(receipt)
     lines += _trial_lines(receipt.get("trials"))
     lines += [f"{state.lower():<12} {at}" for state, at in receipt["times"].items()]
     lines += [f"{one['did']:<12} by {one['by']} at {one['at']}" for one in receipt.get("by") or ()]
@@ -161,12 +175,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
         lines.append(f"source       {source_text(source)}")
     if receipt.get("encampVersion"):
         lines.append(f"encamp       {receipt['encampVersion']}")
-    lines += [*_image_lines(receipt), *_spent_lines(receipt)]
-    results = receipt.get("results") or {}
-    if results.get("jobDir"):
-        lines.append(f"job dir      {results['jobDir']}")
-    if results.get("until"):
-        lines.append(f"kept until   {results['until']}; then `encamp reap` deletes results and logs")
+    lines += [*_image_lines(receipt), *_spent_lines(receipt), *_result_lines(receipt)]
     since = f", since {receipt['gone']}" if receipt.get("gone") else ""
     if "left" in receipt:
         lines.append(f"left         {', '.join(receipt['left']) or f'nothing{since}'}")
@@ -197,21 +206,31 @@ def _image_lines(receipt: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _spent_lines(receipt: Mapping[str, Any]) -> list[str]:
+def _result_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Where the results are, and until when."""
+    results = receipt.get("results") or {}
+    lines = [f"job dir      {results['jobDir']}"] if results.get("jobDir") else []
+    if results.get("until"):
+        lines.append(f"kept until   {results['until']}; then `encamp reap` deletes results and logs")
+    return lines
+
+
+def _spent_lines(receipt: Mapping[str, Any], *, short: bool = False) -> list[str]:
     """Resources, machine time, cost and logs; nothing of what a receipt says nothing about."""
     lines: list[str] = []
     resources, cost, logs = receipt.get("resources"), receipt.get("cost") or {}, receipt.get("logs")
     if resources is not None:
         made, gone = (sum(1 for one in resources if one.get(done)) for done in ("created", "deleted"))
         lines.append(f"resources    {made} created, {gone} deleted")
-        lines += [f"             {_lived(one)}" for one in resources]
+        lines += [] if short else [f"             {_lived(one)}" for one in resources]
     machines = cost.get("machines") or {}
     if receipt.get("sharedPools"):
         shared = ", ".join(receipt["sharedPools"])
         lines.append(f"shared       {shared}: machines of the environment, counted for the time of the job's replicas")
     for machine, spent in (receipt.get("nodeSeconds") or {}).items():
         price = f", {machines[machine]:.{DECIMALS}f} {cost['currency']}" if machine in machines else ""
-        lines.append(f"machine time {spent:.3f} s of {machine}{price}")
+        time = duration(round(spent)) if short else f"{spent:.3f} s"
+        lines.append(f"machine time {time} of {machine}{price}")
     if cost.get("amount") is not None:
         whose = cost.get("prices") or PRICES_OF
         lines.append(f"cost         about {cost['amount']:.{DECIMALS}f} {cost['currency']} ({whose})")

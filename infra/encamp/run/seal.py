@@ -202,14 +202,15 @@ class _Sealing:
             try:
                 with log.path.open("rb") if log.path.exists() else io.BytesIO() as stream:
                     hashing = _Hashing(stream, self._deadline)
-                    self._storage.upload(self._bucket, name, hashing, "text/plain; charset=utf-8")
+                    kept = self._storage.upload(self._bucket, name, hashing, "text/plain; charset=utf-8")
                 break
             except RestError as error:
                 if error.status not in _AGAIN or attempt == _ATTEMPTS:
                     raise
                 attempt += 1
         stored = {"object": f"gs://{self._bucket}/{name}", "size": hashing.size, "sha256": hashing.digest.hexdigest()}
-        return {**_entry(log), **stored}
+        # An object never changes under its generation, so that any part of it can be read alone later.
+        return {**_entry(log), **stored, **({"generation": kept.generation} if kept.generation else {})}
 
     def _adopted(self, log: ReplicaLog) -> dict[str, Any]:
         """The entry of what an earlier driver stored, which is more than there is here."""

@@ -85,6 +85,9 @@ class ReplicaLog:
             "termination": {},
         }
         self.state.update(read_state(folder, replica))
+        #: Up to which offset which second of Kubernetes' times had come, where ``note_seconds`` asks for it.
+        self.seconds: list[tuple[int, str]] = []
+        self.note_seconds = False
         #: Where the next byte goes; what lies behind it is of no use once that has come.
         self._end = int(self.state["offset"])
 
@@ -221,9 +224,20 @@ class ReplicaLog:
         if not lines:
             return
         text = b"\n".join([line.partition(b" ")[2] for line in lines.split(b"\n")])
+        if self.note_seconds:
+            self._note_seconds(lines)
         self._write(text)
         self._passed(*_latest(lines))
         self._tell(text)
+
+    def _note_seconds(self, lines: bytes) -> None:
+        end = self._end
+        for line in lines[:-1].split(b"\n"):
+            end += len(line.partition(b" ")[2]) + 1
+            second = max(_second(line), self.seconds[-1][1] if self.seconds else "")
+            if self.seconds and self.seconds[-1][1] == second:
+                self.seconds.pop()
+            self.seconds.append((end, second))
 
     def _is_repeated(self, second: str, *, peek: bool = False) -> bool:
         """Whether a line was taken before the connection broke; ``peek`` leaves the count alone."""

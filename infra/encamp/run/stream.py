@@ -90,6 +90,7 @@ class LogStreams:
         """The spool of a replica."""
         if replica not in self.logs:
             self.logs[replica] = ReplicaLog(self.folder, replica, self._shown.put, self._times.grown)
+            self.logs[replica].note_seconds = not self._follows
         return self.logs[replica]
 
     def times(self) -> Path:

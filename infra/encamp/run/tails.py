@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 _READ_BYTES = 1024 * 1024
@@ -17,11 +17,12 @@ class Tails:
 
     Args:
         write: gets a replica's name and whole lines.
+        positions: how many bytes of each log are not wanted.
     """
 
-    def __init__(self, write: Callable[[str, bytes], None]) -> None:
+    def __init__(self, write: Callable[[str, bytes], None], positions: Mapping[str, int] | None = None) -> None:
         self._write = write
-        self._positions: dict[str, int] = {}
+        self._positions = dict(positions or {})
 
     def look(self, folder: Path, replicas: Iterable[str], *, partial: bool = False) -> None:
         """Give away what has come since; a line that has not ended only where ``partial`` is asked for."""
