@@ -7,12 +7,11 @@ control characters and without secrets of a known form. It is text for people; n
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from encamp.redaction import redacted
-from encamp.spec.data_files import data_file
+from encamp.spec.distributions import distribution_of
 from encamp.text import visible
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def requirement_hint(reason: str) -> str:
     may be a stranger's distribution on the Python Package Index.
     """
     missing = _NO_MODULE.fullmatch(reason)
-    name = _distributions().get(missing[1]) if missing else None
+    name = distribution_of(missing[1]) if missing else None
     return f"try --requirement {name}" if name else ""
 
 
@@ -63,10 +62,3 @@ def _exception(lines: Sequence[str]) -> str | None:
         return found if found is not None and _EXCEPTION.fullmatch(found) else None
     found = [after for before, after in pairwise(lines) if before[:2] == "  " and _NAMED.fullmatch(after)]
     return found[-1] if found else None
-
-
-@cache
-def _distributions() -> dict[str, str]:
-    """Names that are imported, each with the distribution that has it."""
-    table = data_file("distributions")
-    return {**{name: name for name in table["same"]}, **table["other"]}
