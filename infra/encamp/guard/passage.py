@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.guard.listening import listen
+from encamp.guard.sockets import temporary_folder
 from encamp.guard.streams import Connections, join
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Passage:
     def __init__(self, port: int = 0, folder: Path | None = None) -> None:
         self._socket: GuardedSocket = listen(port)
         self.port: int = self._socket.getsockname()[1]
-        self._folder = _emptied(folder) if folder else Path(tempfile.mkdtemp(prefix=f"encamp-{os.getuid()}-"))
+        self._folder = _emptied(folder) if folder else _made()
         self._connections = Connections(self._pass_on)
         self._server: asyncio.Server | None = None
 
@@ -90,6 +91,10 @@ class Passage:
             with suppress(OSError):
                 name.unlink()
         return dialled
+
+
+def _made() -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"encamp-{os.getuid()}-", dir=temporary_folder()))
 
 
 def _emptied(folder: Path) -> Path:

@@ -30,6 +30,7 @@ from pulumi.runtime.proto.events_pb2_grpc import add_EventsServicer_to_server
 
 from encamp.backend import backend_url, mend
 from encamp.errors import EngineError
+from encamp.guard.sockets import temporary_folder
 from encamp.process.linux import death_with_parent
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class ToldStack(Stack):
     ) -> tuple[str, None, None, tempfile.TemporaryDirectory[str], grpc.Server]:
         """Take the engine's events at a unix socket, in a folder that only this user enters."""
         del command, pulumi_version
-        folder = tempfile.TemporaryDirectory(prefix="encamp-events-")
+        folder = tempfile.TemporaryDirectory(prefix="encamp-events-", dir=temporary_folder())
         server = grpc.server(ThreadPoolExecutor(max_workers=1), options=_GRPC_CHANNEL_OPTIONS)
         add_EventsServicer_to_server(_EventsServicer(on_event), server)
         address = f"unix:{folder.name}/events"

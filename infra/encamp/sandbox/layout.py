@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from encamp.errors import SandboxError
+from encamp.guard.sockets import LONGEST_SOCKET_PATH, temporary_folder
 from encamp.resources import repository
 from encamp.sandbox.ports import Ports
 
@@ -27,8 +28,6 @@ PROJECT = "sandbox-encamp"
 OWN_PREFIX = "sandbox-"
 OURS, OFFICIAL = "ours", "official"
 _VERSION = 2
-#: sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the final NUL included.
-_LONGEST_SOCKET_PATH = 103
 _FOLDERS = (
     "pki",
     "pki/jobset-webhook",
@@ -211,10 +210,10 @@ class Layout:
     def socket(self, name: str) -> Path:
         """A path for a unix socket: in ``run/``, or where that is too long for one, in a private temporary folder."""
         path = self.run / name
-        if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
+        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir()) / f"encamp-{os.getuid()}-{digest}"
+        folder = Path(temporary_folder()) / f"encamp-{os.getuid()}-{digest}"
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             raise SandboxError("the folder for sockets belongs to somebody else", where=str(folder))

@@ -239,10 +239,10 @@ def test_without_namespaces_pods_still_run(tmp_path: Path) -> None:
         finally:
             await runtime.close()
 
-    lines, (message, port, note) = asyncio.run(run())
+    lines, (message, port, *notes) = asyncio.run(run())
     assert lines == [f"file 127.0.0.1:{port}"]
     assert message == "bye"
-    assert note == "sandbox.encamp.dev/rewritten"
+    assert set(notes) == {"sandbox.encamp.dev/rewritten", "sandbox.encamp.dev/network-policies"}
 
 
 def test_a_node_is_ours_before_a_pod_can_be_bound_to_it() -> None:
