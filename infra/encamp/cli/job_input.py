@@ -15,10 +15,12 @@ from encamp.errors import UsageError
 from encamp.resources import repository
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from encamp.errors import Problem
+    from encamp.plan.imports import MissingImport
     from encamp.plan.model import JobPlan
+    from encamp.plan.replicas import RoleRequest
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.job_file import JobFile
@@ -120,6 +122,25 @@ class JobInput:
         lines = document.lines if document is not None else {}
         places = (path, snake, path[1:], snake[1:])
         return [dataclasses.replace(found, line=next((lines[at] for at in places if at in lines), None))]
+
+    def missing_imports(self, job: TrainingJobSpec, requests: Sequence[RoleRequest]) -> list[MissingImport]:
+        """What the trainer imports in vain on stock images; nothing where the trainer cannot be read."""
+        if job.encamp.package_path is None:
+            return []
+        from encamp.errors import EncampError  # noqa: PLC0415 - as above
+        from encamp.packaging.imports import folder_imports  # noqa: PLC0415
+        from encamp.plan.imports import stock_containers, trainer_misses  # noqa: PLC0415
+
+        beside = self._merged()[2].resolve()
+        folder = (beside / job.encamp.package_path).resolve()
+        if not folder.is_relative_to(beside) or not folder.is_dir():
+            return []
+        try:
+            trainer = folder_imports(folder, job.training_input.python_module)
+            return trainer_misses(job, stock_containers(job, requests), trainer) if trainer is not None else []
+        except EncampError:
+            # What is wrong with the folder or the image, the plan says.
+            return []
 
     def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
         """The job, with an id: the given one, else the file's own, else one made of the file or of the trainer.

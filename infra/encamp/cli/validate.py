@@ -44,7 +44,10 @@ def _examine(given: JobInput) -> tuple[Sequence[Problem], Sequence[Problem]]:
     except SpecError as error:
         return error.problems, ()
     if not problems:
-        warnings += [Problem("trainingInput", None, None, message) for message in roles(job)[1]]
+        requests, cautions = roles(job)
+        warnings += [Problem("trainingInput", None, None, message) for message in cautions]
+        missing = given.missing_imports(job, requests)
+        warnings += [Problem("encamp.packagePath", None, None, found.message, found.hint) for found in missing]
     return problems, warnings
 
 

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError, UsageError
 from encamp.packaging import archives
 from encamp.packaging.cache import cached, keep
+from encamp.packaging.declared import build_file
 from encamp.packaging.files import read_source
 from encamp.packaging.wheel import PACKAGE_PATH
 from encamp.process import ProcessSpec, start
@@ -36,26 +36,6 @@ _BUILD_SECONDS = 600
 _LOOK_SECONDS = 0.2
 #: Of the caller's environment: these would change what is built, or by what.
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "SETUPTOOLS_SCM_PRETEND_VERSION", "DISTUTILS_DEBUG")
-
-
-def build_file(root: Path) -> Path | None:
-    """``setup.py``, or a ``pyproject.toml`` that says how to build, of a folder; None where it has neither.
-
-    Many a ``pyproject.toml`` only holds the settings of tools.
-
-    Raises:
-        PlanError: the ``pyproject.toml`` is no TOML.
-    """
-    setup, project = root / "setup.py", root / "pyproject.toml"
-    if setup.is_file():
-        return setup
-    if not project.is_file():
-        return None
-    try:
-        data = tomllib.loads(project.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PlanError(f"{project.name} beside the trainer is no TOML: {error}", where=PACKAGE_PATH) from error
-    return project if data.keys() & {"project", "build-system"} else None
 
 
 def built(root: Path, package: Path) -> Path:

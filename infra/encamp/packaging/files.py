@@ -20,8 +20,8 @@ _SOURCE_BYTES = 256 * 1024 * 1024
 _MOST_SOURCE_FILES = 20_000
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Files of a package by their path inside it, with ``/``.
+def read_files(folder: Path, *, ending: str = "") -> dict[str, bytes]:
+    """Files of a package by their path inside it, with ``/``; only those whose names end in ``ending``.
 
     Caches and hidden files are left out; links are followed as long as they stay inside.
 
@@ -35,7 +35,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
         target = path.resolve()
         if not target.is_relative_to(root):
             raise PlanError(f"the link {path.relative_to(root)} leads out of the package", where=PACKAGE_PATH)
-        if not target.is_file():
+        if not target.is_file() or not path.name.endswith(ending):
             continue
         size += target.stat().st_size
         if size > MAXIMUM_BYTES or len(files) >= _MOST_FILES:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError, UsageError
 from encamp.packaging.archives import check_archive
-from encamp.packaging.building import build_file, built
+from encamp.packaging.building import built
 from encamp.packaging.cache import cached, keep
+from encamp.packaging.declared import build_file
 from encamp.packaging.files import read_files
+from encamp.packaging.imports import folder_imports
 from encamp.packaging.module import MODULE, trainer_problem
 from encamp.packaging.wheel import PACKAGE_PATH, pack
 from encamp.plan.model import LocalPackage
@@ -18,6 +20,7 @@ from encamp.spec.rules.local_packages import ARCHIVES
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from encamp.plan.trainer_imports import TrainerImports
     from encamp.spec.job_file import JobFile
 
 _PACKAGES = "encamp.packages"
@@ -57,13 +60,14 @@ def _trainer(job_file: JobFile, given: str) -> LocalPackage:
     if problem is not None and problem.path == MODULE:
         raise PlanError(problem.message, where=problem.path, hint=problem.hint)
     folder = path.resolve()
+    imports = folder_imports(folder, job_file.job.training_input.python_module)
     if build_file(folder.parent) is not None:
         if not (folder / "__init__.py").is_file():
             pack(folder.name, {})
-        return _local(built(folder.parent, folder))
+        return _local(built(folder.parent, folder), imports)
     name, content = pack(folder.name, read_files(folder))
     key = hashlib.sha256(content).hexdigest()
-    return _local(cached(key) or keep(key, name, content))
+    return _local(cached(key) or keep(key, name, content), imports)
 
 
 def _inside(job_file: JobFile, given: str, where: str) -> Path:
@@ -76,7 +80,7 @@ def _inside(job_file: JobFile, given: str, where: str) -> Path:
     return path
 
 
-def _local(path: Path) -> LocalPackage:
+def _local(path: Path, imports: TrainerImports | None = None) -> LocalPackage:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return LocalPackage(path.name, digest, path)
+    return LocalPackage(path.name, digest, path, imports)

@@ -55,6 +55,18 @@ def newest_stock_cuda() -> str:
     return max((entry["cuda"] for entry in data_file("runtimes")["versions"].values()), key=_numbers)
 
 
+def stock_runtime(image: str) -> tuple[str, str] | None:
+    """The runtime version that a stock image stands for, and its Python; None for any other image."""
+    table = data_file("runtimes")
+    repository, _, tag = image.rpartition(":")
+    if repository.removeprefix("docker.io/") != table["image"]:
+        return None
+    for version, entry in table["versions"].items():
+        if tag in {f"{entry['tag']}{gpu}{entry['python3Suffix']}" for gpu in ("", "-gpu")}:
+            return version, entry["python3"]
+    return None
+
+
 def is_older(version: str, least: str) -> bool:
     """Whether a version such as ``11.2`` comes before another."""
     return _numbers(version) < _numbers(least)

@@ -19,6 +19,7 @@ from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replica_groups
 from encamp.plan.images import python_warning
+from encamp.plan.imports import missing_imports
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
 from encamp.plan.limits import limits, node_run_duration_seconds, seconds
 from encamp.plan.machines.image_rules import image_warnings
@@ -145,6 +146,7 @@ def plan_job(
             *warnings,
             *placing,
             *dict.fromkeys(image_warnings(cases, job.encamp.requirements or ())),
+            *map(str, missing_imports(job, named, packages)),
             *_locked_memory_warnings(environment, requests),
             *rdma_warnings(groups, pools, environment, table),
             *shared.warnings,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from encamp.plan.manifests.mounts import MountPlan
     from encamp.plan.policy import PolicyFinding
     from encamp.plan.study import StudyPlan
+    from encamp.plan.trainer_imports import TrainerImports
     from encamp.spec.environment.model import Adoptable
 
 
@@ -167,11 +168,12 @@ class IdentityPlan:
 
 @dataclass(frozen=True)
 class LocalPackage:
-    """An archive on this machine that pip installs: its name, its digest (hexadecimal SHA-256) and where it lies."""
+    """An archive on this machine: its name, hexadecimal SHA-256, path, and what the trainer in it imports, if known."""
 
     file_name: str
     sha256: str
     path: Path
+    imports: TrainerImports | None = None
 
 
 @dataclass(frozen=True)

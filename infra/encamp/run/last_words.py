@@ -7,11 +7,10 @@ control characters and without secrets of a known form. It is text for people; n
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from encamp.redaction import redacted
-from encamp.spec.data_files import data_file
+from encamp.spec.distributions import distribution_of
 from encamp.text import visible
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def requirement_hint(reason: str) -> str:
     may be a stranger's distribution on the Python Package Index.
     """
     missing = _NO_MODULE.fullmatch(reason)
-    name = _distributions().get(missing[1]) if missing else None
+    name = distribution_of(missing[1]) if missing else None
     return f"try --requirement {name}" if name else ""
 
 
@@ -70,10 +69,3 @@ def _exception(lines: Sequence[str]) -> str | None:
 
 def _follows_a_frame(lines: Sequence[str], at: int) -> bool:
     return any(line.startswith("  ") for line in lines[max(0, at - _STRANGERS - 1) : at])
-
-
-@cache
-def _distributions() -> dict[str, str]:
-    """Names that are imported, each with the distribution that has it."""
-    table = data_file("distributions")
-    return {**{name: name for name in table["same"]}, **table["other"]}

@@ -1,0 +1,30 @@
+"""What a trainer imports, as whoever packs it hands it to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ImportedModule:
+    """A module that a trainer imports as it starts: its dotted name, and the file and line."""
+
+    name: str
+    place: str
+
+
+@dataclass(frozen=True)
+class TrainerImports:
+    """What a trainer needs of others, by its source.
+
+    Attributes:
+        modules: in the order of their import; what follows the module's own name may be a name in it.
+        requires: requirements of its build file, None where nobody can tell without running it.
+        own: names of modules that its archive may hold beside the package.
+        extends_path: whether it changes where Python looks for modules.
+    """
+
+    modules: tuple[ImportedModule, ...] = ()
+    requires: tuple[str, ...] | None = ()
+    own: frozenset[str] = frozenset()
+    extends_path: bool = False
