@@ -63,6 +63,7 @@ def test_only_a_verbose_end_lists_times_and_resources(capsys: pytest.CaptureFixt
         "job dir      gs://b/jobs/j/output",
         "left         nothing",
         f"results      {KEPT}",
+        "copy them    encamp results j",
     ]
 
 

@@ -49,7 +49,7 @@ def _say_kept(result: RunResult, verbosity: Verbosity) -> None:
     results = (result.receipt or {}).get("results") or {}
     if result.receipt is None or results.get("jobDir"):
         say(f"results      {result.results}")
-        if result.receipt is not None:
+        if result.receipt is not None and verbosity is not Verbosity.QUIET:
             where = stack_words(result.receipt.get("environment") or DEFAULT_ENVIRONMENT)
             say(f"copy them    encamp results {result.receipt['jobId']}{where}")
         return

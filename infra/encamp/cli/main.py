@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from difflib import get_close_matches
 
 import click
 
@@ -80,7 +81,8 @@ class _Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=VERBS, ctx=ctx) from None
+            nearest = get_close_matches(error.command_name, VERBS, n=1)
+            raise click.NoSuchCommand(error.command_name, possibilities=nearest, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, VERBS))
