@@ -15,7 +15,7 @@ from encamp.cloud.rest import RestError
 from encamp.errors import Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from encamp.cloud.rest import GoogleClient
     from encamp.plan.model import JobPlan
@@ -60,14 +60,16 @@ def check_environment(spec: EnvironmentSpec, client: GoogleClient) -> None:
         )
 
 
-def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
+def check_job(plan: JobPlan, client: GoogleClient, *, made: Collection[str] = ()) -> tuple[str, ...]:
     """Check what the job needs to be there, and return what may go wrong nevertheless.
+
+    ``made`` names buckets, and clusters by their full names, that whoever makes the job makes before it.
 
     Raises:
         DataError: everything that would make the job fail.
         RestError: the cloud cannot be asked.
     """
-    check = _Check(plan, Buckets(client))
+    check = _Check(plan, Buckets(client), made)
     check.account(ServiceAccounts(client))
     check.job_dir()
     check.packages()
@@ -81,12 +83,12 @@ def check_job(plan: JobPlan, client: GoogleClient) -> tuple[str, ...]:
 
 
 class _Check:
-    def __init__(self, plan: JobPlan, buckets: Buckets) -> None:
+    def __init__(self, plan: JobPlan, buckets: Buckets, made: Collection[str]) -> None:
         self._plan = plan
         self._buckets = buckets
         storage = plan.storage
-        #: Made with the job, so that there is nothing to look at yet.
-        self._made = {storage.scratch_bucket, storage.results_bucket}
+        #: Made with the job or before it, so that there is nothing to look at yet.
+        self._made = {storage.scratch_bucket, storage.results_bucket, *made}
         self._missing: set[str] = set()
         self._field = ""
         self.problems: list[Problem] = []
@@ -130,6 +132,8 @@ class _Check:
         uris = {uri for group in self._plan.groups for uri in group.package_uris} - local
         for uri in sorted(uris):
             bucket, _, name = uri.removeprefix("gs://").partition("/")
+            if bucket in self._made:
+                continue
             if not self._there(bucket, f"the package {uri}", hint=_PACKAGES):
                 continue
             held = self._buckets.holds(bucket, name)
@@ -192,7 +196,7 @@ class _Check:
     def shared_pools(self, container: Container) -> None:
         """Node pools that the job shares with others are there: else its replicas wait for ever."""
         self._field = "encamp.queue"
-        for cluster in {str(pool.shared_in) for pool in self._plan.shared_pools}:
+        for cluster in {str(pool.shared_in) for pool in self._plan.shared_pools} - self._made:
             try:
                 there = {str(pool["name"]) for pool in container.node_pools(cluster)}
             except RestError as error:

@@ -66,13 +66,10 @@ def _declare(config: pulumi.Config) -> None:
 
 
 def _environment(config: pulumi.Config) -> None:
-    from encamp.components.environment import Environment  # noqa: PLC0415 - a job's stack needs other components
-    from encamp.plan.cost.by_use import use_costs  # noqa: PLC0415
-    from encamp.plan.cost.idle import idle_cost, idle_lines, use_lines  # noqa: PLC0415
-    from encamp.plan.cost.prices import price_table  # noqa: PLC0415
-    from encamp.plan.cost.queues import queue_cost_lines, queue_costs  # noqa: PLC0415
+    from encamp.components.environment import PlannedEnvironment  # noqa: PLC0415 - a job's stack needs other components
     from encamp.plan.environment.changes import MADE_WITH, changes, made_with, refuse  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
+    from encamp.public_components.telling import refuse_second_environment, tell_environment  # noqa: PLC0415
     from encamp.spec.environment import parse_environment, with_files  # noqa: PLC0415
 
     spec = parse_environment(
@@ -83,46 +80,23 @@ def _environment(config: pulumi.Config) -> None:
     if (checkout := repository()) is not None:
         spec = with_files(spec, checkout)
     plan = plan_environment(spec)
-    _refuse_second(spec)
+    refuse_second_environment(spec)
     found = changes(_own_outputs().get(MADE_WITH) or {}, spec)
     refuse(found, where=f"stacks/Pulumi.{pulumi.get_stack()}.yaml")
-    for warning in (*plan.warnings, *map(str, found)):
-        pulumi.log.warn(warning)
-    table = price_table(spec)
-    costs = [
-        *idle_lines(idle_cost(plan, table)),
-        *queue_cost_lines(queue_costs(plan, table)),
-        *use_lines(use_costs(spec, table)),
-    ]
-    pulumi.log.info("\n".join(costs))
+    tell_environment(spec, plan, map(str, found))
     acts_as = pulumi.Config("gcp").get("impersonateServiceAccount")
-    for name, value in Environment(plan.name, plan, acts_as=acts_as).outputs.items():
+    for name, value in PlannedEnvironment(plan.name, plan, acts_as=acts_as).outputs.items():
         pulumi.export(name, value)
     pulumi.export(MADE_WITH, made_with(spec))
 
 
-def _refuse_second(spec: EnvironmentSpec) -> None:
-    """A sandbox has room for one environment: a preview warns of a second one, an ``up`` makes nothing of it."""
-    from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - see _environment
-    from encamp.preflight import check_environment  # noqa: PLC0415
-
-    if not spec.is_sandbox:
-        return
-    try:
-        check_environment(spec, GoogleClient())
-    except UsageError as error:
-        if not pulumi.runtime.is_dry_run():
-            raise
-        pulumi.log.warn(str(error))
-
-
 def _job(config: pulumi.Config) -> None:
-    from encamp.components.training_job import TrainingJob  # noqa: PLC0415 - see _environment
+    from encamp.components.training_job import PlannedJob  # noqa: PLC0415 - see _environment
     from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost.text import cost_lines  # noqa: PLC0415
     from encamp.plan.earlier import earlier_up  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
+    from encamp.public_components.telling import tell_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
 
@@ -142,15 +116,12 @@ def _job(config: pulumi.Config) -> None:
     earlier = None if is_new else earlier_up(_own_outputs())
     name = config.get("name") or (earlier.name if earlier is not None else None)
     plan = plan_job(found.job, environment, packages=local_packages(found), name=name, earlier=earlier)
-    for warning in plan.warnings:
-        pulumi.log.warn(_shown(warning, config))
     _refuse_ended(plan)
-    if plan.cost is not None:
-        pulumi.log.info("\n".join(cost_lines(plan.cost)))
+    tell_job(plan, lambda text: _shown(text, config))
     if not is_new:
         _check_data(plan, config)
     outputs = pulumi.StackReference(_full_name(environment_stack))
-    job = TrainingJob(
+    job = PlannedJob(
         plan.name,
         plan,
         cluster=outputs.require_output("cluster"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
-_CHECKOUT = _PACKAGE.parent.parent
+#: Folder of the import package.
+PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = PACKAGE.parent.parent
 
 
 def repository() -> Path | None:
@@ -19,7 +20,7 @@ def resource(*parts: str) -> Path:
     Raises:
         FileNotFoundError: it is neither beside the package nor inside it.
     """
-    for base in (_CHECKOUT, _PACKAGE / "data"):
+    for base in (_CHECKOUT, PACKAGE / "data"):
         found = base.joinpath(*parts)
         if found.exists():
             return found

@@ -1,15 +1,19 @@
 """Runs the components of a stack against Pulumi's own mocks, and notes what they register.
 
-A stack is a committed one, ``golden/CASE`` for the job file of a golden case, or ``environment/NAME`` for a file of
-``environments/``. For a process of its own, because Pulumi's runtime is global to one: see ``programs.py``.
+A stack is a committed one, ``golden/CASE`` for the job file of a golden case, ``environment/NAME`` for a file of
+``environments/``, ``program/NAME`` for one of ``other_programs/``, or ``example`` for that of ``examples/own-program``.
+For a process of its own, because Pulumi's runtime is global to one: see ``programs.py``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import runpy
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pulumi
 import yaml
@@ -18,8 +22,8 @@ from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
 from tests.golden_cases import GOLDEN, REPOSITORY, environment_of
 
-from encamp.components.environment import Environment
-from encamp.components.training_job import TrainingJob
+from encamp.components.environment import PlannedEnvironment
+from encamp.components.training_job import PlannedJob
 from encamp.packaging.local import local_packages
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
@@ -111,15 +115,32 @@ def declare(stack: str) -> dict[str, pulumi.Input[object]]:
         return declare_job(stack.removeprefix("golden/"))
     if stack.startswith("environment/"):
         planned = plan_environment(written_environment(stack.removeprefix("environment/")))
-        return Environment(planned.name, planned).outputs
+        return PlannedEnvironment(planned.name, planned).outputs
+    if stack.startswith("program/"):
+        return declare_program(Path(__file__).parent / "other_programs" / f"{stack.removeprefix('program/')}.py")
+    if stack == "example":
+        return declare_program(REPOSITORY / "examples" / "own-program" / "__main__.py")
     config = yaml.safe_load((REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
     if "encamp:job" not in config:
         planned = plan_environment(load_environment(stack, REPOSITORY))
-        return Environment(planned.name, planned).outputs
+        return PlannedEnvironment(planned.name, planned).outputs
     found = read_job_stack(config["encamp:job"], repository=REPOSITORY, stack=stack)
     environment = load_environment(config["encamp:environmentStack"], REPOSITORY)
     plan = plan_job(found.job, environment, packages=local_packages(found))
     return declare_plan(plan)
+
+
+def declare_program(file: Path) -> dict[str, pulumi.Input[object]]:
+    """Run a program that is not encamp's own, as the engine would, without a cloud that could be looked at."""
+    pulumi.runtime.set_all_config(
+        {"gcp:project": "my-lab-project", "gcp:region": "us-central1", "encamp:cluster": "platform"}
+    )
+    with (
+        mock.patch("encamp.public_components.training_job._look_ahead", return_value=()),
+        contextlib.chdir(file.parent),
+    ):
+        runpy.run_path(str(file))
+    return {}
 
 
 def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
@@ -132,7 +153,7 @@ def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
 
 def declare_plan(plan: JobPlan) -> dict[str, pulumi.Input[object]]:
     where = {"cluster": "encamp", "cluster_path": CLUSTER, "kubeconfig": "{}"}
-    return TrainingJob(plan.name, plan, **where, deadline=DEADLINE).outputs
+    return PlannedJob(plan.name, plan, **where, deadline=DEADLINE).outputs
 
 
 def registered(stack: str) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp import __version__
 from encamp.run.accounts import add_up
 from encamp.run.catalogue import KnownJob
 from encamp.run.events import ResourceStep
@@ -21,6 +20,7 @@ from encamp.run.restarts import restarts_of
 from encamp.run.states import Outcome, State
 from encamp.run.tables import open_database
 from encamp.run.usage import PodUse, Usage, image_digests, node_seconds, noted, sealed_at, used
+from encamp.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

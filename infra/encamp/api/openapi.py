@@ -9,11 +9,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from encamp import __version__
 from encamp.api.errors import CODES
 from encamp.api.methods import METHODS, Parameter
 from encamp.api.schemas import schemas
 from encamp.spec.job_id import PATTERN
+from encamp.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

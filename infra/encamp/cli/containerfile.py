@@ -44,8 +44,8 @@ def command(runtime_version: str | None, python: str | None, *, gpu: bool, tpu: 
 def _own() -> str:
     from importlib.metadata import version  # noqa: PLC0415 - only the image needs it
 
-    from encamp import __version__  # noqa: PLC0415
     from encamp.plan.environment.own_image import OwnImage, own_containerfile  # noqa: PLC0415
+    from encamp.version import __version__  # noqa: PLC0415
 
     pulumi, gcp, kubernetes = (version(name) for name in ("pulumi", "pulumi-gcp", "pulumi-kubernetes"))
     return own_containerfile(OwnImage(__version__, _PYTHON, pulumi, gcp, kubernetes))

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 
 import click
 
-from encamp import __version__
 from encamp.cli.out import say
 from encamp.errors import EncampError, ExitCode
+from encamp.version import __version__
 
 #: Heading to verb to what it does, in the order of the help page: verbs stand together by who needs them. The module
 #: ``encamp.cli.<verb>`` holds its ``command``.

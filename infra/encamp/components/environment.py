@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
 
 
-class Environment(pulumi.ComponentResource):
+class PlannedEnvironment(pulumi.ComponentResource):
     """An environment as planned, with its stack outputs.
 
     Args:

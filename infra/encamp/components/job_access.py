@@ -25,6 +25,7 @@ class JobAccess(pulumi.ComponentResource):
     Args:
         own: the buckets that the job makes, by name.
         deadline: seconds since the epoch; no grant with a condition gives anything after it.
+        prefix: of the logical names of what it is made of.
 
     Attributes:
         bindings: every grant; a replica that starts before them is refused by the services it calls.
@@ -36,9 +37,12 @@ class JobAccess(pulumi.ComponentResource):
         plan: JobPlan,
         own: Mapping[str, gcp.storage.Bucket],
         deadline: str,
+        *,
+        prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobAccess", name, {}, opts)
+        self._prefix = prefix
         self._own = own
         #: A bucket that takes the Kubernetes account as a member has uniform access, and so takes conditions too.
         self._is_direct = plan.identity.service_account is None
@@ -55,7 +59,7 @@ class JobAccess(pulumi.ComponentResource):
     def _stands_for(self, plan: JobPlan, email: pulumi.Output[str]) -> pulumi.Resource:
         """Lets the Kubernetes account act as the Google one."""
         return gcp.serviceaccount.IAMMember(
-            "workload-identity",
+            f"{self._prefix}workload-identity",
             service_account_id=pulumi.Output.concat("projects/", plan.project, "/serviceAccounts/", email),
             role="roles/iam.workloadIdentityUser",
             member=(
@@ -84,7 +88,7 @@ class JobAccess(pulumi.ComponentResource):
         if plan.identity.account_id is None:
             return pulumi.Output.from_input(plan.identity.service_account)
         account = gcp.serviceaccount.Account(
-            "account",
+            f"{self._prefix}account",
             account_id=plan.identity.account_id,
             display_name=f"encamp job {plan.name}",
             description=self._marks,
@@ -94,7 +98,7 @@ class JobAccess(pulumi.ComponentResource):
         return account.email
 
     def _grant(self, plan: JobPlan, grant: Grant, member: pulumi.Output[str]) -> pulumi.Resource:
-        name = grant_name(plan, grant)
+        name = f"{self._prefix}{grant_name(plan, grant)}"
         if grant.bucket is None:
             return gcp.projects.IAMMember(
                 name,

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class JobNodePools(pulumi.ComponentResource):
     """Every pool that the job makes.
 
+    Args:
+        prefix: of the logical names of what it is made of.
+
     Attributes:
         pools: the pools in the plan's order.
     """
@@ -32,16 +35,19 @@ class JobNodePools(pulumi.ComponentResource):
         plan: JobPlan,
         cluster: pulumi.Input[str],
         labels: Mapping[str, str],
+        *,
+        prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobNodePools", name, {}, opts)
+        self._prefix = prefix
         self.pools = [self._pool(plan, pool, cluster, labels) for pool in plan.own_pools]
         self.register_outputs({})
 
     def _pool(
         self, plan: JobPlan, pool: NodePoolPlan, cluster: pulumi.Input[str], labels: Mapping[str, str]
     ) -> gcp.container.NodePool:
-        child = pool_child_name(plan, pool)
+        child = f"{self._prefix}{pool_child_name(plan, pool)}"
         return node_pool(
             child,
             pool,

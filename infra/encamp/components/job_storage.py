@@ -22,6 +22,9 @@ _DAY_SECONDS = 86_400
 class JobStorage(pulumi.ComponentResource):
     """Buckets that the job makes, and what is uploaded for it.
 
+    Args:
+        prefix: of the logical names of what it is made of.
+
     Attributes:
         own: the buckets that the job makes, by name.
     """
@@ -31,9 +34,12 @@ class JobStorage(pulumi.ComponentResource):
         name: str,
         plan: JobPlan,
         labels: Mapping[str, str],
+        *,
+        prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobStorage", name, {}, opts)
+        self._prefix = prefix
         key = plan.storage.key
         self._encryption: gcp.storage.BucketEncryptionArgsDict | None = None
         if key is not None:
@@ -49,7 +55,7 @@ class JobStorage(pulumi.ComponentResource):
             # read. The mark goes with the job, what the job writes below it stays.
             bucket, folder = plan.storage.folder
             gcp.storage.BucketObject(
-                "job-dir",
+                f"{prefix}job-dir",
                 bucket=bucket,
                 name=folder,
                 # As ``content`` the state would encrypt it, and no preview without the stack's key could compare it.
@@ -62,7 +68,7 @@ class JobStorage(pulumi.ComponentResource):
     def _scratch(self, name: str, plan: JobPlan, labels: Mapping[str, str]) -> gcp.storage.Bucket:
         """A bucket for the job's packages, emptied when it is destroyed."""
         return gcp.storage.Bucket(
-            "scratch",
+            f"{self._prefix}scratch",
             name=name,
             location=plan.region.upper(),
             uniform_bucket_level_access=True,
@@ -85,7 +91,7 @@ class JobStorage(pulumi.ComponentResource):
         age = None if days is None else days + -(-plan.limits.expiry_seconds // _DAY_SECONDS)
         labels = {key: value for key, value in plan.labels.items() if key != JOB_LABEL}
         return gcp.storage.Bucket(
-            "results",
+            f"{self._prefix}results",
             name=name,
             location=plan.region.upper(),
             uniform_bucket_level_access=True,
@@ -101,7 +107,7 @@ class JobStorage(pulumi.ComponentResource):
         """An archive in its bucket; the bucket of somebody else is only named."""
         made = self.own.get(package.bucket)
         return gcp.storage.BucketObject(
-            f"package-{index}",
+            f"{self._prefix}package-{index}",
             bucket=made.name if made is not None else package.bucket,
             name=package.object_name,
             source=pulumi.FileAsset(str(package.path)),

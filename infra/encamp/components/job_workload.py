@@ -33,6 +33,7 @@ class JobWorkload(pulumi.ComponentResource):
     Args:
         after: what must stand before a replica may start.
         deadline: value of the deadline label, seconds since the epoch.
+        prefix: of the logical names of what it is made of.
         facts: the job's facts as JSON, which its JobSet carries, or its study's object.
         secret: what the replicas are given is a secret; it is one in any case where it holds one by its form.
 
@@ -50,19 +51,21 @@ class JobWorkload(pulumi.ComponentResource):
         facts: str,
         secret: bool = False,
         after: Sequence[pulumi.Resource],
+        prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("encamp:components:JobWorkload", name, {}, opts)
+        self._prefix = prefix
         self._provider, self._deadline = provider, deadline
         hidden = secret or holds_secret([manifests.job_set["spec"], manifests.config_map["data"], manifests.study])
-        account = KubernetesObject("account", self._with_deadline(manifests.service_account), self._options())
+        account = self._object("account", self._with_deadline(manifests.service_account), self._options())
         self.deadline = account.labels.apply(lambda labels: labels.get(DEADLINE_LABEL, deadline))
-        scripts = KubernetesObject(
+        scripts = self._object(
             "scripts",
             {**self._with_deadline(manifests.config_map), "data": _concealed(manifests.config_map["data"], hidden)},
             self._options(*(("data",) if hidden else ())),
         )
-        policy = KubernetesObject("replicas", self._with_deadline(manifests.network_policy), self._options())
+        policy = self._object("replicas", self._with_deadline(manifests.network_policy), self._options())
         claims = [self._claims(template) for template in manifests.claim_templates]
         queued = [
             self._queued(template, request)
@@ -84,7 +87,7 @@ class JobWorkload(pulumi.ComponentResource):
             for path in kept_deadline(f"spec.replicatedJobs[{index}].{_POD_LABELS}")
         ]
         spec = _concealed(_pods_with_deadline(manifest["spec"], self._deadline), hidden)
-        KubernetesObject(
+        self._object(
             "job-set",
             {**self._with_facts(manifest, facts), "spec": spec},
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
@@ -99,7 +102,7 @@ class JobWorkload(pulumi.ComponentResource):
     def _study(
         self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
     ) -> None:
-        KubernetesObject(
+        self._object(
             "study",
             {**self._with_facts(manifest, facts), "data": _concealed(manifest["data"], hidden)},
             # A changed study is another run: with the old object go its trials.
@@ -111,7 +114,7 @@ class JobWorkload(pulumi.ComponentResource):
 
     def _claims(self, template: Mapping[str, Any]) -> pulumi.Resource:
         """What each replica claims. Kubernetes never changes such a template."""
-        return KubernetesObject(
+        return self._object(
             template["metadata"]["name"],
             self._with_deadline(template),
             pulumi.ResourceOptions.merge(
@@ -122,8 +125,8 @@ class JobWorkload(pulumi.ComponentResource):
     def _queued(self, template: Mapping[str, Any], request: Mapping[str, Any]) -> pulumi.Resource:
         """The request for a role's machines. Nobody waits for it here: the role's pods do."""
         name = request["metadata"]["name"]
-        pods = KubernetesObject(f"{name}-pods", self._with_deadline(template), self._options())
-        return KubernetesObject(
+        pods = self._object(f"{name}-pods", self._with_deadline(template), self._options())
+        return self._object(
             name,
             self._with_deadline(request),
             # A request is never changed, only made anew.
@@ -132,6 +135,9 @@ class JobWorkload(pulumi.ComponentResource):
                 pulumi.ResourceOptions(depends_on=[pods], replace_on_changes=["spec"], delete_before_replace=True),
             ),
         )
+
+    def _object(self, name: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions) -> KubernetesObject:
+        return KubernetesObject(f"{self._prefix}{name}", manifest, opts)
 
     def _with_deadline(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         metadata = manifest["metadata"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
 
 
-class TrainingJob(pulumi.ComponentResource):
+class PlannedJob(pulumi.ComponentResource):
     """One job as planned. ``up`` returns when its resources exist; it never waits for the training.
 
     Args:
@@ -30,6 +30,7 @@ class TrainingJob(pulumi.ComponentResource):
             nothing of the job.
         deadline: seconds since the epoch after which the job's resources may be reaped.
         secret: the job's text is a secret: the engine's state and previews hold what of it runs encrypted.
+        prefix: of the logical names of what it is made of; a program with several jobs needs one for each.
 
     Attributes:
         outputs: what the driver and the reaper read of the stack: with plain ``pulumi up`` they are the intent.
@@ -45,6 +46,7 @@ class TrainingJob(pulumi.ComponentResource):
         cluster_path: str,
         deadline: str,
         secret: bool = False,
+        prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         facts = job_facts(plan, secret=secret)
@@ -52,16 +54,19 @@ class TrainingJob(pulumi.ComponentResource):
         super().__init__("encamp:components:TrainingJob", name, {"intent": to_json(facts)}, opts)
         child = pulumi.ResourceOptions(parent=self)
         labels = {**plan.labels, DEADLINE_LABEL: deadline}
-        storage = JobStorage("storage", plan, labels, opts=child)
-        access = JobAccess("access", plan, storage.own, deadline, opts=child)
-        pools = JobNodePools("node-pools", plan, cluster, labels, opts=child)
+        storage = JobStorage(f"{prefix}storage", plan, labels, prefix=prefix, opts=child)
+        access = JobAccess(f"{prefix}access", plan, storage.own, deadline, prefix=prefix, opts=child)
+        pools = JobNodePools(f"{prefix}node-pools", plan, cluster, labels, prefix=prefix, opts=child)
         workload = JobWorkload(
-            "workload",
+            f"{prefix}workload",
             render_manifests(plan),
-            provider=k8s.Provider("cluster", kubeconfig=kubeconfig, cluster_identifier=cluster_path, opts=child),
+            provider=k8s.Provider(
+                f"{prefix}cluster", kubeconfig=kubeconfig, cluster_identifier=cluster_path, opts=child
+            ),
             deadline=deadline,
             facts=to_json(facts),
             secret=secret,
+            prefix=prefix,
             after=[*access.bindings, *pools.pools, *storage.packages],
             opts=child,
         )

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from encamp import __version__
 from encamp.plan.cost.text import duration
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
 from encamp.run.source import source_text
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
+from encamp.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import encamp
+from encamp.resources import PACKAGE
 from encamp.sandbox.tools.catalog import cache_folder
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _needed(variables: Mapping[str, str]) -> Iterator[Path]:
     folders = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
     if site.ENABLE_USER_SITE:
         folders.append(Path(site.getusersitepackages()))
-    folders += [Path(encamp.__file__).parent, cache_folder()]
+    folders += [PACKAGE, cache_folder()]
     folders += [Path(word) for word in variables.get("PIP_FIND_LINKS", "").split() if word.startswith("/")]
     for folder in folders:
         yield folder

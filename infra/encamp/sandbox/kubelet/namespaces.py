@@ -14,12 +14,11 @@ import secrets
 import shutil
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import encamp
 from encamp.errors import SandboxError
 from encamp.process import LiveProcess, OutputLine, ProcessSpec, start
+from encamp.resources import PACKAGE
 from encamp.sandbox.kubelet.addresses import AddressBook
 from encamp.sandbox.kubelet.fuse import look_for_fuse
 from encamp.sandbox.kubelet.network_policy.filters import DirectWays, Node, PodFilter
@@ -35,6 +34,7 @@ from encamp.sandbox.ports import API_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from encamp.sandbox.kubelet.host_view import HostView
     from encamp.sandbox.kubelet.network_policy.rules import PodRules, Span
@@ -298,7 +298,7 @@ def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]
     return ProcessSpec(
         name=f"launcher {verb}",
         argv=(sys.executable, "-S", "-m", _LAUNCHER, verb, str(file)),
-        env={"PYTHONPATH": str(Path(encamp.__file__).parents[1])},
+        env={"PYTHONPATH": str(PACKAGE.parent)},
         pass_fds=files,
     )
 

@@ -6,13 +6,16 @@ import asyncio
 import os
 import sys
 from collections import deque
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import encamp
 from encamp.errors import SandboxError
 from encamp.process import OutputLine, ProcessSpec, start
+from encamp.resources import PACKAGE
 from encamp.sandbox.tools import TOOLS
 from encamp.sandbox.tools.catalog import build_folder, is_installed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _LAST_LINES = 6
 
@@ -47,7 +50,7 @@ class OnDemandTool:
         spec = ProcessSpec(
             name=f"build of {self._tool.name}",
             argv=(sys.executable, "-m", "encamp.sandbox.tools", self._tool.name),
-            env={**os.environ, "PYTHONPATH": str(Path(encamp.__file__).parents[1])},
+            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
         )
         process = await start(spec, output=lines.append)
         outcome = await process.wait()

@@ -1,0 +1,1 @@
+"""Wines and their growers."""
