@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from encamp.version import __version__
 
 if TYPE_CHECKING:
+    from encamp import jobs
     from encamp.errors import EncampError
     from encamp.public_components.environment import Environment, EnvironmentReference
     from encamp.public_components.training_job import TrainingJob
@@ -30,6 +31,7 @@ __all__ = [
     "TrainingJob",
     "TrainingJobSpec",
     "__version__",
+    "jobs",
 ]
 
 _WHERE = {
@@ -46,6 +48,8 @@ _WHERE = {
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use; the components bring the engine's SDK along."""
+    if name == "jobs":
+        return importlib.import_module("encamp.jobs")
     if name not in _WHERE:
         raise AttributeError(f"module 'encamp' has no attribute {name!r}")
     found: object = getattr(importlib.import_module(_WHERE[name]), name)
@@ -54,4 +58,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *__all__})

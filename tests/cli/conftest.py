@@ -6,9 +6,9 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from encamp.cli import target
 from encamp.cli.main import cli
 from encamp.cloud import rest
+from encamp.jobs import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,11 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from encamp.cli import access, target
+from encamp.cli import access
 from encamp.cli.main import cli
 from encamp.cloud import rest
 from encamp.errors import UsageError
+from encamp.jobs import target
 from encamp.plan.access.table import access_table
 from encamp.spec.environment import parse_environment
 

@@ -56,7 +56,7 @@ class Pod:
 @pytest.fixture
 def pod(monkeypatch: pytest.MonkeyPatch) -> Pod:
     made = Pod()
-    monkeypatch.setattr("encamp.cli.target.enter", _always(SimpleNamespace(project="p")))
+    monkeypatch.setattr("encamp.jobs.target.enter", _always(SimpleNamespace(project="p")))
     monkeypatch.setattr("encamp.run.remote.require_remote", _always(None))
     monkeypatch.setattr("encamp.cli.known.looking", made.looking)
     monkeypatch.setattr("encamp.cli.run.drive", made.begin)
@@ -131,7 +131,7 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def submitted(monkeypatch: pytest.MonkeyPatch, **block: Any) -> Any:
     spec = parse_environment({**ENVIRONMENT, **block}, project="my-project", source="x")
-    monkeypatch.setattr("encamp.cli.target.enter", _always(spec))
+    monkeypatch.setattr("encamp.jobs.target.enter", _always(spec))
     words = [str(BARE), "--in-cluster", "--job-id", "bare_1", "--environment", "prod"]
     return CliRunner().invoke(submit, words, catch_exceptions=False)
 

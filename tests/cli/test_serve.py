@@ -63,7 +63,7 @@ class Served:
 def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     made = Served()
     monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("encamp.cli.target.enter", made.enter)
+    monkeypatch.setattr("encamp.jobs.target.enter", made.enter)
     monkeypatch.setattr("encamp.api.service.opened_service", made.open)
     monkeypatch.setattr("encamp.api.server.serve", made.serve)
     return made

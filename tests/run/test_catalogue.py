@@ -13,7 +13,7 @@ from encamp.errors import EngineError, UsageError
 from encamp.run.accounts import add_up, ended_since
 from encamp.run.catalogue import UNSPECIFIED, Catalogue
 from encamp.run.intent import Intent
-from encamp.run.job_resource import job_resource, summary
+from encamp.run.job_resource import JobSummary, job_resource
 from encamp.run.receipt import spec_hash
 from encamp.run.records import Records
 from encamp.run.seal import seal_logs
@@ -128,7 +128,7 @@ def test_a_job_that_goes_on_tells_its_restarts_and_its_cost_so_far(world: World)
         use = PodUse(str(at), "master-replica-0", "master", *times, "", node="x", failed=True, end="exited with 137")
         world.records.append(lease, "pods", {"pods": [use.to_json()]})
     job = world.catalogue.job("lives")
-    found = summary(job, begun + timedelta(seconds=100))
+    found = JobSummary.of(job, begun + timedelta(seconds=100)).to_json()
     assert found["restarts"]["text"] == "restart 2 of 5, last: master-replica-0 exited with 137"
     assert (found["costUsd"], found["costSoFarUsd"]) == (None, 0.01), "100 s, not 4: the machine waits too"
     own = job_resource(job, world.storage, world.spool("lives"))["encamp"]
@@ -159,7 +159,7 @@ def test_living_jobs_come_from_the_record_and_ended_ones_from_the_bucket_newest_
 
 def test_a_living_job_says_who_drives_it_and_how_long_it_trains(world: World) -> None:
     lease = world.begin("lives", State.PREPARING, State.RUNNING)
-    line = summary(world.catalogue.job("lives"), world.now + timedelta(seconds=7))
+    line = JobSummary.of(world.catalogue.job("lives"), world.now + timedelta(seconds=7)).to_json()
     assert line["driver"].startswith("process ")
     assert (line["runningSeconds"], line["costUsd"], line["createTime"]) == (7.0, None, "2026-05-01T12:00:00.000Z")
     world.records.release(lease)

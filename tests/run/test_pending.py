@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.cli.lines import _allocatable
+from encamp.jobs.opening import allocatable_room
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
 from encamp.run.pending import quantity, waiting
@@ -138,5 +138,5 @@ def test_a_pool_that_was_made_for_a_pod_fits_it(case: str) -> None:
     for job in render_manifests(plan).job_set["spec"]["replicatedJobs"]:
         spec = job["template"]["spec"]["template"]["spec"]
         pod = {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status}
-        (said,) = waiting([pod], [], listed, lambda one: one["metadata"]["name"], _allocatable)
+        (said,) = waiting([pod], [], listed, lambda one: one["metadata"]["name"], allocatable_room)
         assert said.reason.startswith("waits for a machine"), said

@@ -85,8 +85,8 @@ def _request(
     from encamp.acceptance.planning import plan_ladder  # noqa: PLC0415
     from encamp.acceptance.progress import unfinished  # noqa: PLC0415
     from encamp.acceptance.run import AcceptanceRequest  # noqa: PLC0415
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415
     from encamp.errors import UsageError  # noqa: PLC0415
+    from encamp.jobs.target import checkout, enter  # noqa: PLC0415
     from encamp.run.context import Context  # noqa: PLC0415
     from encamp.run.workspace import state_folder  # noqa: PLC0415
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import FORMAT, environment_named
+from encamp.cli.job_input import FORMAT
 from encamp.cli.out import say, say_json
 from encamp.cli.stack import ENVIRONMENT
+from encamp.jobs.target import environment_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from encamp.cli.stack import ENVIRONMENT
 from encamp.cli.verbosity import Verbosity, verbosity_options
 
 if TYPE_CHECKING:
-    from encamp.cli.known import Looking
+    from encamp.jobs.opening import Looking
     from encamp.run.catalogue import KnownJob
     from encamp.run.ending import RunResult
     from encamp.run.following import Follower, Source

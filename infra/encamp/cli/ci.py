@@ -44,7 +44,7 @@ def preview(base: str, output: Path | None, environment: str | None) -> None:
     """
     from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.review import review  # noqa: PLC0415
-    from encamp.cli.target import checkout  # noqa: PLC0415
+    from encamp.jobs.target import checkout  # noqa: PLC0415
 
     found = review(checkout(), base, environment, _say, _enter)
     _write(comment(found, base=base), output)
@@ -69,7 +69,7 @@ def drift(only: tuple[str, ...], former: tuple[str, ...], output: Path | None, e
     """
     from encamp.ci.comment import drift_report  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.drift import drift as compared  # noqa: PLC0415
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+    from encamp.jobs.target import checkout, enter  # noqa: PLC0415
 
     folder = checkout()
     enter(environment)
@@ -87,8 +87,8 @@ def _enter(environment: str) -> None:
     Raises:
         EncampError: there is no such environment, its cloud cannot be reached, or this shell leads to another one.
     """
-    from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.errors import SandboxError  # noqa: PLC0415
+    from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.sandbox.environment import served_project  # noqa: PLC0415
 
     project, served = enter(environment).project, served_project()

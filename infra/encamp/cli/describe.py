@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from encamp import jobs
 from encamp.cli.job_input import FORMAT
-from encamp.cli.known import JOB, looking
+from encamp.cli.known import JOB
 from encamp.cli.out import say_json, say_yaml
 from encamp.cli.stack import ENVIRONMENT
 
@@ -19,12 +20,8 @@ def command(job: str, environment: str, output: str) -> None:
 
     What is not known is left out. Text is YAML.
     """
-    from encamp.run.job_resource import job_resource  # noqa: PLC0415
-
-    with looking(environment) as jobs:
-        found = jobs.catalogue.job(job)
-        resource = job_resource(found, jobs.storage, jobs.spool(found))
+    resource = jobs.describe(job, environment=environment).resource
     if output == "json":
-        say_json(resource)
+        say_json(dict(resource))
     else:
-        say_yaml(resource)
+        say_yaml(dict(resource))

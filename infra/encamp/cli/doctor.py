@@ -16,11 +16,11 @@ def command(stack: str, form: str) -> None:
 
     Nothing is changed. Exit code 3 when something is missing without which the stack would fail.
     """
-    from encamp.cli.target import checkout, enter_for  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.doctor.examine import examine  # noqa: PLC0415
     from encamp.doctor.machine import Machine  # noqa: PLC0415
     from encamp.doctor.stack import load_stack  # noqa: PLC0415
+    from encamp.jobs.target import checkout, enter_for  # noqa: PLC0415 - `--help` needs none of it
     from encamp.retries import SHORT  # noqa: PLC0415
 
     repository = checkout()

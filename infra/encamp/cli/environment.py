@@ -96,7 +96,7 @@ def _refuse_full(engine: JobEngine, stack: str) -> None:
 
 def start_queues(stack: str) -> None:
     """A sandbox comes up without Kueue; the first environment that has queues starts it."""
-    from encamp.cli.target import checkout  # noqa: PLC0415 - `--help` starts without it
+    from encamp.jobs.target import checkout  # noqa: PLC0415 - `--help` starts without it
     from encamp.spec.environment import load_environment  # noqa: PLC0415
 
     spec = load_environment(stack, checkout())
@@ -115,7 +115,7 @@ def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
     Raises:
         UsageError: there is no checkout, or no such environment.
     """
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415 - `--help` starts without it
+    from encamp.jobs.target import checkout, enter  # noqa: PLC0415 - `--help` starts without it
     from encamp.run.engine import JobEngine  # noqa: PLC0415
 
     folder = checkout()

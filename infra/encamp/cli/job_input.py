@@ -12,7 +12,6 @@ import click
 
 from encamp.cli.job_flags import URIS_PATH, flag_names
 from encamp.errors import UsageError
-from encamp.resources import repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from encamp.plan.imports import MissingImport
     from encamp.plan.model import JobPlan
     from encamp.plan.replicas import RoleRequest
-    from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.job_file import JobFile
     from encamp.spec.loading import DataPath, Document
@@ -241,17 +239,6 @@ def _moved(value: Any, beside: Path, folder: Path) -> Any:
     return (beside.relative_to(folder) / value).as_posix()
 
 
-def environment_named(name: str) -> EnvironmentSpec:
-    """The environment of a stack config: in the checkout, else in the working directory's project.
-
-    Raises:
-        UsageError: there is no such environment.
-    """
-    from encamp.spec.environment import load_environment  # noqa: PLC0415 - help pages need no models
-
-    return load_environment(name, repository() or Path.cwd())
-
-
 def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
     """The plan of a job.
 
@@ -260,8 +247,6 @@ def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
         PlanError: no plan can be made of it.
         UsageError: file, environment or id are not there or not usable, or the trainer cannot be built.
     """
-    from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.job import plan_job  # noqa: PLC0415
+    from encamp.jobs.running import planned  # noqa: PLC0415 - help pages need no models
 
-    found = job.load(job_id)
-    return plan_job(found.job, environment_named(environment), packages=local_packages(found))
+    return planned(job, job_id, environment)

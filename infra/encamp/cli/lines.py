@@ -18,7 +18,6 @@ from encamp.run.study.records import MARK as METRIC
 from encamp.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -69,7 +68,9 @@ class Lines:
 
     def context(self) -> Context:
         """What commands about jobs work with, writing here."""
-        return Context(self.show, self.log, allocatable=_allocatable)
+        from encamp.jobs.opening import allocatable_room  # noqa: PLC0415 - it opens whole environments
+
+        return Context(self.show, self.log, allocatable=allocatable_room)
 
     def _echo(self, line: str) -> None:
         with self._lock:
@@ -86,15 +87,3 @@ class Lines:
 def shown(line: str, verbosity: Verbosity) -> bool:
     """Whether a step is shown."""
     return verbosity is Verbosity.VERBOSE or (verbosity is Verbosity.SHORT and not isinstance(line, Detail))
-
-
-def _allocatable(machine_type: str) -> Mapping[str, float]:
-    """What a machine leaves to pods as numbers; nothing where the catalog does not know it."""
-    from encamp.errors import PlanError  # noqa: PLC0415
-    from encamp.plan.machines.allocatable import allocatable  # noqa: PLC0415 - wanted only while replicas wait
-
-    try:
-        room = allocatable(machine_type)
-    except PlanError:
-        return {}
-    return {"cpu": room.cpu_millis / 1000, "memory": room.memory_mib * 2.0**20, **room.devices}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
+from encamp import jobs
 from encamp.cli.job_input import FORMAT
-from encamp.cli.known import looking
 from encamp.cli.out import say, say_json
 from encamp.cli.stack import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from encamp.run.job_resource import JobSummary
 
 _STATES = (
     "QUEUED",
@@ -35,42 +38,36 @@ def command(environment: str, state: str | None, output: str) -> None:
     STATE_UNSPECIFIED: something of the job is in the bucket, and neither a record here nor a receipt says more; it may
     be running on another machine.
     """
-    from datetime import UTC, datetime  # noqa: PLC0415 - `encamp list --help` needs none of it
+    from encamp.text import aligned  # noqa: PLC0415 - `encamp list --help` needs none of it
 
-    from encamp.run.job_resource import summary  # noqa: PLC0415
-    from encamp.text import aligned  # noqa: PLC0415
-
-    with looking(environment) as jobs:
-        now = datetime.now(UTC)
-        found = [summary(job, now) for job in jobs.catalogue.jobs() if state is None or job.state == state]
+    found = jobs.list(environment=environment, state=state)
     if output == "json":
-        say_json(found)
+        say_json([job.to_json() for job in found])
     elif not found:
         say("no job")
     else:
         # A column that most environments have nothing for.
-        tuning = any(job["trials"] is not None for job in found)
+        tuning = any(job.trials is not None for job in found)
         headings = (*_HEADINGS[:_AFTER_STATE], "TRIALS", *_HEADINGS[_AFTER_STATE:]) if tuning else _HEADINGS
         for line in aligned([headings, *(_row(job, tuning=tuning) for job in found)]):
             say(line)
 
 
-def _row(job: dict[str, Any], *, tuning: bool) -> tuple[str, ...]:
-    seconds, trials, restarts = job["runningSeconds"], job["trials"], job["restarts"]
-    created = (job["createTime"] or "-").partition(".")[0].replace("T", " ")
+def _row(job: JobSummary, *, tuning: bool) -> tuple[str, ...]:
+    trials, created = job.trials, job.created
     return (
-        job["jobId"],
-        job["state"] if restarts is None else f"{job['state']}, {restarts['text']}",
+        job.job_id,
+        job.state if job.restarts is None else f"{job.state}, {job.restarts}",
         *((f"{trials['ended']}/{trials['most']}" if trials else "-",) if tuning else ()),
-        created,
-        "-" if seconds is None else f"{seconds:.0f} s",
+        "-" if created is None else f"{created:%Y-%m-%d %H:%M:%S}",
+        "-" if job.running_seconds is None else f"{job.running_seconds:.0f} s",
         _cost(job),
-        job["driver"] or (f"waits, place {job['position']}" if job["position"] else "-"),
+        job.driver or (f"waits, place {job.position}" if job.position else "-"),
     )
 
 
-def _cost(job: dict[str, Any]) -> str:
+def _cost(job: JobSummary) -> str:
     """What a job has cost, or has cost so far."""
-    if job["costUsd"] is not None:
-        return f"{job['costUsd']:.4f} USD"
-    return "-" if job["costSoFarUsd"] is None else f"{job['costSoFarUsd']:.4f} USD so far"
+    if job.cost_usd is not None:
+        return f"{job.cost_usd:.4f} USD"
+    return "-" if job.cost_so_far_usd is None else f"{job.cost_so_far_usd:.4f} USD so far"

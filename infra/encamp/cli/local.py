@@ -185,7 +185,8 @@ def _of_file(
 ) -> _Wished:
     """What a job file describes, some of its fields replaced by flags."""
     from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
-    from encamp.cli.job_input import JobInput, environment_named  # noqa: PLC0415
+    from encamp.cli.job_input import JobInput  # noqa: PLC0415
+    from encamp.jobs.target import environment_named  # noqa: PLC0415
     from encamp.run.local.job import JobWish, local_job, prepared  # noqa: PLC0415
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 

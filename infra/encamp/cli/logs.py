@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from encamp.cli.job_input import environment_named
 from encamp.cli.known import JOB, looking
 from encamp.cli.out import say
 from encamp.cli.stack import ENVIRONMENT
@@ -17,8 +16,8 @@ from encamp.cli.stack import ENVIRONMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from encamp.cli.known import Looking
     from encamp.cloud.storage import Storage
+    from encamp.jobs.opening import Looking
     from encamp.run.job_logs import JobLogs
     from encamp.run.log_view import LogPart
     from encamp.run.sealed import FoundLog
@@ -53,14 +52,9 @@ def command(
     else from the cluster. What is missing of a log is said on stderr. With --tail and --since no more than that is read
     of logs in the bucket. A line's time is when encamp got it, within half a second.
     """
-    from encamp.run.job_logs import JobLogs  # noqa: PLC0415 - `encamp logs --help` needs none of it
-
     part = _part(tail, since)
     with looking(environment) as jobs:
-        project = environment_named(environment).project
-        logs = JobLogs(
-            job, jobs.catalogue, jobs.records, jobs.storage, jobs.context, environment=environment, project=project
-        )
+        logs = jobs.logs(job)
         if follow:
             _wait(jobs, job)
         try:
@@ -80,12 +74,11 @@ def command(
 def _part(tail: int | None, since_text: str | None) -> LogPart | None:
     """What of the logs was asked for, None for all."""
     from encamp.cli.since import since  # noqa: PLC0415
-    from encamp.run.log_view import LogPart  # noqa: PLC0415
-    from encamp.run.times import micros  # noqa: PLC0415
+    from encamp.jobs.logs import log_part  # noqa: PLC0415
 
     if tail is None and since_text is None:
         return None
-    return LogPart(micros(since(since_text, datetime.now(UTC))) if since_text is not None else None, tail)
+    return log_part(tail, since(since_text, datetime.now(UTC)) if since_text is not None else None)
 
 
 def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
@@ -98,8 +91,8 @@ def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
 
 def _show_part(logs: JobLogs, replica: str | None, part: LogPart | None, *, timestamps: bool, follow: bool) -> None:
     """Show a part of the logs as lines, and what comes after it where they are followed."""
+    from encamp.jobs.logs import parts_of  # noqa: PLC0415
     from encamp.run.log_view import LogPart  # noqa: PLC0415
-    from encamp.run.sealed import chosen  # noqa: PLC0415
     from encamp.run.times import micros  # noqa: PLC0415
 
     def put(name: str, line: bytes, at: int) -> None:
@@ -112,15 +105,13 @@ def _show_part(logs: JobLogs, replica: str | None, part: LogPart | None, *, time
 
     positions: dict[str, int] = {}
     with logs.views() as views:
-        named = None if replica is None else chosen([view.log for view in views], replica).replica
-        for view in views:
-            if named in (None, view.log.replica):
-                positions[view.log.replica] = view.whole_lines() if follow else view.size
-                for line in view.lines(part or LogPart()):
-                    if line.end <= positions[view.log.replica]:
-                        put(view.log.replica, line.text, line.at)
-                if not follow:
-                    _lack(view.log)
+        for view, lines in parts_of(views, replica, part or LogPart()):
+            positions[view.log.replica] = view.whole_lines() if follow else view.size
+            for line in lines:
+                if line.end <= positions[view.log.replica]:
+                    put(view.log.replica, line.text, line.at)
+            if not follow:
+                _lack(view.log)
     if follow:
         _say_lacks(logs.follow(replica, come, positions))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from encamp.cli.job_input import environment_named
 from encamp.cli.out import say_json
 from encamp.cli.stack import ENVIRONMENT
+from encamp.jobs.target import environment_named
 
 
 @click.command(name="prices")

@@ -54,8 +54,8 @@ def command(
     looked at. 4: something that was to be taken down may still exist.
     """
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp reap --help` needs none of it
-    from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.errors import UsageError  # noqa: PLC0415
+    from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.run.reap import Wishes, reap, worst  # noqa: PLC0415
     from encamp.run.remote import require_remote  # noqa: PLC0415
 

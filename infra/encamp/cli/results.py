@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 import click
 
-from encamp.cli.known import JOB, looking
+from encamp import jobs
+from encamp.cli.known import JOB
 from encamp.cli.out import say
 from encamp.cli.stack import ENVIRONMENT
-
-if TYPE_CHECKING:
-    from encamp.cli.known import Looking
-    from encamp.run.result_copy import Copied
+from encamp.errors import EngineError
 
 #: What a shell says of a command that Ctrl-C ended.
 _INTERRUPTED = 130
@@ -31,43 +30,41 @@ def command(job: str, folder: Path | None, environment: str) -> None:
     tell. Files of the same names are replaced. Of a job that runs it copies what is there so far. Nothing is written
     outside of FOLDER; objects whose names do not allow that are left out and named, with exit code 3.
     """
-    target = folder if folder is not None else Path(job)
     try:
-        with looking(environment) as jobs:
-            done = _copy(jobs, job, target)
+        with _Bar() as bar:
+            done = jobs.results(job, folder, environment=environment, progress=bar.come)
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where it stopped", err=True)
         sys.exit(_INTERRUPTED)
-    _tell(done, target)
+    _tell(job, done)
 
 
-def _copy(jobs: Looking, job: str, folder: Path) -> Copied:
-    from encamp.run.result_copy import Target  # noqa: PLC0415 - `--help` needs none of it
-    from encamp.run.result_files import is_living, result_files  # noqa: PLC0415
+class _Bar:
+    """A progress bar on a terminal, from the first bytes on."""
 
-    known = jobs.catalogue.job(job)
-    if is_living(known):
-        say(f"{job} is {known.state}: what it has written so far is copied; call it again after its end", err=True)
-    found = result_files(known, jobs.storage)
-    target = Target(folder)
-    try:
-        files, left_out = found.placed(folds_case=target.folds_case)
-        total = sum(file.stored.size for file in files)
-        with click.progressbar(
-            length=total, label=f"{len(files)} files", file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar:
-            done = target.copy(jobs.storage, files, bar.update)
-    finally:
-        target.close()
-    done.left_out += left_out
-    return done
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def come(self, there: int, total: int) -> None:
+        """Show how many bytes are there, of how many."""
+        if self._bar is None:
+            hidden = not sys.stderr.isatty()
+            self._bar = self._stack.enter_context(click.progressbar(length=total, file=sys.stderr, hidden=hidden))
+        self._bar.update(there - self._bar.pos)
 
 
-def _tell(done: Copied, folder: Path) -> None:
-    from encamp.errors import EngineError  # noqa: PLC0415
-
-    already = f"; {done.there} were there already" if done.there else ""
-    say(f"{done.files} files copied to {folder}, {done.size / 2**20:.1f} MiB{already}")
+def _tell(job: str, done: jobs.CopiedResults) -> None:
+    if done.goes_on:
+        say(f"{job} is {done.goes_on}: what it has written so far is copied; call it again after its end", err=True)
+    already = f"; {done.already_there} were there already" if done.already_there else ""
+    say(f"{done.files} files copied to {done.folder}, {done.size / 2**20:.1f} MiB{already}")
     for left in done.left_out:
         say(f"left out: {left.uri}: {left.reason}", err=True)
     if done.left_out:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 
     from encamp.cli.job_input import JobInput
     from encamp.cli.lines import Lines
+    from encamp.jobs.given import NamedJob
     from encamp.run.actor import Actor
-    from encamp.spec.environment import EnvironmentSpec
-    from encamp.spec.job_file import JobFile
 
 KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
 
@@ -60,14 +58,6 @@ def command(
         drive(job, job_id, environment, keep_local_logs=keep_local_logs, parent=parent, verbosity=verbosity)
 
 
-class NamedJob(Protocol):
-    """A job that can be read by an id."""
-
-    def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
-        """The job with an id: the given one, else one of its own or a new one with the suffix."""
-        ...
-
-
 def drive(
     job: NamedJob,
     job_id: str | None,
@@ -90,42 +80,30 @@ def drive(
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
     from encamp.cli.lines import Lines  # noqa: PLC0415
-    from encamp.cli.target import enter  # noqa: PLC0415
-    from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.cost.text import cost_line  # noqa: PLC0415
-    from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415
+    from encamp.jobs.running import run_named  # noqa: PLC0415
 
     lines = Lines(verbosity)
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
-    found = job.load(job_id, suffix=stamp)
-    target: EnvironmentSpec = enter(environment)
-    plan = plan_job(found.job, target, packages=local_packages(found), name=name)
-    for warning in plan.warnings:
-        lines.show(f"warning: {warning}")
-    if plan.cost is not None:
-        lines.show(cost_line(plan.cost))
-    data = found.job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    request = JobRequest(
-        plan,
-        data,
+    result = run_named(
+        job,
+        job_id,
         environment,
-        job_folder=found.folder,
+        lines.context,
+        accepted=_accepted(lines, parent),
         keep_logs=keep_local_logs,
         detached=detached or parent is not None,
         started_by=started_by,
         submitted=submitted,
         waited=waited,
+        name=name,
     )
-    result = run_job(request, lines.context(), _accepted(plan.job_id, lines, parent))
     report(result, verbosity)
     sys.exit(result.exit_code)
 
 
-def _accepted(job_id: str, lines: Lines, parent: Parent | None) -> Callable[[Path], None]:
+def _accepted(lines: Lines, parent: Parent | None) -> Callable[[str, Path], None]:
     """What is done when the job is this driver's: its log begins, and a parent that waits may go."""
 
-    def accepted(folder: Path) -> None:
+    def accepted(job_id: str, folder: Path) -> None:
         lines.keep(folder / DRIVER_LOG, quiet=parent is not None)
         if parent is not None:
             parent.release(job_id, folder / DRIVER_LOG)

@@ -82,7 +82,7 @@ def command(
     from encamp.api.listening import listen  # noqa: PLC0415
     from encamp.api.server import serve  # noqa: PLC0415
     from encamp.api.service import ServiceWishes, opened_service  # noqa: PLC0415
-    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.jobs.target import enter  # noqa: PLC0415
 
     spec = enter(environment)
     block = spec.api
@@ -155,7 +155,7 @@ def _teams(environment: str, given: str | None, spec: EnvironmentSpec) -> Access
     from pathlib import Path  # noqa: PLC0415
 
     from encamp.api.live_access import AccessFile  # noqa: PLC0415
-    from encamp.cli.target import checkout  # noqa: PLC0415
+    from encamp.jobs.target import checkout  # noqa: PLC0415
 
     return AccessFile.given(Path(given), spec) if given else AccessFile.committed(environment, checkout())
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from encamp.errors import UsageError
+from encamp.jobs.visiting import DEFAULT_ENVIRONMENT, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_ENVIRONMENT = "sandbox"
-VARIABLE = "ENCAMP_ENVIRONMENT"
 _SHOWN = ("-s", "--stack")
 
 

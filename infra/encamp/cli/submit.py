@@ -46,7 +46,7 @@ def command(
 
 def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `--help` needs none of it
-    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.environment.driver import require_driver  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415

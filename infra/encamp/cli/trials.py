@@ -14,7 +14,7 @@ from encamp.cli.out import say, say_json
 from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
-    from encamp.cli.known import Looking
+    from encamp.jobs.opening import Looking
     from encamp.run.study.results import StudyResults
     from encamp.tuning.model import Trial
 

@@ -38,6 +38,11 @@ def read_micros(text: str) -> int:
     return micros(datetime.fromisoformat(text))
 
 
+def moment(at: int) -> datetime:
+    """A time in UTC of microseconds since the epoch."""
+    return _EPOCH + timedelta(microseconds=min(max(at, 0), _LAST))
+
+
 def written(at: int) -> str:
     """Microseconds since the epoch as RFC 3339 in UTC, of one width."""
-    return f"{_EPOCH + timedelta(microseconds=min(max(at, 0), _LAST)):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return f"{moment(at):%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -1,16 +1,15 @@
-"""The environment that a command is about; where it is the sandbox's, the process enters the sandbox."""
+"""The environment that a command or a call is about; where it is the sandbox's, the process enters the sandbox."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.errors import SandboxError, UsageError
 from encamp.resources import repository
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from encamp.spec.environment import EnvironmentSpec
 
 
@@ -24,6 +23,17 @@ def checkout() -> Path:
     if found is None:
         raise UsageError("environments are stacks of a checkout", hint="clone the project and run `encamp` there")
     return found
+
+
+def environment_named(name: str) -> EnvironmentSpec:
+    """The environment of a stack config: in the checkout, else in the working directory's project.
+
+    Raises:
+        UsageError: there is no such environment.
+    """
+    from encamp.spec.environment import load_environment  # noqa: PLC0415 - help pages need no models
+
+    return load_environment(name, repository() or Path.cwd())
 
 
 def enter(environment: str) -> EnvironmentSpec:
