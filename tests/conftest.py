@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.rest import GoogleClient
+from encamp.jobs import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,6 +186,18 @@ def google() -> Iterator[Any]:
 def client(google: Any) -> Iterator[GoogleClient]:
     with requests.Session() as session:
         yield GoogleClient(session, environ=google.environ(), sleep=lambda _: None)
+
+
+@pytest.fixture
+def committed(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The committed environment of the sandbox without the sandbox, for commands and calls in this process."""
+    google.add_bucket("sandbox-encamp-artifacts")
+    for key, value in google.environ().items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path))
+    for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
 
 
 @pytest.fixture

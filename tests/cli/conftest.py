@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -8,27 +8,11 @@ from click.testing import CliRunner
 
 from encamp.cli.main import cli
 from encamp.cloud import rest
-from encamp.jobs import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from click.testing import Result
-
-BUCKET = "sandbox-encamp-artifacts"
-
-
-@pytest.fixture
-def committed(google: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The committed environment of the sandbox without the sandbox, for commands in this process."""
-    google.add_bucket(BUCKET)
-    for key, value in google.environ().items():
-        monkeypatch.setenv(key, value)
-    monkeypatch.setenv("ENCAMP_STATE_DIR", str(tmp_path))
-    for key in ("ENCAMP_RECORD_URL", "ENCAMP_ENVIRONMENT"):
-        monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr(target, "_enter_sandbox", lambda: None)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def pod(monkeypatch: pytest.MonkeyPatch) -> Pod:
     monkeypatch.setattr("encamp.cli.known.looking", made.looking)
     monkeypatch.setattr("encamp.cli.run.drive", made.begin)
     monkeypatch.setattr("encamp.run.in_cluster.go_on", made.go_on)
-    ended = RunResult(Outcome(State.FAILED, "worker-0 exited with 7"), None, (), "gs://b/jobs/digits_1/")
+    ended = RunResult("digits_1", Outcome(State.FAILED, "worker-0 exited with 7"), None, (), "gs://b/jobs/digits_1/")
     monkeypatch.setattr("encamp.run.ended.result_of", _always(ended))
     return made
 

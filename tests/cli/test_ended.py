@@ -18,7 +18,7 @@ KEPT = "gs://b/jobs/j/"
 def said(
     capsys: pytest.CaptureFixture[str], receipt: dict[str, Any] | None, verbosity: Verbosity = Verbosity.VERBOSE
 ) -> str:
-    report(RunResult(Outcome(State.SUCCEEDED), receipt, (), KEPT, None, None), verbosity)
+    report(RunResult("digits_1", Outcome(State.SUCCEEDED), receipt, (), KEPT, None, None), verbosity)
     return capsys.readouterr().out
 
 

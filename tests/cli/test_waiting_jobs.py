@@ -143,7 +143,7 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[JobRequest]:
 
     def run_job(request: JobRequest, _: Any) -> RunResult:
         made.append(request)
-        return RunResult(Outcome(State.FAILED, "7"), None, (), "gs://b/")
+        return RunResult("waits", Outcome(State.FAILED, "7"), None, (), "gs://b/")
 
     monkeypatch.setattr("encamp.run.driver.run_job", run_job)
     return made

@@ -74,7 +74,7 @@ def command(
 def _part(tail: int | None, since_text: str | None) -> LogPart | None:
     """What of the logs was asked for, None for all."""
     from encamp.cli.since import since  # noqa: PLC0415
-    from encamp.jobs.logs import log_part  # noqa: PLC0415
+    from encamp.jobs.log_parts import log_part  # noqa: PLC0415
 
     if tail is None and since_text is None:
         return None
@@ -91,7 +91,7 @@ def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
 
 def _show_part(logs: JobLogs, replica: str | None, part: LogPart | None, *, timestamps: bool, follow: bool) -> None:
     """Show a part of the logs as lines, and what comes after it where they are followed."""
-    from encamp.jobs.logs import parts_of  # noqa: PLC0415
+    from encamp.jobs.log_parts import parts_of  # noqa: PLC0415
     from encamp.run.log_view import LogPart  # noqa: PLC0415
     from encamp.run.times import micros  # noqa: PLC0415
 

@@ -176,7 +176,7 @@ def logs(
         UsageError: nobody knows the job or the replica, or the logs are nowhere; says where they may be.
         RestError: the bucket cannot be read.
     """
-    from encamp.jobs.logs import log_part, parts_of  # noqa: PLC0415 - as for `plan`
+    from encamp.jobs.log_parts import log_part, parts_of  # noqa: PLC0415 - as for `plan`
     from encamp.jobs.opening import opened  # noqa: PLC0415
 
     moment = datetime.now(UTC) - since if isinstance(since, timedelta) else since

@@ -112,7 +112,7 @@ class JobRun:
         if result.error is not None and outcome.state is not State.CANCELLED:
             raise result.error
         return cls(
-            job_id=result.results.rstrip("/").rpartition("/")[2],
+            job_id=result.job_id,
             state=str(outcome.state),
             message=outcome.message,
             last_lines=outcome.failure.last_lines if outcome.failure is not None else (),

@@ -37,6 +37,7 @@ def result_of(job: KnownJob, record: RunRecord | None) -> RunResult:
         raise UsageError("nobody wrote down how this job ended", where=job.job_id, hint="`encamp reap` settles it")
     left = tuple((receipt or {}).get("left") or ()) if not job.torn_down else ()
     return RunResult(
+        job.job_id,
         outcome,
         dict(receipt) if receipt is not None else None,
         left,

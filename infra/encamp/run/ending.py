@@ -61,6 +61,7 @@ class RunResult:
         teardown_error: why tear-down is not done or not proven.
     """
 
+    job_id: str
     outcome: Outcome
     receipt: dict[str, Any] | None
     left: tuple[str, ...]
@@ -216,7 +217,7 @@ class Ending:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)
         bucket = f"gs://{self._intent.bucket}/{self._intent.prefix}"
-        return RunResult(outcome, receipt, left, bucket, error, trouble)
+        return RunResult(self._intent.job_id, outcome, receipt, left, bucket, error, trouble)
 
     def _tell(
         self, outcome: Outcome, receipt: dict[str, Any] | None, trouble: EncampError | None, left: Sequence[str]
