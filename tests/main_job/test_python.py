@@ -26,11 +26,12 @@ async def main(names, cells):
     for cell in cells:
         exec(compile(cell, "cell", "exec"), names)
 
-names, before = {}, dict(os.environ)
+# gRPC reads it once, so it is set for good.
+names, before = {}, {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "false"}
 try:
     asyncio.run(main(names, sys.argv[1:]))
 finally:
-    assert dict(os.environ) == before
+    assert dict(os.environ) == before, set(os.environ.items()) ^ set(before.items())
 """
 #: Interrupts itself once the job trains, as the stop button of a notebook does.
 STOPPED = """
