@@ -129,6 +129,19 @@ def test_shared_node_pools_are_looked_for(furnished: Any, client: GoogleClient) 
     assert warning.startswith("whether the shared node pools are there cannot be told")
 
 
+def test_what_the_same_program_makes_is_not_looked_for(google: Any, client: GoogleClient) -> None:
+    google.add_bucket("packages")
+    google.objects["packages", "trainer.tar.gz"] = b"trainer"
+    queues = {"default": "team", "teams": {"team": {"quotas": [{"cpu": 64}]}}}
+    plan = planned(queues=queues, jobDir="gs://models/digits")
+    (pool,) = plan.shared_pools
+    cluster = str(pool.shared_in)
+    assert "there is no bucket gs://models" in problems(planned(jobDir="gs://models/digits"), client)
+    google.requests.clear()
+    assert check_job(plan, client, made={"models", "artifacts", cluster}) == ()
+    assert not [request for request in google.requests if "models" in request.path]
+
+
 def test_mounted_buckets_are_looked_for_but_for_the_job_dir(furnished: Any, client: GoogleClient) -> None:
     block = {"storage": {"kind": "ENVIRONMENT"}, "mounts": [{"jobDir": True}, {"bucket": "census-data"}]}
     assert "there is no bucket gs://census-data for the mount /gcs/census-data" in problems(planned(block), client)

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import encamp
+from encamp.errors import UsageError
+from encamp.plan.job import plan_job
+from encamp.spec.environment import load_environment
+from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from encamp.cloud.rest import GoogleClient
 
     Resources = dict[str, dict[str, Any]]
 
@@ -95,6 +101,25 @@ except pulumi.RunError as error:
     for part in said:
         assert part in ended.stdout
     assert "abcdefgh" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(r"ignore:gcp\..* has been deprecated:DeprecationWarning")
+def test_a_job_that_has_ended_is_not_declared_again(
+    google: Any, client: GoogleClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from encamp.public_components import training_job  # noqa: PLC0415 - takes a second
+
+    monkeypatch.setattr(training_job, "GoogleClient", lambda: client)
+    found = load_job(REPOSITORY / "tests" / "golden" / "basic-bare" / "job.yaml").named("job")
+    plan = plan_job(found.job, load_environment("sandbox", REPOSITORY))
+    # A first `up` looks before the environment's bucket is made.
+    assert training_job._look_ahead(plan, {plan.storage.bucket, "census-output", "census-packages"}) == ()
+    google.add_bucket(plan.storage.bucket)
+    google.objects[plan.storage.bucket, "jobs/job/receipt.json"] = b"{}"
+    with pytest.raises(UsageError, match="job job has ended") as raised:
+        training_job._look_ahead(plan, {plan.storage.bucket})
+    assert "another job_id" in str(raised.value)
 
 
 def test_importing_encamp_imports_nothing_more() -> None:
