@@ -10,10 +10,11 @@ import yaml
 
 from encamp.cloud.storage import Storage, StoredObject
 from encamp.errors import EngineError, UsageError
+from encamp.jobs import JobSummary
 from encamp.run.accounts import add_up, ended_since
 from encamp.run.catalogue import UNSPECIFIED, Catalogue
 from encamp.run.intent import Intent
-from encamp.run.job_resource import JobSummary, job_resource
+from encamp.run.job_resource import job_resource
 from encamp.run.receipt import spec_hash
 from encamp.run.records import Records
 from encamp.run.seal import seal_logs

@@ -12,7 +12,7 @@ from encamp.cli.out import say, say_json
 from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
-    from encamp.run.job_resource import JobSummary
+    from encamp.jobs import JobSummary
 
 _STATES = (
     "QUEUED",

@@ -19,14 +19,22 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from encamp.jobs.model import CopiedResults, JobDetails, JobLogs, JobRun, LeftOutObject, LogLine, PlannedJob
+from encamp.jobs.model import (
+    CopiedResults,
+    JobDetails,
+    JobRun,
+    JobSummary,
+    LeftOutObject,
+    LogLine,
+    LogLines,
+    PlanSummary,
+)
 
 if TYPE_CHECKING:
     import builtins
     import os
     from collections.abc import Callable, Mapping
 
-    from encamp.run.job_resource import JobSummary
     from encamp.spec.job import TrainingJobSpec
 
     JobSource = str | os.PathLike[str] | Mapping[str, Any] | TrainingJobSpec
@@ -34,11 +42,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CopiedResults",
     "JobDetails",
-    "JobLogs",
     "JobRun",
+    "JobSummary",
     "LeftOutObject",
     "LogLine",
-    "PlannedJob",
+    "LogLines",
+    "PlanSummary",
     "cancel",
     "describe",
     "list",
@@ -55,7 +64,7 @@ def plan(
     environment: str | None = None,
     job_id: str | None = None,
     folder: str | os.PathLike[str] | None = None,
-) -> PlannedJob:
+) -> PlanSummary:
     """Decide what a job becomes, without engine, cloud or network: ``encamp plan``.
 
     Args:
@@ -73,7 +82,7 @@ def plan(
     from encamp.jobs.running import planned  # noqa: PLC0415
     from encamp.jobs.visiting import chosen_environment  # noqa: PLC0415
 
-    return PlannedJob.of(planned(GivenJob(job, folder), job_id, chosen_environment(environment)))
+    return PlanSummary.of(planned(GivenJob(job, folder), job_id, chosen_environment(environment)))
 
 
 def run(
@@ -126,7 +135,6 @@ def list(*, environment: str | None = None, state: str | None = None) -> tuple[J
         RestError: its bucket cannot be listed.
     """
     from encamp.jobs.opening import opened  # noqa: PLC0415 - as for `plan`
-    from encamp.run.job_resource import JobSummary  # noqa: PLC0415
 
     with opened(environment) as known:
         now = datetime.now(UTC)
@@ -160,7 +168,7 @@ def logs(
     replica: str | None = None,
     tail: int | None = None,
     since: datetime | timedelta | None = None,
-) -> JobLogs:
+) -> LogLines:
     """What a job's replicas have written so far, while it runs and after its end: ``encamp logs``.
 
     All of it is held in memory: of a long log ask for a part.
@@ -187,7 +195,7 @@ def logs(
             lines += (LogLine.of(view.log.replica, line) for line in part)
             if view.log.reason:
                 lacking[view.log.replica] = view.log.reason
-    return JobLogs(job, tuple(lines), lacking)
+    return LogLines(job, tuple(lines), lacking)
 
 
 def results(

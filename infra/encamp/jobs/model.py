@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.run.times import rfc3339
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
     from encamp.run.catalogue import KnownJob
     from encamp.run.ending import RunResult
     from encamp.run.log_view import TimedLine
+    from encamp.run.restarts import Restarts
 
 
 @dataclass(frozen=True)
-class PlannedJob:
+class PlanSummary:
     """What a job becomes.
 
     Attributes:
@@ -47,7 +50,7 @@ class PlannedJob:
     document: Mapping[str, Any]
 
     @classmethod
-    def of(cls, plan: JobPlan) -> PlannedJob:
+    def of(cls, plan: JobPlan) -> PlanSummary:
         """The public part of a plan."""
         from encamp.plan.document import job_document  # noqa: PLC0415 - help pages import this module
         from encamp.redaction import redacted, redacted_data  # noqa: PLC0415
@@ -66,6 +69,66 @@ class PlannedJob:
             warnings=tuple(map(redacted, plan.warnings)),
             document=redacted_data(job_document(plan, full=False)),
         )
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """One line of a list.
+
+    Attributes:
+        state: as in the Job resource; ``STATE_UNSPECIFIED`` where only objects in the bucket tell of the job.
+        created: when it was accepted, None where nothing tells.
+        running_seconds: how long it trains or trained, None where it never did or its end is not known.
+        cost_usd: what it cost by list prices, None before its end and where a price is not known.
+        cost_so_far_usd: what its machines have cost until now, None once it has ended.
+        restarts: what was started again of a job that goes on, None where nothing was.
+        trials: how far a tuning job has come, None where it tunes nothing.
+        driver: who drives it, None where nobody does or that is not known here.
+        position: its place among those that wait, from 1; None where it does not wait.
+    """
+
+    job_id: str
+    state: str
+    created: datetime | None
+    running_seconds: float | None
+    cost_usd: float | None
+    cost_so_far_usd: float | None
+    restarts: Restarts | None
+    trials: Mapping[str, Any] | None
+    driver: str | None
+    position: int | None
+
+    @classmethod
+    def of(cls, job: KnownJob, now: datetime) -> JobSummary:
+        """The summary of a job of the catalogue."""
+        seconds = job.running_seconds(now)
+        return cls(
+            job_id=job.job_id,
+            state=job.state,
+            created=job.created,
+            running_seconds=None if seconds is None else round(seconds, 3),
+            cost_usd=job.cost,
+            cost_so_far_usd=job.cost_so_far(now),
+            restarts=job.restarts,
+            trials=None if job.trials is None else dict(job.trials),
+            driver=job.driver,
+            position=job.position or None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Texts, seconds and USD, None for what is not known: ``encamp list --format json``."""
+        return {
+            "jobId": self.job_id,
+            "state": self.state,
+            "createTime": rfc3339(self.created),
+            "runningSeconds": self.running_seconds,
+            "costUsd": self.cost_usd,
+            "costSoFarUsd": self.cost_so_far_usd,
+            "restarts": None if self.restarts is None else {**self.restarts.to_json(), "text": str(self.restarts)},
+            "trials": self.trials,
+            "driver": self.driver,
+            "position": self.position,
+        }
 
 
 @dataclass(frozen=True)
@@ -181,7 +244,7 @@ class LogLine:
 
 
 @dataclass(frozen=True)
-class JobLogs:
+class LogLines:
     """Lines of a job's replicas, replica by replica.
 
     Attributes:
