@@ -49,7 +49,9 @@ def test_a_number_is_given_once() -> None:
 def test_a_record_begins_with_its_number_and_title_then_its_status() -> None:
     heads = {name: HEAD.match(text) for name, text in RECORDS.items()}
     assert [name for name, head in heads.items() if head is None or head["number"] != name[:4]] == []
-    assert [name for name, text in RECORDS.items() if (found := status_of(text)) is None or not is_day(found["day"])] == []
+    assert [
+        name for name, text in RECORDS.items() if (found := status_of(text)) is None or not is_day(found["day"])
+    ] == []
 
 
 def test_a_title_is_given_once() -> None:
@@ -71,9 +73,10 @@ def test_a_superseded_record_names_a_later_one_that_holds() -> None:
     assert wrong == []
 
 
-def test_an_accepted_record_says_what_was_weighed() -> None:
+def test_an_accepted_record_says_the_decision_and_what_was_weighed() -> None:
     accepted = {name: text for name, text in RECORDS.items() if re.search(r"^Accepted ", text, re.MULTILINE)}
     assert len(accepted) > 100
+    assert [name for name, text in accepted.items() if "**Decision" not in text] == []
     assert [name for name, text in accepted.items() if not WEIGHED.search(text)] == []
 
 
