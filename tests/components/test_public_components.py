@@ -47,7 +47,7 @@ def test_the_example_declares_its_bucket_and_a_job_in_a_cluster_that_it_adopts(
 
 @pytest.mark.slow
 def test_jobs_of_one_program_share_no_logical_name(registered: Callable[[str], Resources]) -> None:
-    found = registered("program/two_jobs")
+    found = registered("program/jobs")
     kinds = {"first": set[str](), "second": set[str]()}
     for key in found:
         kind, _, name = key.partition(" ")
@@ -56,6 +56,9 @@ def test_jobs_of_one_program_share_no_logical_name(registered: Callable[[str], R
             kinds[job].add(f"{kind} {rest}")
     assert {f"{JOB_SET} job-set", "kubernetes:core/v1:ServiceAccount account"} < kinds["first"] & kinds["second"]
     assert (kinds["first"] | kinds["second"]).isdisjoint(found)
+    # Its pools are made in the cluster that another stack's outputs name.
+    (pool,) = [inputs for key, inputs in found.items() if key.startswith("gcp:container/nodePool:NodePool third-")]
+    assert pool["cluster"] == "platform"
     labels = [found[f"{JOB_SET} {job}-job-set"]["metadata"]["labels"] for job in kinds]
     assert {(each["encamp-owner"], each["encamp-environment"]) for each in labels} == {("research", "lab")}
 
