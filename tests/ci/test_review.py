@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 import encamp.ci.review as room
-import encamp.cli.target
+import encamp.project
 from encamp.ci.preview import Copied, Previewed
 from encamp.ci.review import Reviewed, review
 from encamp.ci.steps import Does, Step
@@ -276,7 +276,7 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
 ) -> None:
     edit(checkout, "workerCount: 2", "workerCount: 4")
     monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["l"], "digits": ["x"]}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.setattr(encamp.project, "project_folder", lambda: checkout)
     previews.answer = answer
     output = checkout / "comment.md"
     words = ["ci", "preview", "--base", "main", "-s", "lab", "--output", str(output)]
@@ -289,7 +289,7 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
 def test_a_refused_stack_is_bad_input(checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(checkout, "workerCount: 2", "workerCount: many")
     monkeypatch.setattr(room, "JobEngine", Engine({}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.setattr(encamp.project, "project_folder", lambda: checkout)
     ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert "**Refused by rules:**" in ended.output
@@ -301,7 +301,7 @@ def test_a_change_that_breaks_its_environment_has_a_comment_too(
 ) -> None:
     stack(checkout, "lab", environment={**ENVIRONMENT, "region": "nowhere", "bucket": "b"})
     monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["x"], "digits": ["y"]}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.setattr(encamp.project, "project_folder", lambda: checkout)
     ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert "2 stacks touched, 2 cannot be brought up" in ended.output

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from encamp.cli.containerfile import command
 from encamp.errors import UsageError
+from encamp.new_project import project_files, write_project
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +30,18 @@ def test_what_is_copied_from_the_checkout_is_there(text: str) -> None:
     copied = re.findall(r"^COPY --chown=65532 (\S+) \S+$", text, re.MULTILINE)
     assert copied == ["requirements.lock", "Pulumi.yaml", "infra", "templates", "stacks"]
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_a_project_of_ones_own_installs_its_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(tmp_path, project_files("camp"))
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(command, ["--encamp"], catch_exceptions=False)
+    copied = re.findall(r"^COPY --chown=65532 (\S+) \S+$", answer.output, re.MULTILINE)
+    assert copied == ["requirements.txt", "Pulumi.yaml", "infra", "stacks"]
+    assert all((tmp_path / name).exists() for name in copied)
+    assert "pip install --no-cache-dir --requirement requirements.txt\n" in answer.output
+    assert "requirements.lock" not in answer.output
+    assert answer.output.endswith('ENV PATH=/encamp/.venv/bin:${PATH}\nENTRYPOINT ["encamp"]\n')
 
 
 def test_engine_and_plugins_are_those_of_the_lock(text: str) -> None:

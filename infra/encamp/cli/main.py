@@ -42,6 +42,7 @@ SECTIONS = {
         "receipts": "What jobs were and cost, added up.",
     },
     "Look after an environment": {
+        "init": "Write a project of one's own: stacks, a job, workflows.",
         "environment": "Bring up or take down what lives long around jobs.",
         "doctor": "Look at what a stack needs before anything of it is made.",
         "access": "Who may do what in an environment.",
