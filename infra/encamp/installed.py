@@ -20,11 +20,11 @@ def pinned_requirements() -> list[str]:
 
     What another platform needs beside them is not among it.
     """
-    needs = _own_requirements()
+    needs = own_requirements()
     by_extra = _by_extra(needs)
     extras = sorted(name for name in by_extra.keys() - _NOT_FOR_PROJECTS if all(map(_version, by_extra[name])))
     found: dict[str, str] = {}
-    waiting = [need for need in needs if _applies(need, {*extras, ""})]
+    waiting = [need for need in needs if applies(need, {*extras, ""})]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         need = waiting.pop()
@@ -35,12 +35,12 @@ def pinned_requirements() -> list[str]:
         seen.add(key)
         found[key[0]] = version
         listed = map(Requirement, metadata.requires(need.name) or ())
-        waiting += [one for one in listed if _applies(one, {*need.extras, ""})]
+        waiting += [one for one in listed if applies(one, {*need.extras, ""})]
     own = f"encamp[{','.join(extras)}]" if extras else "encamp"
     return [f"{own}=={__version__}", *(f"{name}=={found[name]}" for name in sorted(found))]
 
 
-def _own_requirements() -> list[Requirement]:
+def own_requirements() -> list[Requirement]:
     """What encamp asks for: by its metadata, or in a checkout, which is not installed, by ``pyproject.toml``."""
     try:
         return [Requirement(text) for text in metadata.requires("encamp") or ()]
@@ -61,7 +61,7 @@ def _own_requirements() -> list[Requirement]:
 def _by_extra(needs: list[Requirement]) -> dict[str, list[Requirement]]:
     """The requirements of each extra that count on this platform."""
     names = {canonicalize_name(name) for name in _extra_names(needs)}
-    return {name: [need for need in needs if not _applies(need, {""}) and _applies(need, {name})] for name in names}
+    return {name: [need for need in needs if not applies(need, {""}) and applies(need, {name})] for name in names}
 
 
 def _extra_names(needs: list[Requirement]) -> set[str]:
@@ -69,7 +69,8 @@ def _extra_names(needs: list[Requirement]) -> set[str]:
     return {name for name in pieces if name}
 
 
-def _applies(need: Requirement, extras: set[str]) -> bool:
+def applies(need: Requirement, extras: set[str]) -> bool:
+    """Whether a requirement counts on this platform, for some of these extras; no extra is the empty name."""
     return need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in extras)
 
 

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from encamp.cli.containerfile import command
 from encamp.errors import UsageError
+from encamp.installed import applies, own_requirements
 from encamp.new_project import project_files, write_project
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,10 @@ def test_the_lock_without_trainers_holds_all_that_encamp_needs(text: str) -> Non
     names = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", kept, re.MULTILINE)}
     assert "tensorflow" not in names
     assert kept.count("--hash=sha256:") > len(names)
-    assert _needed("encamp", {"postgres"}) - {"encamp"} <= names
+    asked = {"postgres", "serve", "tuning"}
+    wanted = [need for need in own_requirements() if applies(need, {*asked, ""})]
+    assert wanted
+    assert {one for need in wanted for one in _needed(need.name, need.extras)} <= names
 
 
 def _needed(name: str, extras: set[str]) -> set[str]:

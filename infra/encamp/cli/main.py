@@ -6,12 +6,14 @@ import importlib
 import io
 import sys
 from difflib import get_close_matches
+from typing import NoReturn
 
 import click
 
 from encamp import __version__
 from encamp.cli.out import say
 from encamp.errors import EncampError, ExitCode
+from encamp.extras import missing_extra
 
 #: Heading to verb to what it does, in the order of the help page: verbs stand together by who needs them. The module
 #: ``encamp.cli.<verb>`` holds its ``command``.
@@ -103,14 +105,23 @@ def main() -> None:
     try:
         cli.main(standalone_mode=False)
     except EncampError as error:
-        say(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(error)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        _fail(missing)
     except click.ClickException as error:
         _show(error)
         sys.exit(ExitCode.BAD_INPUT if isinstance(error, click.UsageError) else error.exit_code)
     except click.Abort:
         say("aborted", err=True)
         sys.exit(ExitCode.CANCELLED)
+
+
+def _fail(error: EncampError) -> NoReturn:
+    say(f"error: {error}", err=True)
+    sys.exit(error.exit_code)
 
 
 def _show(error: click.ClickException) -> None:

@@ -77,6 +77,9 @@ def command(
     """
     from contextlib import closing  # noqa: PLC0415 - `encamp serve --help` needs none of it
 
+    from encamp.extras import need  # noqa: PLC0415
+
+    need("serve", "the jobs API")
     from encamp.api.access import access_warnings  # noqa: PLC0415
     from encamp.api.connections import Limits  # noqa: PLC0415
     from encamp.api.listening import listen  # noqa: PLC0415

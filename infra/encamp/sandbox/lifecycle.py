@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from encamp.errors import SandboxError, UsageError
+from encamp.extras import need
 from encamp.project import FOLDER_VARIABLE, find_project
 from encamp.sandbox import state
 from encamp.sandbox.access import write_access
@@ -66,9 +67,10 @@ def up(layout: Layout, listener: Listener, project: str | None = None) -> Sandbo
         project: what a new sandbox serves in place of a project of its own.
 
     Raises:
-        UsageError: it serves another project.
+        UsageError: it serves another project, or its servers are not installed.
         SandboxError: a tool cannot be built, or a process does not come up; says which and shows its last words.
     """
+    need("sandbox", "the sandbox")
     _make_folder(layout)
     with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         tools = ensure(listener.building)
