@@ -1,4 +1,4 @@
-"""A repository of one's own: encamp from its wheel in a clean environment, a project by ``encamp init``, and whole jobs."""
+"""A repository of one's own: the wheel in a clean environment, a project by ``encamp init``, and whole jobs."""
 
 from __future__ import annotations
 
