@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 pytestmark = [pytest.mark.jobs, pytest.mark.sandbox]
 
@@ -43,11 +43,11 @@ class Own:
         kept = {name: text for name, text in os.environ.items() if name == KEPT or not name.startswith(FOREIGN)}
         return {**kept, "PATH": f"{self.folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
 
-    def run(self, *words: str, code: int = 0, below: str = ".", **variables: str) -> str:
+    def run(self, *words: str, code: int = 0, below: str = ".", variables: Mapping[str, str] | None = None) -> str:
         ended = subprocess.run(
             words,
             cwd=self.folder / below,
-            env={**self.environment, **variables},
+            env={**self.environment, **(variables or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -106,7 +106,7 @@ def test_from_an_empty_folder_to_a_job_and_back(own: Own) -> None:
     # A committed job's stack by the engine itself, and what ends it.
     values = json.loads(own.encamp("sandbox", "env", "--format", "json"))
     up = ("pulumi", "up", "--stack", "example", "--yes", "--non-interactive", "--color=never")
-    assert re.search(r"\+ \d+ created", own.run(*up, **{**values, "PATH": own_path(own, values)}))
+    assert re.search(r"\+ \d+ created", own.run(*up, variables={**values, "PATH": own_path(own, values)}))
     assert "example_by_hand: brought to its end" in own.encamp("reap", "--wait", below="jobs")
     listed = own.encamp("list")
     assert [line.split()[:2] for line in listed.splitlines()[1:]] == [

@@ -27,7 +27,8 @@ def main() -> int:
     _beside("parent").end_with_parent()
     program = _beside("program")
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
     run = program.ProgramRun(**json.load(sys.stdin))
     return 0 if program.run_program(run) else BAIL
 

@@ -65,7 +65,8 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         """Every distribution of the program's interpreter, in order of name."""
         del context
         folder = _virtualenv(request.info)
-        listed = importlib.metadata.distributions(**({} if folder is None else {"path": site_packages(folder)}))
+        places = sys.path if folder is None else site_packages(folder)
+        listed = importlib.metadata.distributions(path=list(places))
         found = {item.name: item.version for item in listed if item.name}
         dependencies = [language_pb2.DependencyInfo(name=name, version=found[name]) for name in sorted(found)]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
