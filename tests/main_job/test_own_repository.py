@@ -33,15 +33,16 @@ KEPT = "ENCAMP_SANDBOX_WITH"
 
 @dataclass(frozen=True)
 class Own:
-    """The folder of the project, with encamp in its ``.venv``."""
+    """The folder of the project, and an environment of its own in which encamp is installed."""
 
     folder: Path
+    tool: Path
     wheel: Path
 
     @property
     def environment(self) -> dict[str, str]:
         kept = {name: text for name, text in os.environ.items() if name == KEPT or not name.startswith(FOREIGN)}
-        return {**kept, "PATH": f"{self.folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        return {**kept, "PATH": f"{self.tool / 'bin'}{os.pathsep}{os.environ['PATH']}"}
 
     def run(self, *words: str, code: int = 0, below: str = ".", variables: Mapping[str, str] | None = None) -> str:
         ended = subprocess.run(
@@ -70,8 +71,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(root / "built")]
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
     (wheel,) = (root / "built").glob("encamp-*.whl")
-    made = Own(root / "camp", wheel)
-    subprocess.run([sys.executable, "-m", "venv", str(made.folder / ".venv")], check=True)
+    made = Own(root / "camp", root / "tool", wheel)
+    made.folder.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", str(made.tool)], check=True)
     made.install()
     yield made
     made.encamp("sandbox", "down")
@@ -84,7 +86,8 @@ def test_from_an_empty_folder_to_a_job_and_back(own: Own) -> None:
     assert not list(own.folder.glob("Pulumi*"))
     own.install("[sandbox,serve]")
     own.encamp("init", ".")
-    assert (own.folder / "requirements.txt").read_text().count("encamp[sandbox,serve]==") == 1
+    assert "\nencamp[sandbox,serve]==" in (own.folder / "requirements.txt").read_text()
+    own.run("make", "setup", variables={"PIP_FIND_LINKS": str(own.wheel.parent)})
     git = ("git", "-c", "user.name=tester", "-c", "user.email=tester@example.com")
     for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "--quiet", "-m", "first")):
         own.run(*git, *words)
@@ -103,10 +106,12 @@ def test_from_an_empty_folder_to_a_job_and_back(own: Own) -> None:
     own.encamp("results", "first", "kept")
     assert json.loads((own.folder / "kept" / "output" / "model.json").read_text())["slope"] == pytest.approx(3, abs=0.1)
 
-    # A committed job's stack by the engine itself, and what ends it.
+    # A committed job's stack by the engine itself, and what ends it. Programs run in the project's environment.
     values = json.loads(own.encamp("sandbox", "env", "--format", "json"))
+    values["PATH"] = f"{values['PATH'].partition(os.pathsep)[0]}{os.pathsep}{own.environment['PATH']}"
     up = ("pulumi", "up", "--stack", "example", "--yes", "--non-interactive", "--color=never")
-    assert re.search(r"\+ \d+ created", own.run(*up, variables={**values, "PATH": own_path(own, values)}))
+    assert re.search(r"\+ \d+ created", own.run(*up, variables=values))
+    assert str(own.folder / ".venv" / "bin" / "python") in own.run("pulumi", "about", variables=values)
     assert "example_by_hand: brought to its end" in own.encamp("reap", "--wait", below="jobs")
     listed = own.encamp("list")
     assert [line.split()[:2] for line in listed.splitlines()[1:]] == [
@@ -123,10 +128,6 @@ def test_from_an_empty_folder_to_a_job_and_back(own: Own) -> None:
     assert "Touched by `stacks/Pulumi.example.yaml`" in comment
     assert served(own) == 401
     assert own.run("git", "status", "--porcelain").split() == ["M", "stacks/Pulumi.example.yaml", "??", "kept/"]
-
-
-def own_path(own: Own, values: dict[str, str]) -> str:
-    return f"{values['PATH'].partition(os.pathsep)[0]}{os.pathsep}{own.environment['PATH']}"
 
 
 def served(own: Own) -> int:
