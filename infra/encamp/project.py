@@ -32,9 +32,10 @@ def find_project() -> Path | None:
         UsageError: a ``Pulumi.yaml`` on the way up is no YAML mapping, or the variable names no project.
     """
     if given := os.environ.get(FOLDER_VARIABLE):
-        if not _is_project(Path(given)):
+        named = Path(given).absolute()
+        if not _is_project(named):
             raise UsageError("is no project of encamp's", where=f"{FOLDER_VARIABLE}={given}", hint="encamp init DIR")
-        return Path(given)
+        return named
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if _is_project(folder)), None) or repository()
 

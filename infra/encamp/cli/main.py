@@ -13,7 +13,6 @@ import click
 from encamp import __version__
 from encamp.cli.out import say
 from encamp.errors import EncampError, ExitCode
-from encamp.extras import missing_extra
 
 #: Heading to verb to what it does, in the order of the help page: verbs stand together by who needs them. The module
 #: ``encamp.cli.<verb>`` holds its ``command``.
@@ -107,6 +106,8 @@ def main() -> None:
     except EncampError as error:
         _fail(error)
     except ModuleNotFoundError as error:
+        from encamp.extras import missing_extra  # noqa: PLC0415 - help pages need none
+
         missing = missing_extra(error)
         if missing is None:
             raise
