@@ -12,7 +12,6 @@ import click
 
 from encamp.cli.job_flags import URIS_PATH, flag_names
 from encamp.errors import UsageError
-from encamp.resources import repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -242,14 +241,15 @@ def _moved(value: Any, beside: Path, folder: Path) -> Any:
 
 
 def environment_named(name: str) -> EnvironmentSpec:
-    """The environment of a stack config: in the checkout, else in the working directory's project.
+    """The environment of a stack config: in the project of the current folder.
 
     Raises:
-        UsageError: there is no such environment.
+        UsageError: there is no project, or no such environment.
     """
+    from encamp.project import project_folder  # noqa: PLC0415 - help pages need no project
     from encamp.spec.environment import load_environment  # noqa: PLC0415 - help pages need no models
 
-    return load_environment(name, repository() or Path.cwd())
+    return load_environment(name, project_folder())
 
 
 def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
