@@ -58,9 +58,10 @@ _SYSTEM = (
 )
 #: Docker's own images of Python have no others.
 _PYTHON_IMAGE = {
-    "source": "Dockerfiles of Docker's own images of Python (github.com/docker-library/python): pip, and up to Python "
-    "3.11 setuptools and wheel",
-    "packages": ["pip", "setuptools", "wheel"],
+    "source": "Dockerfiles of Docker's own images of Python (github.com/docker-library/python, "
+    "3.11/slim-bookworm/Dockerfile); what those of other Pythons hold unverified",
+    "packages": ["pip"],
+    "upTo": {"python": "3.11", "packages": ["setuptools", "wheel"]},
 }
 #: uv resolves for no older Python; the packages of the older one are the same but for backports.
 _OLDEST = (3, 6)

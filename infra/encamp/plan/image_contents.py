@@ -1,6 +1,8 @@
 """What Python and which distributions an image holds, as far as tables know it by the image's name.
 
 Tables: ``spec/data/image_packages.json`` and ``runtimes.json``. No registry is asked.
+
+Belief: stock-image-packages, python-image-packages.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from encamp.plan.image_facts import stock_runtime
+from encamp.spec.ai_platform import version_key
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -46,8 +49,7 @@ def image_contents(image: str) -> ImageContents | None:
     """
     if found := _PYTHON_IMAGE.fullmatch(image):
         name = f"python:{image.rpartition(':')[2]}"
-        packages = dict.fromkeys(data_file("image_packages")["pythonImage"]["packages"], "")
-        return ImageContents(name, None, found[1], packages)
+        return ImageContents(name, None, found[1], dict.fromkeys(_python_packages(found[1]), ""))
     short = "/".join(image.split("/")[-2:])
     stock = stock_runtime(short)
     return stock_contents(stock[0], short) if stock is not None else None
@@ -65,3 +67,10 @@ def stock_contents(runtime_version: str, image: str | None = None) -> ImageConte
     name = image or f"{runtimes['image']}:{entry['tag']}{entry['python3Suffix']}"
     packages = table["versions"][runtime_version]["packages"]
     return ImageContents(name, runtime_version, entry["python3"], packages, tuple(table["system"]))
+
+
+def _python_packages(version: str) -> list[str]:
+    """Distributions of Docker's own image of a Python."""
+    table = data_file("image_packages")["pythonImage"]
+    older = version_key(version) <= version_key(table["upTo"]["python"])
+    return [*table["packages"], *(table["upTo"]["packages"] if older else ())]
