@@ -62,8 +62,12 @@ def image(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ImageContents]:
 
     def of(python: str) -> ImageContents:
         contents = ImageContents(IMAGE, "2.11", python, {"tensorflow": "2.11.0", "gast": "0.4.0"})
-        monkeypatch.setattr(pulled, "contents_of", lambda _: contents)
-        monkeypatch.setattr(choice, "image_contents", lambda _: contents)
+
+        def always(_: str) -> ImageContents:
+            return contents
+
+        monkeypatch.setattr(pulled, "contents_of", always)
+        monkeypatch.setattr(choice, "image_contents", always)
         return contents
 
     return of

@@ -46,7 +46,7 @@ def test_packages_are_links_and_the_view_is_made_once(site: Site) -> None:
     site.install("hidden", "space/two.py")
     have = installed((site.folder,))
     with ThreadPoolExecutor(4) as pool:
-        (view,) = set(pool.map(lambda _: view_of({"shown"}, have), range(8)))
+        (view,) = {made.result() for made in [pool.submit(view_of, {"shown"}, have) for _ in range(8)]}
     assert view_of({"shown", "hidden"}, have) != view
     packages = view / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     assert (packages / "shown").readlink() == site.folder / "shown"
