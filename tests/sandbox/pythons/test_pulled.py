@@ -14,6 +14,7 @@ from encamp.errors import SandboxError, UsageError
 from encamp.packaging.wheel import stored_zip
 from encamp.plan.image_contents import ImageContents
 from encamp.sandbox.pythons import choice, interpreters, pulled
+from encamp.sandbox.pythons.cache import made_once
 from encamp.sandbox.pythons.choice import difference, image_python
 from encamp.sandbox.pythons.pulled import contents_of, pull
 
@@ -155,14 +156,14 @@ def test_a_version_without_a_stock_image_is_refused() -> None:
         contents_of("2.99")
 
 
-def test_an_environment_whose_python_was_removed_is_none(cache: Path) -> None:
+def test_an_environment_whose_python_was_removed_is_made_anew(cache: Path) -> None:
     contents = contents_of("2.11")
     folder = pulled._folder(contents)
     (folder / "bin").mkdir(parents=True)
     (folder / "encamp.json").write_text('{"version": "3.8.1", "prefix": "/nowhere"}')
     assert cache in folder.parents
     assert pulled.pulled(contents) is None
-    (folder / "bin" / "python3").symlink_to(sys.executable)
-    found = pulled.pulled(contents)
-    assert found is not None
-    assert found.version == "3.8.1"
+    made_once(
+        folder, lambda partial: (partial / "whole").touch(), is_whole=lambda _: pulled.pulled(contents) is not None
+    )
+    assert [path.name for path in folder.iterdir()] == ["whole"]

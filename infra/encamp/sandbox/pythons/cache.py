@@ -23,25 +23,33 @@ def pythons_folder() -> Path:
     return cache_folder().parent / "pythons"
 
 
-def made_once(folder: Path, make: Callable[[Path], None], *, keep: int | None = None) -> Path:
+def made_once(
+    folder: Path,
+    make: Callable[[Path], None],
+    *,
+    is_whole: Callable[[Path], bool] = Path.is_dir,
+    keep: int | None = None,
+) -> Path:
     """Make a folder if it is not there; others that ask for it meanwhile wait.
 
     Args:
         folder: below :func:`pythons_folder`.
         make: fills an empty folder, which is then renamed.
+        is_whole: whether what is there may stay.
         keep: how many of its siblings stay, those used last; None for all.
 
     Raises:
         SandboxError: the cache cannot be written to.
     """
-    if folder.is_dir():
-        os.utime(folder)
-        return folder
     try:
+        if is_whole(folder):
+            os.utime(folder)
+            return folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.is_dir():
+            if not is_whole(folder):
+                shutil.rmtree(folder, ignore_errors=True)
                 _make(folder, make)
                 _prune(folder.parent, keep)
     except OSError as error:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.image_contents import image_contents
-from encamp.sandbox.pythons.installed import closure, fulfilled, installed, matching
+from encamp.sandbox.pythons.installed import closure, fulfilled, installed, matching, version_here
 from encamp.sandbox.pythons.interpreters import obstacle
 from encamp.sandbox.pythons.pulled import pulled
 from encamp.sandbox.pythons.view import view_of
@@ -20,7 +21,6 @@ from encamp.spec.distributions import normal_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from encamp.plan.image_contents import ImageContents
 
@@ -75,7 +75,8 @@ def image_python(image: str, requirements: Sequence[str] = ()) -> ImagePython | 
         have = installed()
         folder = view_of(shown(contents).names | fulfilled(requirements, have), have)
         return ImagePython(folder / "bin", [_mount(str(folder))])
-    needed = [str(exact.folder), *([] if exact.prefix.startswith(_SEEN) else [exact.prefix])]
+    is_seen = any(Path(exact.prefix).is_relative_to(folder) for folder in _SEEN)
+    needed = [str(exact.folder), *([] if is_seen else [exact.prefix])]
     return ImagePython(exact.folder / "bin", [_mount(path) for path in needed])
 
 
@@ -115,18 +116,19 @@ def difference(image: str) -> str:
 
 def own_python() -> str:
     """The version of the sandbox's own Python and of its TensorFlow, in words."""
-    found = matching([_FRAMEWORK], have := installed())[_FRAMEWORK]
-    text = f" and {_FRAMEWORK} {have[found].version}" if found is not None else f" without {_FRAMEWORK}"
-    return f"Python {platform.python_version()}{text}"
+    return f"Python {platform.python_version()}{_own_framework()}"
 
 
 def _versions(contents: ImageContents) -> tuple[str, str]:
     """The framework of an image and of this machine, as the ends of sentences; empty for an image without it."""
     if _FRAMEWORK not in contents.packages:
         return "", ""
-    found = matching([_FRAMEWORK], have := installed())[_FRAMEWORK]
-    ours = f" and {_FRAMEWORK} {have[found].version}" if found is not None else f" and no {_FRAMEWORK}"
-    return f" and {_FRAMEWORK} {contents.packages[_FRAMEWORK]}", ours
+    return f" and {_FRAMEWORK} {contents.packages[_FRAMEWORK]}", _own_framework()
+
+
+def _own_framework() -> str:
+    version = version_here(_FRAMEWORK)
+    return f" and {_FRAMEWORK} {version}" if version is not None else f" and no {_FRAMEWORK}"
 
 
 def _mount(path: str) -> dict[str, Any]:

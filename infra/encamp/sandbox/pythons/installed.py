@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import site
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from encamp.spec.distributions import common_name, normal_name
+from encamp.spec.distributions import builds_of, common_name, normal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,6 +79,14 @@ def matching(names: Iterable[str], have: Mapping[str, InstalledDistribution]) ->
     for name in sorted(have, key=lambda one: one != common_name(one)):
         by_common.setdefault(common_name(name), name)
     return {name: name if name in have else by_common.get(common_name(name)) for name in map(normal_name, names)}
+
+
+def version_here(name: str) -> str | None:
+    """The version of a distribution or another build of it in this Python, without looking at all the others."""
+    for candidate in (name, *builds_of(name)):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(candidate)
+    return None
 
 
 def closure(names: Iterable[str], have: Mapping[str, InstalledDistribution]) -> set[str] | None:

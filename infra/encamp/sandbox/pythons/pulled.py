@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,10 +72,11 @@ def pull(version: str, python: str | None, tell: Callable[[str], None]) -> Pulle
         SandboxError: uv or the Python is not at hand, or packages cannot be installed.
     """
     contents = contents_of(version)
-    folder = _folder(contents)
-    if folder.is_dir() and pulled(contents) is None:
-        shutil.rmtree(folder)
-    made_once(folder, lambda partial: _make(partial, contents, python, tell))
+    folder = made_once(
+        _folder(contents),
+        lambda partial: _make(partial, contents, python, tell),
+        is_whole=lambda _: pulled(contents) is not None,
+    )
     found = pulled(contents)
     if found is None:
         raise SandboxError(f"the environment of {version} was removed while it was made", where=str(folder))

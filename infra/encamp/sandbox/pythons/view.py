@@ -57,7 +57,7 @@ def view_of(shown: Collection[str], have: Mapping[str, InstalledDistribution]) -
 
     def make(partial: Path) -> None:
         venv.EnvBuilder(symlinks=True).create(partial)
-        packages = partial / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+        packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(partial)}))
         _link(packages, shown, have)
         for name in shown:
             _write_scripts(partial / "bin", have[name].scripts, folder / "bin" / "python3")
