@@ -128,6 +128,13 @@ def test_a_python_that_cannot_be_had_is_told(
         pull("2.11", sys.executable, lambda _: None)
 
 
+def test_for_the_oldest_images_no_python_helps(cache: Path) -> None:
+    with pytest.raises(SandboxError, match=r"Python 3\.5 is older than any") as caught:
+        pull("1.4", sys.executable, lambda _: None)
+    assert "encamp sandbox images" in (caught.value.hint or "")
+    assert not any((cache / "pythons" / "images").glob("1*"))
+
+
 def test_pythons_that_no_tool_brings_are_known_beforehand(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     del cache
     monkeypatch.setenv("PATH", "/nowhere")

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
 #: The oldest Python that uv installs packages for, and the oldest that it can download.
 _OLDEST, _OLDEST_DOWNLOADED = "3.6", "3.8"
+_OTHER_MEANS = "install Python {version} by other means, or name its program by --python"
+_OTHERS = "encamp sandbox images lists the runtime versions that can be brought"
+
+
+def is_too_old(version: str) -> bool:
+    """Whether uv installs no packages for a Python such as ``3.5``."""
+    return version_key(version) < version_key(_OLDEST)
 
 
 def obstacle(version: str) -> str:
     """Why no Python of a version such as ``3.6`` can be had; empty where one can, as far as is known beforehand."""
-    if version_key(version) < version_key(_OLDEST):
+    if is_too_old(version):
         return f"Python {version} is older than any that uv installs packages for"
     if version_key(version) < version_key(_OLDEST_DOWNLOADED) and at_hand(version) is None:
         return f"Python {version} is not on this machine, and uv downloads none older than {_OLDEST_DOWNLOADED}"
@@ -38,15 +45,16 @@ def found_or_downloaded(version: str, tell: Callable[[str], None]) -> str:
     Raises:
         SandboxError: none is on this machine, and none can be downloaded.
     """
-    found = _found(version)
+    found = _found(version) if not is_too_old(version) else None
     if found is not None:
         return found
-    hint = f"install Python {version} by other means, or name its program by --python"
     if problem := obstacle(version):
-        raise SandboxError(problem, hint=hint)
+        hint = _OTHERS if is_too_old(version) else _OTHER_MEANS
+        raise SandboxError(problem, hint=hint.format(version=version))
+    hint = _OTHER_MEANS.format(version=version)
     tell(f"downloading Python {version}")
     try:
-        run_uv(["python", "install", "--quiet", version])
+        run_uv(["python", "install", version])
     except SandboxError as error:
         problem = f"Python {version} is not on this machine and cannot be downloaded: {error.what}"
         raise SandboxError(problem, hint=hint) from error

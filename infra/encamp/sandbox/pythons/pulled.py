@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from encamp.errors import SandboxError, UsageError
 from encamp.plan.image_contents import ImageContents, stock_contents
 from encamp.sandbox.pythons.cache import made_once, pythons_folder
-from encamp.sandbox.pythons.interpreters import found_or_downloaded, version_and_prefix
+from encamp.sandbox.pythons.interpreters import found_or_downloaded, is_too_old, version_and_prefix
 from encamp.sandbox.pythons.uv import run_program, run_uv
 from encamp.sandbox.tools.catalog import target
 from encamp.spec.data_files import data_file
@@ -105,7 +105,8 @@ def _pins(contents: ImageContents) -> list[str]:
 
 
 def _make(folder: Path, contents: ImageContents, python: str | None, tell: Callable[[str], None]) -> None:
-    program = python or found_or_downloaded(contents.python, tell)
+    chosen = None if is_too_old(contents.python) else python
+    program = chosen or found_or_downloaded(contents.python, tell)
     version, prefix = version_and_prefix(program, contents.python)
     tell(f"installing {len(contents.packages)} packages of {contents.image} for Python {version}, about 1 GB")
     run_uv(["venv", "--quiet", "--clear", "--seed", "--relocatable", "--python", program, str(folder)])
