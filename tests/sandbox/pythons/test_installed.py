@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def distributions(site: Site) -> None:
     site.install("tensorflow_cpu", "tensorflow/__init__.py", requires=("numpy>=1", "rich; extra == 'pretty'"))
     site.install("numpy", "numpy/__init__.py", version="2.1")
-    site.install("Scikit-Learn", "sklearn/__init__.py", requires=("numpy", "six; python_version < '3'"))
+    site.install(
+        "Scikit-Learn", "sklearn/__init__.py", requires=("numpy", "six; python_version < '3'", "no form (of today")
+    )
     site.install("broken", "broken.py", requires=("absent",))
     site.install("rich", "rich.py")
 
@@ -42,6 +44,7 @@ def test_all_that_is_needed_comes_along(site: Site) -> None:
         ("scikit_learn", {"scikit-learn", "numpy"}),
         ("numpy==2.*", {"numpy"}),
         ("numpy<2", set[str]()),
+        ("numpy; python_version < '3'", set[str]()),
         ("tensorflow-cpu[pretty]", {"tensorflow-cpu", "numpy", "rich"}),
         # pip brings it, whatever is installed under another name.
         ("tensorflow", set[str]()),

@@ -114,6 +114,8 @@ def fulfilled(requirements: Sequence[str], have: Mapping[str, InstalledDistribut
             wanted = Requirement(text)
         except InvalidRequirement:
             continue
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
         here = have.get(normal_name(wanted.name))
         if here is None or wanted.url is not None or not wanted.specifier.contains(here.version, prereleases=True):
             continue
@@ -126,7 +128,10 @@ def _needed(texts: Iterable[str], extras: frozenset[str]) -> list[tuple[str, fro
     """Names and extras of the requirements that hold on this machine."""
     needed = []
     for text in texts:
-        wanted = Requirement(text)
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement:  # of an old distribution
+            continue
         cases = [{"extra": extra} for extra in ("", *extras)]
         if wanted.marker is None or any(wanted.marker.evaluate(case) for case in cases):
             needed.append((normal_name(wanted.name), frozenset(wanted.extras)))
