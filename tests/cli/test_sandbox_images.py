@@ -15,7 +15,7 @@ from encamp.sandbox.layout import Layout
 from encamp.spec.data_files import data_file
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "job.yaml"
-LINE = "tensorflow/tensorflow:2.11.0 has Python 3.8 and tensorflow 2.11.0; the sandbox runs it with Python"
+LINE = "the image of 2.11 has Python 3.8, TensorFlow 2.11.0; the sandbox "
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_a_version_that_has_no_image_is_refused_before_anything_is_downloaded() 
 
 
 def test_a_plan_for_the_sandbox_says_what_differs() -> None:
-    assert LINE in said("plan", str(DIGITS), "--environment", "sandbox")
+    assert said("plan", str(DIGITS), "--environment", "sandbox").count(LINE) == 1
     assert LINE not in said("plan", str(DIGITS), "--environment", "production")
 
 

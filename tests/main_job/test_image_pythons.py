@@ -42,7 +42,7 @@ def job(folder: Path, trainer: str, **encamp: Any) -> str:
 
 def test_what_the_image_lacks_fails_and_is_named(camp: Camp, tmp_path: Path) -> None:
     said = camp.encamp("run", job(tmp_path, SCIKIT_LEARN), "--job-id", "without_sklearn", code=1)
-    assert "tensorflow/tensorflow:2.11.0 has Python 3.8 and tensorflow 2.11.0; the sandbox runs it with Python" in said
+    assert "the image of 2.11 has Python 3.8, TensorFlow 2.11.0; the sandbox 3." in said
     message = camp.receipt("without_sklearn")["outcome"]["message"]
     assert "ModuleNotFoundError: No module named 'sklearn'; try --requirement scikit-learn" in message
     camp.assert_nothing_left("without_sklearn")

@@ -70,17 +70,17 @@ def test_the_difference_names_both_pythons(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     said = difference(STOCK)
-    assert said.startswith(f"{STOCK} has Python 3.8 and tensorflow 2.11.0; the sandbox runs it with Python {HERE} and ")
-    assert said.endswith("(`encamp sandbox images pull 2.11` brings the image's)")
+    assert said.startswith(f"the image of 2.11 has Python 3.8, TensorFlow 2.11.0; the sandbox {HERE}, ")
+    assert said.endswith(" (encamp sandbox images pull 2.11)")
     assert "pull" not in difference("tensorflow/tensorflow:1.4.1-py3"), "no tool brings Python 3.5"
-    assert difference("python:3.6").endswith(f"python:3.6 has Python 3.6; the sandbox runs it with Python {HERE}")
+    assert difference("python:3.6") == f"python:3.6 has Python 3.6; the sandbox runs it with {HERE}"
+    assert difference("tensorflow/tensorflow:2.11.0-gpu") == said, "one line is enough for a job"
 
 
 def test_of_an_unknown_image_the_whole_python_of_the_sandbox_is_used_and_said() -> None:
-    assert image_python("us-docker.pkg.dev/acme/team/trainer:7") is None
-    assert "nothing is known of what us-docker.pkg.dev/acme/team/trainer:7 holds" in difference(
-        "us-docker.pkg.dev/acme/team/trainer:7"
-    )
+    own = "us-docker.pkg.dev/acme/team/trainer:7"
+    assert image_python(own) is None
+    assert difference(own).startswith(f"nothing is known of {own}; the sandbox runs it with its own Python {HERE}")
 
 
 def test_every_runtime_version_is_reported() -> None:

@@ -99,36 +99,23 @@ def difference(image: str) -> str:
     contents = image_contents(image)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     if contents is None:
-        return (
-            f"nothing is known of what {image} holds; the sandbox runs it with its own Python {own} "
-            "and all that is installed there"
-        )
+        return f"nothing is known of {image}; the sandbox runs it with its own Python {own} and all packages there"
     if pulled(contents) is not None:
         return ""
-    theirs, ours = _versions(contents)
-    if contents.python == own and theirs == ours:
-        return ""
-    text = f"{contents.image} has Python {contents.python}{theirs}; the sandbox runs it with Python {own}{ours}"
-    if contents.runtime_version is not None and not obstacle(contents.python):
-        text += f" (`encamp sandbox images pull {contents.runtime_version}` brings the image's)"
-    return text
+    if contents.runtime_version is None:
+        text = f"{contents.image} has Python {contents.python}; the sandbox runs it with {own}"
+        return text if contents.python != own else ""
+    version = contents.runtime_version
+    theirs = f"Python {contents.python}, TensorFlow {contents.packages[_FRAMEWORK]}"
+    ours = f"{own}, {version_here(_FRAMEWORK) or 'none'}"
+    how = f" (encamp sandbox images pull {version})" if not obstacle(contents.python) else ""
+    return f"the image of {version} has {theirs}; the sandbox {ours}{how}"
 
 
 def own_python() -> str:
     """The version of the sandbox's own Python and of its TensorFlow, in words."""
-    return f"Python {platform.python_version()}{_own_framework()}"
-
-
-def _versions(contents: ImageContents) -> tuple[str, str]:
-    """The framework of an image and of this machine, as the ends of sentences; empty for an image without it."""
-    if _FRAMEWORK not in contents.packages:
-        return "", ""
-    return f" and {_FRAMEWORK} {contents.packages[_FRAMEWORK]}", _own_framework()
-
-
-def _own_framework() -> str:
     version = version_here(_FRAMEWORK)
-    return f" and {_FRAMEWORK} {version}" if version is not None else f" and no {_FRAMEWORK}"
+    return f"Python {platform.python_version()} {f'and {_FRAMEWORK} {version}' if version else f'without {_FRAMEWORK}'}"
 
 
 def _mount(path: str) -> dict[str, Any]:
