@@ -253,15 +253,18 @@ def environment_named(name: str) -> EnvironmentSpec:
 
 
 def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
-    """The plan of a job.
+    """The plan of a job, with what the sandbox does otherwise among its warnings.
 
     Raises:
         SpecError: the job is wrong.
         PlanError: no plan can be made of it.
         UsageError: file, environment or id are not there or not usable, or the trainer cannot be built.
     """
+    from encamp.cli.differences import sandbox_differences  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
 
     found = job.load(job_id)
-    return plan_job(found.job, environment_named(environment), packages=local_packages(found))
+    spec = environment_named(environment)
+    plan = plan_job(found.job, spec, packages=local_packages(found))
+    return dataclasses.replace(plan, warnings=(*plan.warnings, *sandbox_differences(plan, spec)))
