@@ -240,7 +240,7 @@ def _moved(value: Any, beside: Path, folder: Path) -> Any:
 
 
 def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
-    """The plan of a job.
+    """The plan of a job, with what the sandbox does otherwise among its warnings.
 
     Raises:
         SpecError: the job is wrong.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from encamp.jobs.differences import sandbox_differences
 from encamp.jobs.target import enter, environment_named
 from encamp.packaging.local import local_packages
 from encamp.plan.cost.text import cost_line
@@ -31,7 +33,9 @@ def planned(job: NamedJob, job_id: str | None, environment: str) -> JobPlan:
         UsageError: file, environment or id are not there or not usable, or the trainer cannot be built.
     """
     found = job.load(job_id)
-    return plan_job(found.job, environment_named(environment), packages=local_packages(found))
+    spec = environment_named(environment)
+    plan = plan_job(found.job, spec, packages=local_packages(found))
+    return replace(plan, warnings=(*plan.warnings, *sandbox_differences(plan, spec)))
 
 
 def run_named(
@@ -73,7 +77,7 @@ def run_named(
     spec = enter(environment)
     plan = plan_job(found.job, spec, packages=local_packages(found), name=name)
     context = open_context()
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *sandbox_differences(plan, spec)):
         context.show(f"warning: {warning}")
     if plan.cost is not None:
         context.show(cost_line(plan.cost))

@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from encamp.errors import SandboxError, UsageError
-from encamp.resources import repository
+from encamp.errors import SandboxError
+from encamp.project import project_folder
 
 if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
 
 
-def checkout() -> Path:
-    """The checkout that holds the committed stacks.
-
-    Raises:
-        UsageError: there is none.
-    """
-    found = repository()
-    if found is None:
-        raise UsageError("environments are stacks of a checkout", hint="clone the project and run `encamp` there")
-    return found
-
-
 def environment_named(name: str) -> EnvironmentSpec:
-    """The environment of a stack config: in the checkout, else in the working directory's project.
+    """The environment of a stack config: in the project of the current folder.
 
     Raises:
-        UsageError: there is no such environment.
+        UsageError: there is no project, or no such environment.
     """
     from encamp.spec.environment import load_environment  # noqa: PLC0415 - help pages need no models
 
-    return load_environment(name, repository() or Path.cwd())
+    return load_environment(name, project_folder())
 
 
 def enter(environment: str) -> EnvironmentSpec:
     """Read an environment's committed spec, and set the variables of the sandbox if it lives there.
 
     Raises:
-        UsageError: there is no checkout, or no such environment.
+        UsageError: there is no project, or no such environment.
         SandboxError: the sandbox is not there or does not run.
     """
-    from encamp.spec.environment import load_environment  # noqa: PLC0415 - models are slow to import
-
-    spec = load_environment(environment, checkout())
+    spec = environment_named(environment)
     enter_for(spec)
     return spec
 
