@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.manifests.mounts import MountPlan
+    from encamp.plan.notices import NoticePlan
     from encamp.plan.policy import PolicyFinding
     from encamp.plan.study import StudyPlan
     from encamp.plan.trainer_imports import TrainerImports
@@ -286,6 +287,7 @@ class JobPlan:
         study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
             then those of one trial, node pools, limits and cost those of the whole job.
         trial: number of the trial that this is a plan of, None for a job.
+        notices: who is told when it ends.
     """
 
     job_id: str
@@ -314,6 +316,7 @@ class JobPlan:
     egress: EgressPlan | None = None
     study: StudyPlan | None = None
     trial: int | None = None
+    notices: tuple[NoticePlan, ...] = ()
 
     @property
     def own_pools(self) -> tuple[NodePoolPlan, ...]:
