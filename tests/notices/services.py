@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aiosmtpd.smtp import SMTP, Envelope, LoginPassword, Session
 
 #: Stands in every address: wherever it is found but in the service, a secret is out.
-TOKEN = "t0kenOfTheService"
+TOKEN = "t0kenOfTheService"  # noqa: S105 - of no service that there is
 
 
 @dataclass
@@ -68,7 +68,7 @@ def webhook() -> Iterator[Webhook]:
                     self.send_header("Location", service.location)
                 self.end_headers()
 
-        do_GET = do_POST
+        do_GET = do_POST  # noqa: N815 - the name that http.server has
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -103,9 +103,12 @@ def mail_server() -> Iterator[MailServer]:
     service = MailServer()
 
     class Handler:
-        async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        async def handle_DATA(  # noqa: N802 - the name that aiosmtpd has
+            self, server: SMTP, session: Session, envelope: Envelope
+        ) -> str:
             del server, session
-            service.mails.append(bytes(envelope.content or b"").decode())
+            content = envelope.content or b""
+            service.mails.append(content if isinstance(content, str) else content.decode())
             return "250 OK"
 
     def allowed(server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: LoginPassword) -> AuthResult:
