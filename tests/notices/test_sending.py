@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.notices.services import TOKEN, Webhook, mail_server, webhook
 
+from encamp.cloud.rest import GoogleClient
 from encamp.errors import EngineError, UsageError
 from encamp.notices import sending
-from encamp.notices.addresses import address_of
+from encamp.notices.addresses import read_addresses
 from encamp.notices.deliver import reason
 from encamp.notices.sending import Message, require_library, send
 from encamp.spec.environment.notices import NoticeTargetSpec
@@ -20,7 +21,6 @@ from encamp.spec.environment.notices import NoticeTargetSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.cloud.rest import GoogleClient
 
 pytestmark = pytest.mark.slow
 
@@ -98,21 +98,26 @@ def test_a_reason_never_quotes_what_the_library_logged() -> None:
 def test_an_address_stands_in_a_variable_of_the_targets_name() -> None:
     target = NoticeTargetSpec(name="team-chat")
     environ = {"ENCAMP_NOTICE_TEAM_CHAT": f" json://{TOKEN}\n"}
-    nobody = cast("GoogleClient", None)
-    assert address_of(target, nobody, environ) == f"json://{TOKEN}"
-    with pytest.raises(UsageError, match="ENCAMP_NOTICE_TEAM_CHAT is not set here"):
-        address_of(target, nobody, {})
+    assert read_addresses([target], GoogleClient(), environ) == {"team-chat": f"json://{TOKEN}"}
+    error = read_addresses([target], GoogleClient(), {})["team-chat"]
+    assert isinstance(error, UsageError)
+    assert error.what == "ENCAMP_NOTICE_TEAM_CHAT is not set here"
 
 
 class SecretManager:
     """Answers as Secret Manager does, belief secret-manager-access."""
 
-    def __init__(self, payload: dict[str, Any]) -> None:
+    def __init__(self, payload: dict[str, Any], delay: float = 0.0) -> None:
         self.payload = payload
+        self.delay = delay
         self.asked: list[str] = []
+
+    def with_policy(self, *_: object) -> SecretManager:
+        return self
 
     def json(self, service: str, method: str, path: str) -> dict[str, Any]:
         self.asked.append(f"{method} {service} {path}")
+        time.sleep(self.delay)
         return {"name": path, "payload": self.payload}
 
 
@@ -126,17 +131,30 @@ class SecretManager:
 def test_an_address_comes_from_secret_manager(secret: str, path: str) -> None:
     manager = SecretManager({"data": base64.b64encode(f"json://{TOKEN}\n".encode()).decode()})
     target = NoticeTargetSpec(name="a", secret=secret)
-    assert address_of(target, cast("GoogleClient", manager), {"ENCAMP_NOTICE_A": "no"}) == f"json://{TOKEN}"
+    found = read_addresses([target], cast("GoogleClient", manager), {"ENCAMP_NOTICE_A": "no"})
+    assert found == {"a": f"json://{TOKEN}"}
     assert manager.asked == [f"GET secretmanager {path}"]
 
 
 @pytest.mark.parametrize("payload", [{}, {"data": TOKEN + "!"}, {"data": base64.b64encode(b"\xff\xfe").decode()}])
 def test_a_secret_that_is_no_text_is_not_quoted(payload: dict[str, Any]) -> None:
     target = NoticeTargetSpec(name="a", secret="projects/p/secrets/s")  # noqa: S106 - its name
-    with pytest.raises(EngineError, match="the secret is no text") as caught:
-        address_of(target, cast("GoogleClient", SecretManager(payload)), {})
-    assert TOKEN not in str(caught.value)
-    assert caught.value.__cause__ is None
+    error = read_addresses([target], cast("GoogleClient", SecretManager(payload)), {})["a"]
+    assert isinstance(error, EngineError)
+    assert error.what == "the secret is no text"
+    assert TOKEN not in str(error)
+    assert error.__cause__ is None
+
+
+def test_a_secret_manager_that_hangs_holds_up_nobody() -> None:
+    slow = NoticeTargetSpec(name="slow", secret="projects/p/secrets/s")  # noqa: S106 - its name
+    targets = [slow, NoticeTargetSpec(name="quick")]
+    manager = cast("GoogleClient", SecretManager({}, delay=5.0))
+    begun = time.monotonic()
+    found = read_addresses(targets, manager, {"ENCAMP_NOTICE_QUICK": "json://x"}, seconds=0.3)
+    assert time.monotonic() - begun < 4.0
+    assert found["quick"] == "json://x"
+    assert "no answer within 0.3 s" in str(found["slow"])
 
 
 def test_a_missing_library_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,20 +38,16 @@ def test(targets: tuple[str, ...], environment: str) -> None:
     from encamp.cli.job_input import environment_named  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.errors import EncampError, ExitCode  # noqa: PLC0415
-    from encamp.notices.addresses import address_of  # noqa: PLC0415
+    from encamp.notices.addresses import read_addresses  # noqa: PLC0415
     from encamp.notices.sending import Delivery, Message, require_library, send  # noqa: PLC0415
     from encamp.text import aligned  # noqa: PLC0415
 
     spec = environment_named(environment)
     chosen = _chosen(spec, targets)
     require_library()
-    addresses: dict[str, str] = {}
-    results: dict[str, Delivery] = {}
-    for target in chosen:
-        try:
-            addresses[target.name] = address_of(target, GoogleClient(), os.environ)
-        except EncampError as error:
-            results[target.name] = Delivery(sent=False, why=error.what)
+    read = read_addresses(chosen, GoogleClient(), os.environ)
+    addresses = {name: address for name, address in read.items() if isinstance(address, str)}
+    results = {name: Delivery(sent=False, why=one.what) for name, one in read.items() if isinstance(one, EncampError)}
     body = f"A test of `encamp notices test`: jobs of the environment {spec.name} ({spec.project}) are told here."
     results |= send(addresses, Message(f"encamp: test from {spec.name}", body))
     rows = [(one.name, _result(results[one.name]), _scope(one)) for one in chosen]

@@ -68,7 +68,8 @@ def _begin(address: str, message: Message, seconds: float) -> subprocess.Popen[s
     try:
         process = subprocess.Popen(
             # Not in a shell's way: Ctrl-C for the command must not cut a message off.
-            [sys.executable, "-m", "encamp.notices.deliver"],
+            # -P: the working folder may be a job's, and its modules are not ours.
+            [sys.executable, "-P", "-m", "encamp.notices.deliver"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -11,12 +11,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
-from encamp.notices.addresses import address_of
+from encamp.notices.addresses import read_addresses
 from encamp.notices.sending import Delivery, Message, is_installed, send
 from encamp.plan.cost.text import duration
 from encamp.plan.notices import merged_notices, read_notices
 from encamp.redaction import redacted
-from encamp.retries import SHORT
 from encamp.run.records import LeaseLostError
 from encamp.run.states import State
 from encamp.run.workspace import project_file
@@ -55,7 +54,7 @@ class Notifier:
         self._records = records
         self._lease = lease
         self._intent = intent
-        self._client = client.with_policy(SHORT, show)
+        self._client = client
         self._show = show
 
     def tell(self, outcome: Outcome, receipt: Mapping[str, Any] | None, trouble: str | None) -> bool:
@@ -102,18 +101,19 @@ class Notifier:
         self, due: Iterable[str], declared: NoticesSpec | None
     ) -> tuple[dict[str, str], dict[str, Delivery]]:
         """The address of each target, and why there is none."""
-        found: dict[str, str] = {}
-        refused: dict[str, Delivery] = {}
-        for name in due:
-            target = declared.target(name) if declared is not None else None
-            try:
-                if target is None:
-                    refused[name] = Delivery(sent=False, why="the environment declares no such target")
-                elif not is_installed():
-                    refused[name] = Delivery(sent=False, why=_MISSING)
-                else:
-                    found[name] = address_of(target, self._client, os.environ)
-            except EncampError as error:
+        targets = {name: declared.target(name) if declared is not None else None for name in due}
+        known = [one for one in targets.values() if one is not None]
+        refused = {
+            name: Delivery(sent=False, why="the environment declares no such target")
+            for name, target in targets.items()
+            if target is None
+        }
+        if not is_installed():
+            return {}, refused | {one.name: Delivery(sent=False, why=_MISSING) for one in known}
+        read = read_addresses(known, self._client, os.environ)
+        found = {name: address for name, address in read.items() if isinstance(address, str)}
+        for name, error in read.items():
+            if isinstance(error, EncampError):
                 refused[name] = Delivery(sent=False, why=error.what)
         return found, refused
 
