@@ -46,11 +46,6 @@ def test_a_missing_module_is_told_with_its_place_and_what_adds_it(environment: E
     )
 
 
-def test_the_flags_name_the_requirements_that_they_replace(environment: EnvironmentSpec) -> None:
-    (found,) = warned(environment, "pandas", "lightgbm", encamp={"requirements": ["pandas>=1", "seaborn"]})
-    assert found.endswith("or give --requirement 'pandas>=1' --requirement seaborn --requirement lightgbm")
-
-
 @pytest.mark.parametrize(
     ("version", "modules"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from encamp.errors import SpecError
 from encamp.spec.loading import parse_document
-from encamp.spec.overrides import Overrides, examine_overridden, override, read_overridden
+from encamp.spec.overrides import Added, Overrides, examine_overridden, override, read_overridden
 
 if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
@@ -73,3 +73,14 @@ def test_a_field_of_the_wrong_kind_gives_way() -> None:
     job, problems, _ = examine_overridden(document, Overrides({IMAGE: "gcr.io/p/i"}, FLAGS))
     assert problems == []
     assert job.training_input.master_config is not None
+
+
+def test_what_is_added_stands_beside_the_files_own_and_in_place_of_the_same() -> None:
+    requirements = ("encamp", "requirements")
+    document = parse_document(b"encamp: {requirements: [pandas, Numpy==1]}\n", source="job.yaml")
+    added = Added(["numpy>=2", "-r x"], lambda one, item: one.lower()[:5] == item[:5])
+    whole, places = override(document, Overrides({requirements: added}, {requirements: "--requirement"}))
+    assert whole.data == {"encamp": {"requirements": ["pandas", "numpy>=2", "-r x"]}}
+    assert places == {f"encamp.requirements[{index}]": "--requirement" for index in (1, 2)}
+    alone, _ = override(None, Overrides({requirements: added}, {requirements: "--requirement"}))
+    assert alone.data == {"encamp": {"requirements": ["numpy>=2", "-r x"]}}

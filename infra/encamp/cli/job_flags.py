@@ -35,6 +35,7 @@ class JobFlag:
     Attributes:
         read: text to the field's value; raises ValueError with what is wrong.
         switch: it takes no value and sets what ``read`` makes of "true".
+        adds: it may be given several times, and adds to the field's list.
     """
 
     name: str
@@ -44,7 +45,7 @@ class JobFlag:
     group: str
     read: Callable[[str], Any] = str
     switch: bool = False
-    multiple: bool = False
+    adds: bool = False
 
     @property
     def parameter(self) -> str:
@@ -118,9 +119,9 @@ FLAGS: tuple[JobFlag, ...] = (
         "--requirement",
         ("encamp", "requirements"),
         "REQUIREMENT",
-        "What pip installs where the image lacks it, such as 'pandas>=2'; may be repeated.",
+        "What pip installs where the image lacks it, such as 'pandas>=2', beside the file's own; may be repeated.",
         _CODE,
-        multiple=True,
+        adds=True,
     ),
     JobFlag("--runtime-version", (_INPUT, "runtimeVersion"), "VERSION", "Runtime version, such as 2.11.", _CODE),
     JobFlag("--python-version", (_INPUT, "pythonVersion"), "VERSION", "Python of it, such as 3.7.", _CODE),
@@ -256,7 +257,7 @@ def _option(flag: JobFlag) -> click.Option:
     if flag.switch:
         return click.Option([flag.name, flag.parameter], is_flag=True, default=None, help=flag.help)
     return click.Option(
-        [flag.name, flag.parameter], metavar=flag.metavar, multiple=flag.multiple, help=flag.help, default=None
+        [flag.name, flag.parameter], metavar=flag.metavar, multiple=flag.adds, help=flag.help, default=None
     )
 
 
@@ -280,11 +281,27 @@ def given_values(parameters: Mapping[str, Any]) -> dict[DataPath, Any]:
         if value is None or value == ():
             continue
         try:
-            values[flag.path] = list(value) if flag.multiple else flag.read("true" if flag.switch else value)
+            if flag.adds:
+                from encamp.spec.overrides import Added  # noqa: PLC0415 - help pages need no models
+
+                values[flag.path] = Added(value, _same_distribution)
+            else:
+                values[flag.path] = flag.read("true" if flag.switch else value)
         except ValueError as error:
             raise UsageError(str(error), where=flag.name) from None
     key = _kms_key(parameters)
     return {**values, **({_KMS_PATH: key} if key is not None else {})}
+
+
+def _same_distribution(of_the_file: Any, given: str) -> bool:
+    """Whether two requirements are of one distribution, so that the flag's takes the place of the file's."""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - few commands are given any
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
+    try:
+        return canonicalize_name(Requirement(str(of_the_file)).name) == canonicalize_name(Requirement(given).name)
+    except InvalidRequirement:
+        return False
 
 
 def _kms_key(parameters: Mapping[str, Any]) -> str | None:

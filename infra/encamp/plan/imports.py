@@ -8,7 +8,6 @@ anything, or of modules of a namespace that many distributions share.
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import dataclass
 from itertools import chain
@@ -89,10 +88,9 @@ def trainer_misses(
     table = data_file("image_packages")
     names = frozenset([*table["versions"][version]["packages"], *table["system"], *added])
     held = _Held(image, python, modules_of(names), names)
-    given = job.encamp.requirements or []
     told: dict[str, MissingImport] = {}
     for module in trainer.modules:
-        for name, found in _missing(module, trainer, held, given):
+        for name, found in _missing(module, trainer, held):
             told.setdefault(name, found)
     return list(told.values())[:_MOST_SHOWN]
 
@@ -123,9 +121,7 @@ def _added(requirements: Sequence[str]) -> frozenset[str] | None:
     return brought(names)
 
 
-def _missing(
-    module: ImportedModule, trainer: TrainerImports, held: _Held, given: Sequence[str]
-) -> Iterator[tuple[str, MissingImport]]:
+def _missing(module: ImportedModule, trainer: TrainerImports, held: _Held) -> Iterator[tuple[str, MissingImport]]:
     """A name for which one line is enough, and that line; nothing where the module is there or nobody can tell."""
     first = module.name.partition(".")[0]
     place = visible(module.place)
@@ -149,15 +145,13 @@ def _missing(
     if {name, name.lower()} & held.modules:
         return
     what = f"{place} imports {name}, which {held.image} does not have, nor do the job's requirements bring it"
-    yield name, MissingImport(what, _hint(distribution_of(name), given))
+    yield name, MissingImport(what, _hint(distribution_of(name)))
 
 
-def _hint(distribution: str | None, given: Sequence[str]) -> str:
-    """The flags that add a distribution to the requirements; they take the place of those in the file."""
+def _hint(distribution: str | None) -> str:
     if distribution is None:
         return "pack it with the trainer, or name the distribution that has it by --requirement"
-    flags = " ".join(f"--requirement {shlex.quote(text)}" for text in (*given, distribution))
-    return f"add {distribution} to encamp.requirements, or give {flags}"
+    return f"add {distribution} to encamp.requirements, or give --requirement {distribution}"
 
 
 def _prefixes(name: str) -> list[str]:

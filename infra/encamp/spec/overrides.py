@@ -17,7 +17,7 @@ from encamp.spec.loading import Document
 from encamp.spec.paths import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from encamp.errors import Problem
@@ -30,11 +30,30 @@ COMMAND_LINE = "the command line"
 
 
 @dataclass(frozen=True)
+class Added:
+    """Items that are added to a list of the file.
+
+    Attributes:
+        replaces: whether an item of the file, the first argument, is the same thing as an added one, and goes for it.
+    """
+
+    items: Sequence[str]
+    replaces: Callable[[Any, str], bool]
+
+    def to(self, present: Any) -> tuple[list[Any], int]:
+        """The whole list, and how many items of it are the file's."""
+        listed = present if isinstance(present, list) else []
+        kept = [one for one in listed if not any(self.replaces(one, item) for item in self.items)]
+        return [*kept, *self.items], len(kept)
+
+
+@dataclass(frozen=True)
 class Overrides:
     """What was given beside a file.
 
     Attributes:
-        values: path of a Job in camelCase, such as ``("trainingInput", "region")``, to the field's value.
+        values: path of a Job in camelCase, such as ``("trainingInput", "region")``, to the field's value, or to what is
+            added to it.
         flags: path to the name of the flag that sets it, also of those that were not given.
     """
 
@@ -57,7 +76,11 @@ def override(document: Document | None, overrides: Overrides) -> tuple[Document,
         if not given and document is not None:
             continue
         at = path[1:] if bare and path[0] == _INPUT else path
-        places[dotted(_set(data, at, overrides.values[path]) if given else at)] = flag
+        value = overrides.values[path] if given else None
+        if isinstance(value, Added):
+            places.update((dotted(place), flag) for place in _add(data, at, value))
+        else:
+            places[dotted(_set(data, at, value) if given else at)] = flag
     if document is None:
         return Document(COMMAND_LINE, data), places
     return dataclasses.replace(document, data=data), places
@@ -105,18 +128,32 @@ def _is_below(path: str, place: str) -> bool:
 
 def _set(data: dict[str, Any], path: DataPath, value: Any) -> DataPath:
     """Set a field in whichever spelling stands there, else in camelCase; its path as spelled."""
-    spelled: list[str | int] = []
-    for part in path[:-1]:
-        key = _spelling(data, str(part))
-        spelled.append(key)
-        if not isinstance(data.get(key), dict):
-            data[key] = {}
-        data = data[key]
-    key = _spelling(data, str(path[-1]))
-    data[key] = value
+    holder, spelled = _holder(data, path)
+    key = spelled[-1]
+    holder[key] = value
     if value is None:
-        del data[key]
-    return (*spelled, key)
+        del holder[key]
+    return spelled
+
+
+def _add(data: dict[str, Any], path: DataPath, added: Added) -> list[DataPath]:
+    """Add to a field's list; the path of each item that was added."""
+    holder, spelled = _holder(data, path)
+    holder[spelled[-1]], kept = added.to(holder.get(spelled[-1]))
+    return [(*spelled, kept + number) for number in range(len(added.items))]
+
+
+def _holder(data: dict[str, Any], path: DataPath) -> tuple[dict[str | int, Any], DataPath]:
+    """The mapping that holds a field, made where there is none, and the field's path as it is spelled there."""
+    spelled: list[str | int] = []
+    holder: Any = data
+    for part in path[:-1]:
+        key = _spelling(holder, str(part))
+        spelled.append(key)
+        if not isinstance(holder.get(key), dict):
+            holder[key] = {}
+        holder = holder[key]
+    return holder, (*spelled, _spelling(holder, str(path[-1])))
 
 
 def _spelling(data: Mapping[str, Any], name: str) -> str:
