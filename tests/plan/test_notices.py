@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
@@ -18,6 +20,8 @@ from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from encamp.spec.job import TrainingJobSpec
 
 EVERY_END = ("SUCCEEDED", "FAILED", "CANCELLED")
@@ -72,6 +76,62 @@ def test_an_address_in_a_job_file_is_refused_and_not_repeated(target: str) -> No
     (problem,) = caught.value.problems
     assert (problem.rule, problem.path) == ("E25", "encamp.notices[0].target")
     assert "TokenB" not in str(caught.value)
+
+
+TOKENS = st.text("ABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=12, max_size=40)
+FORMS = (
+    "slack://{}/T1/T2",
+    "https://hooks.example.com/services/{}",
+    "mailto://ana:{}@example.com",
+    "Json://10.0.0.1/{}",
+)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda address: address,
+        lambda address: {"targets": address},
+        lambda address: {"targets": [address]},
+        lambda address: {"targets": [{"name": address}]},
+        lambda address: {"targets": [{"name": "a", "secret": address}]},
+        lambda address: {"targets": [{"name": "a", "states": address}]},
+        lambda address: {"targets": [{"name": "a", "states": [address]}]},
+        lambda address: {"targets": [{"name": "a", "everyJob": address}]},
+        lambda address: {"targets": [{"name": "a", "url": address}]},
+    ],
+)
+@given(token=TOKENS, form=st.sampled_from(FORMS))
+def test_an_address_in_a_stack_config_is_refused_and_not_repeated(
+    block: Callable[[str], Any], token: str, form: str
+) -> None:
+    written = {"name": "lab", "region": "us-central1", "artifactsBucket": "artifacts"}
+    with pytest.raises(SpecError) as caught:
+        parse_environment({**written, "notices": block(form.format(token))}, project="my-project", source="test")
+    assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda address: address,
+        lambda address: [address],
+        lambda address: [{"target": address}],
+        lambda address: [{"target": [address]}],
+        lambda address: [{"target": "a", "states": address}],
+        lambda address: [{"target": "a", "states": [address]}],
+        lambda address: [{"target": "a", "url": address}],
+    ],
+)
+@given(token=TOKENS, form=st.sampled_from(FORMS))
+def test_an_address_anywhere_in_a_job_files_notices_is_refused_and_not_repeated(
+    block: Callable[[str], Any], token: str, form: str
+) -> None:
+    training = {"region": "us-central1", "masterConfig": {"imageUri": "gcr.io/p/t"}}
+    written = {"jobId": "j", "trainingInput": training, "encamp": {"notices": block(form.format(token))}}
+    with pytest.raises(SpecError) as caught:
+        parse_job(written, source="test")
+    assert token not in str(caught.value)
 
 
 def test_the_plan_shows_it_and_who_ends_the_job_finds_it_in_the_record_and_in_the_stack() -> None:
