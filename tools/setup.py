@@ -210,7 +210,8 @@ class Installation(Step):
         super().__init__("installing from requirements.lock")
         self._locked = len(re.findall(r"^[A-Za-z0-9][^\s]*==", lock, re.MULTILINE))
         self._installed = installed
-        self._fetched = self._to_install = 0
+        self._fetched = 0
+        self._to_install: list[str] = []
         self._package = ""
         self._since = 0.0
 
@@ -220,14 +221,16 @@ class Installation(Step):
             self._fetched += 1
             self._package = " ".join(filter(None, found.groups()))
         elif found := INSTALLS.match(line):
-            self._to_install = len(found[1].split(","))
+            self._to_install = found[1].split(", ")
             self._since = time.time()
 
     def detail(self) -> str:
-        """Say how many packages of how many there are, and which is the last one."""
+        """Say how many packages of how many are there, and which one pip is at."""
         if self._to_install:
-            done = min(self._installed(self._since), self._to_install)
-            return f": {done} of {self._to_install} installed"
+            done = min(self._installed(self._since), len(self._to_install))
+            # pip installs in the order in which it has named them.
+            package = f", {self._to_install[done]}" if done < len(self._to_install) else ""
+            return f": {done} of {len(self._to_install)} installed{package}"
         if self._fetched:
             return f": {self._fetched} of {self._locked} fetched, {self._package}"
         return ""
