@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,6 @@ from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from encamp.spec.job import TrainingJobSpec
 
 EVERY_END = ("SUCCEEDED", "FAILED", "CANCELLED")
@@ -90,45 +89,45 @@ FORMS = (
 @pytest.mark.parametrize(
     "block",
     [
-        lambda address: address,
-        lambda address: {"targets": address},
-        lambda address: {"targets": [address]},
-        lambda address: {"targets": [{"name": address}]},
-        lambda address: {"targets": [{"name": "a", "secret": address}]},
-        lambda address: {"targets": [{"name": "a", "states": address}]},
-        lambda address: {"targets": [{"name": "a", "states": [address]}]},
-        lambda address: {"targets": [{"name": "a", "everyJob": address}]},
-        lambda address: {"targets": [{"name": "a", "url": address}]},
+        '"%s"',
+        '{"targets": "%s"}',
+        '{"targets": ["%s"]}',
+        '{"targets": [{"name": "%s"}]}',
+        '{"targets": [{"name": "a", "secret": "%s"}]}',
+        '{"targets": [{"name": "a", "states": "%s"}]}',
+        '{"targets": [{"name": "a", "states": ["%s"]}]}',
+        '{"targets": [{"name": "a", "everyJob": "%s"}]}',
+        '{"targets": [{"name": "a", "url": "%s"}]}',
     ],
 )
 @given(token=TOKENS, form=st.sampled_from(FORMS))
-def test_an_address_in_a_stack_config_is_refused_and_not_repeated(
-    block: Callable[[str], Any], token: str, form: str
-) -> None:
+def test_an_address_in_a_stack_config_is_refused_and_not_repeated(block: str, token: str, form: str) -> None:
     written = {"name": "lab", "region": "us-central1", "artifactsBucket": "artifacts"}
     with pytest.raises(SpecError) as caught:
-        parse_environment({**written, "notices": block(form.format(token))}, project="my-project", source="test")
+        parse_environment(
+            {**written, "notices": json.loads(block % form.format(token))}, project="my-project", source="test"
+        )
     assert token not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        lambda address: address,
-        lambda address: [address],
-        lambda address: [{"target": address}],
-        lambda address: [{"target": [address]}],
-        lambda address: [{"target": "a", "states": address}],
-        lambda address: [{"target": "a", "states": [address]}],
-        lambda address: [{"target": "a", "url": address}],
+        '"%s"',
+        '["%s"]',
+        '[{"target": "%s"}]',
+        '[{"target": ["%s"]}]',
+        '[{"target": "a", "states": "%s"}]',
+        '[{"target": "a", "states": ["%s"]}]',
+        '[{"target": "a", "url": "%s"}]',
     ],
 )
 @given(token=TOKENS, form=st.sampled_from(FORMS))
 def test_an_address_anywhere_in_a_job_files_notices_is_refused_and_not_repeated(
-    block: Callable[[str], Any], token: str, form: str
+    block: str, token: str, form: str
 ) -> None:
     training = {"region": "us-central1", "masterConfig": {"imageUri": "gcr.io/p/t"}}
-    written = {"jobId": "j", "trainingInput": training, "encamp": {"notices": block(form.format(token))}}
+    written = {"jobId": "j", "trainingInput": training, "encamp": {"notices": json.loads(block % form.format(token))}}
     with pytest.raises(SpecError) as caught:
         parse_job(written, source="test")
     assert token not in str(caught.value)
