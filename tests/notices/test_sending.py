@@ -15,7 +15,7 @@ from encamp.errors import EngineError, UsageError
 from encamp.notices import sending
 from encamp.notices.addresses import read_addresses
 from encamp.notices.deliver import reason
-from encamp.notices.sending import Message, require_library, send
+from encamp.notices.sending import Message, send
 from encamp.spec.environment.notices import NoticeTargetSpec
 
 if TYPE_CHECKING:
@@ -155,9 +155,3 @@ def test_a_secret_manager_that_hangs_holds_up_nobody() -> None:
     assert time.monotonic() - begun < 4.0
     assert found["quick"] == "json://x"
     assert "no answer within 0.3 s" in str(found["slow"])
-
-
-def test_a_missing_library_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "is_installed", lambda: False)
-    with pytest.raises(UsageError, match=r"pip install 'encamp\[notices\]'"):
-        require_library()

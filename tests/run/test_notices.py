@@ -69,7 +69,7 @@ def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
     """Writes the stack config of the environment "lab" with these targets, in a project of its own."""
     project = tmp_path / "project"
     (project / "stacks").mkdir(parents=True)
-    monkeypatch.setattr("encamp.run.notices.project_file", lambda: project / "Pulumi.yaml")
+    monkeypatch.setattr("encamp.run.notices.project_folder", lambda: project)
 
     def write(*targets: dict[str, Any]) -> None:
         spec: dict[str, Any] = {"name": "lab", "region": "us-central1", "artifactsBucket": "artifacts"}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STACKS = "stacks"
 #: What every stack's program is made of.
-_PROGRAM = ("Pulumi.yaml", "infra/", "templates/", "requirements.lock")
+_PROGRAM = ("Pulumi.yaml", "infra/", "templates/", "requirements.lock", "requirements.txt")
 #: What decides beside a trainer how it is packed.
 _BUILD = ("setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in")
 

@@ -38,13 +38,14 @@ def test(targets: tuple[str, ...], environment: str) -> None:
     from encamp.cli.job_input import environment_named  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.errors import EncampError, ExitCode  # noqa: PLC0415
+    from encamp.extras import need  # noqa: PLC0415
     from encamp.notices.addresses import read_addresses  # noqa: PLC0415
-    from encamp.notices.sending import Delivery, Message, require_library, send  # noqa: PLC0415
+    from encamp.notices.sending import Delivery, Message, send  # noqa: PLC0415
     from encamp.text import aligned  # noqa: PLC0415
 
     spec = environment_named(environment)
     chosen = _chosen(spec, targets)
-    require_library()
+    need("notices", "a notice")
     read = read_addresses(chosen, GoogleClient(), os.environ)
     addresses = {name: address for name, address in read.items() if isinstance(address, str)}
     results = {name: Delivery(sent=False, why=one.what) for name, one in read.items() if isinstance(one, EncampError)}

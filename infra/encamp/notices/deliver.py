@@ -16,6 +16,8 @@ import threading
 import time
 from typing import Any
 
+from encamp.notices.sending import MISSING
+
 _TRIES = 2
 _PAUSE_SECONDS = 2.0
 _STATUS = re.compile(r"error[=: (]+(\d{3})\b")
@@ -55,7 +57,7 @@ def deliver(asked: dict[str, Any], *, until: float) -> str:
     try:
         import apprise  # noqa: PLC0415 - an optional library
     except ImportError:
-        return "Apprise is not installed here: pip install 'encamp[notices]'"
+        return MISSING
     # Nothing is kept on disk, and no service sends a message on to another address.
     asset = apprise.AppriseAsset(app_id="encamp", storage_mode="memory", http_redirects=False, secure_logging=True)
     service = apprise.Apprise.instantiate(asked["address"], asset=asset)

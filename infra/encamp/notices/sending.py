@@ -14,14 +14,14 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from encamp.errors import UsageError
+from encamp.extras import EXTRAS, install_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: How long all messages of one job may take together.
 SECONDS = 20.0
-_EXTRA = "pip install 'encamp[notices]'"
+MISSING = f"Apprise is not installed here: {install_line('notices')}"
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,9 @@ class Delivery:
     why: str = ""
 
 
-def require_library() -> None:
-    """Check that messages can be sent from here.
-
-    Raises:
-        UsageError: the library is not installed.
-    """
-    if not is_installed():
-        raise UsageError("notices need Apprise, which is not installed here", hint=_EXTRA)
-
-
 def is_installed() -> bool:
     """Whether the library is there."""
-    return importlib.util.find_spec("apprise") is not None
+    return all(importlib.util.find_spec(module) is not None for module in EXTRAS["notices"])
 
 
 def send(addresses: Mapping[str, str], message: Message, *, seconds: float = SECONDS) -> dict[str, Delivery]:

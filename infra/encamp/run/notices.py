@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
 from encamp.notices.addresses import read_addresses
-from encamp.notices.sending import Delivery, Message, is_installed, send
+from encamp.notices.sending import MISSING, Delivery, Message, is_installed, send
 from encamp.plan.cost.text import duration
 from encamp.plan.notices import merged_notices, read_notices
+from encamp.project import project_folder
 from encamp.redaction import redacted
 from encamp.run.records import LeaseLostError
 from encamp.run.states import State
-from encamp.run.workspace import project_file
 from encamp.spec.environment import load_environment
 from encamp.text import visible
 
@@ -37,7 +37,6 @@ NOTICE = "notice"
 _KINDS = {State.SUCCEEDED: "success", State.FAILED: "failure", State.CANCELLED: "warning"}
 #: Chat services refuse long messages, some more than 2,000 characters.
 _LONGEST_WHY = 600
-_MISSING = "Apprise is not installed here: pip install 'encamp[notices]'"
 
 
 class Notifier:
@@ -88,7 +87,7 @@ class Notifier:
         except (KeyError, TypeError):
             planned = ()
         try:
-            declared = load_environment(self._intent.environment, project_file().parent).notices
+            declared = load_environment(self._intent.environment, project_folder()).notices
         except EncampError as error:
             if planned:
                 self._show(f"no notice can be sent: {error.what}")
@@ -109,7 +108,7 @@ class Notifier:
             if target is None
         }
         if not is_installed():
-            return {}, refused | {one.name: Delivery(sent=False, why=_MISSING) for one in known}
+            return {}, refused | {one.name: Delivery(sent=False, why=MISSING) for one in known}
         read = read_addresses(known, self._client, os.environ)
         found = {name: address for name, address in read.items() if isinstance(address, str)}
         for name, error in read.items():
@@ -134,8 +133,8 @@ def unready(planned: Sequence[NoticePlan], stack: str, environ: Mapping[str, str
     """
     names = [one.target for one in planned]
     if names and not is_installed():
-        return [f"no notice can be sent to {', '.join(names)}: {_MISSING}"]
-    declared = load_environment(stack, project_file().parent).notices if names else None
+        return [f"no notice can be sent to {', '.join(names)}: {MISSING}"]
+    declared = load_environment(stack, project_folder()).notices if names else None
     targets = [declared.target(name) for name in names] if declared is not None else []
     return [
         f"no notice can be sent to {one.name} from here: {one.variable} is not set (docs/notices.md)"
