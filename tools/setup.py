@@ -3,19 +3,27 @@
 A stamp in the environment says what it was made from (lock, interpreter, folder); when it still holds, nothing is
 done and no process is started. The project itself is not installed but put on the path, so that a changed file
 counts at once, and nothing is downloaded that the lock does not name with its hash.
+
+On a terminal one line shows what is done and how far it is; elsewhere, as in CI, a few plain lines do.
 """
 
 # ruff: noqa: INP001 - a script beside the go.mod folders, no package
 from __future__ import annotations
 
 import hashlib
+import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MINIMUM = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,8 +31,16 @@ VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / "encamp.stamp"
 PYTHON = VENV / "bin" / "python"
-TICK_SECONDS = 5
-SHOWN = ("Collecting ", "Downloading ", "Using cached ", "Installing collected", "Successfully", "ERROR", "WARNING")
+#: How often the line of a terminal is drawn, and how long a log may be without a line.
+TICK_SECONDS, QUIET_SECONDS = 0.2, 15.0
+LAST_LINES = 30
+CLEAR = "\r\x1b[K"
+#: What pip says of each package of the lock before it installs them all; the second form is of a wheel in a folder.
+FETCHED = re.compile(
+    r"\s*(?:Collecting|Requirement already satisfied:|Ignoring) ([A-Za-z0-9._-]+)(?:==([^\s;]+))?"
+    r"|\s*Processing \S*?([A-Za-z0-9._]+)-([^-\s]+)-\S+\.whl"
+)
+INSTALLS = re.compile(r"\s*Installing collected packages: (.*)")
 # What pip writes for a console script: a shebang line must not be longer than 127 bytes, and a path may be.
 SCRIPT = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
@@ -80,20 +96,23 @@ def stamp() -> str:
 
 def build() -> None:
     """Make the environment anew where it is broken or of another interpreter, and install into it."""
-    began = time.monotonic()
-    if was_moved() or not works():
-        shutil.rmtree(VENV, ignore_errors=True)
-        run([sys.executable, "-m", "venv", str(VENV)], began, "making .venv", VENV_HINT)
-    run(
-        [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
-         "--require-hashes", "--no-deps", "-r", str(LOCK)],
-        began,
-        "installing from requirements.lock",
-        "look at the network and at pip's configuration (pip config list), then the command again",
-    )  # fmt: skip
-    put_on_path()
-    STAMP.write_text(stamp(), encoding="utf-8")
-    say(began, "the environment is ready in .venv")
+    line = ProgressLine(sys.stderr)
+    try:
+        if was_moved() or not works():
+            shutil.rmtree(VENV, ignore_errors=True)
+            run([sys.executable, "-m", "venv", str(VENV)], Step("making .venv"), line, VENV_HINT)
+        run(
+            [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
+             "--require-hashes", "--no-deps", "-r", str(LOCK)],
+            Installation(LOCK.read_text(encoding="utf-8"), fresh_packages),
+            line,
+            "look at the network and at pip's configuration (pip config list), then the command again",
+        )  # fmt: skip
+        put_on_path()
+        STAMP.write_text(stamp(), encoding="utf-8")
+        line.end("the environment is ready in .venv")
+    finally:
+        line.close()
 
 
 VENV_HINT = "where Python came without venv and pip, install them: apt install python3-venv, dnf install python3-pip"
@@ -127,31 +146,130 @@ def put_on_path() -> None:
     script.chmod(0o755)
 
 
-def run(argv: list[str], began: float, title: str, hint: str) -> None:
-    """Run a command, show what it does, and say something at least every few seconds."""
-    say(began, title)
+class ProgressLine:
+    """Shows progress: on a terminal one line that is redrawn, elsewhere a new line now and then."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._began = self._shown = time.monotonic()
+        self._title = ""
+        self._drawn = False
+
+    def show(self, title: str, detail: str = "") -> None:
+        """Show how far the step ``title`` is."""
+        now = time.monotonic()
+        text = f"{now - self._began:6.1f}s  {title}{detail}"
+        if self._terminal:
+            self._write(f"{CLEAR}{text[: shutil.get_terminal_size().columns - 1]}")
+            self._drawn = True
+        elif title != self._title or now - self._shown >= QUIET_SECONDS:
+            self._title, self._shown = title, now
+            self._write(f"{text}\n")
+
+    def end(self, text: str) -> None:
+        """Show the last line; on a terminal it takes the place of what was drawn."""
+        self._title = ""
+        self.show(text)
+        self.close()
+
+    def close(self) -> None:
+        """End the line that would be redrawn, before anything else is written."""
+        if self._drawn:
+            self._write("\n")
+        self._drawn = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+class Step:
+    """One command, as its title alone tells it."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def read(self, line: str) -> None:
+        """Learn from a line of the command's output."""
+
+    def detail(self) -> str:
+        """Say how far it is; empty if that is not known."""
+        return ""
+
+
+class Installation(Step):
+    """pip at work: how many packages of the lock it has fetched, then how many it has installed.
+
+    Args:
+        lock: the lock's text.
+        installed: how many packages were installed since a time; pip says nothing while it installs.
+    """
+
+    def __init__(self, lock: str, installed: Callable[[float], int]) -> None:
+        super().__init__("installing from requirements.lock")
+        self._locked = len(re.findall(r"^[A-Za-z0-9][^\s]*==", lock, re.MULTILINE))
+        self._installed = installed
+        self._fetched = 0
+        self._to_install: list[str] = []
+        self._package = ""
+        self._since = 0.0
+
+    def read(self, line: str) -> None:
+        """Learn from a line of pip's."""
+        if found := FETCHED.match(line):
+            self._fetched += 1
+            self._package = " ".join(filter(None, found.groups()))
+        elif found := INSTALLS.match(line):
+            self._to_install = found[1].split(", ")
+            self._since = time.time()
+
+    def detail(self) -> str:
+        """Say how many packages of how many are there, and which one pip is at."""
+        if self._to_install:
+            done = min(self._installed(self._since), len(self._to_install))
+            # pip installs in the order in which it has named them.
+            package = f", {self._to_install[done]}" if done < len(self._to_install) else ""
+            return f": {done} of {len(self._to_install)} installed{package}"
+        if self._fetched:
+            return f": {self._fetched} of {self._locked} fetched, {self._package}"
+        return ""
+
+
+def fresh_packages(since: float) -> int:
+    """Count the packages of the environment that were installed since a time."""
+    # A file's time may lie a tick of the kernel's clock before.
+    made = (path.stat().st_mtime for path in VENV.glob("lib/python*/site-packages/[!~]*.dist-info/RECORD"))
+    return sum(at >= since - 1 for at in made)
+
+
+def run(argv: list[str], step: Step, line: ProgressLine, hint: str) -> None:
+    """Run a command and show how far it is.
+
+    Raises:
+        SetupError: it failed; holds the last lines that it wrote.
+    """
     lines: queue.Queue[str | None] = queue.Queue()
     last: list[str] = []
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     threading.Thread(target=read, args=(process, lines), daemon=True).start()
     try:
         while True:
+            line.show(step.title, step.detail())
             try:
-                line = lines.get(timeout=TICK_SECONDS)
+                text = lines.get(timeout=TICK_SECONDS)
             except queue.Empty:
-                say(began, f"{title}, still at: {last[-1].strip()}" if last else title)
                 continue
-            if line is None:
+            if text is None:
                 break
-            last = [*last, line][-15:]
-            if line.lstrip().startswith(SHOWN):
-                say(began, line.strip()[:150])
+            last = [*last, text][-LAST_LINES:]
+            step.read(text)
     finally:
         if process.poll() is None and sys.exc_info()[0] is not None:
             process.terminate()
         code = process.wait()
     if code:
-        raise SetupError(f"{title} failed:\n{''.join(last)}  try: {hint}")
+        raise SetupError(f"{step.title} failed:\n{''.join(last)}  try: {hint}")
 
 
 def read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
@@ -160,12 +278,6 @@ def read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None
         for line in process.stdout:
             lines.put(line)
     lines.put(None)
-
-
-def say(began: float, text: str) -> None:
-    """Show one line of progress."""
-    sys.stderr.write(f"{time.monotonic() - began:6.1f}s  {text}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from encamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 TUNING = "a job with hyperparameters"
 _SERVERS = ("h11", "starlette", "uvicorn")
 #: Name of an extra to the modules that it brings.
-EXTRAS: Mapping[str, Sequence[str]] = {
+EXTRAS: dict[str, Sequence[str]] = {
+    "notices": ("apprise",),
     "postgres": ("psycopg",),
     "sandbox": _SERVERS,
     "serve": _SERVERS,
@@ -35,9 +36,15 @@ def need(extra: str, what: str) -> None:
     Raises:
         UsageError: says which modules are missing and the line that installs them.
     """
+    error = lacking(extra, what)
+    if error is not None:
+        raise error
+
+
+def lacking(extra: str, what: str) -> UsageError | None:
+    """The error that :func:`need` raises; None if the extra is installed."""
     missing = [module for module in EXTRAS[extra] if find_spec(module) is None]
-    if missing:
-        raise _not_installed(extra, what, missing)
+    return _not_installed(extra, what, missing) if missing else None
 
 
 def missing_extra(error: ModuleNotFoundError) -> UsageError | None:

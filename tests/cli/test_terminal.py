@@ -79,6 +79,7 @@ WORDS: dict[str, Sequence[str]] = {
     "acceptance": ("-s", HOSTILE, "--budget", "1", "--yes"),
     "access": ("who", HOSTILE, "--environment", HOSTILE),
     "init": (HOSTILE,),
+    "notices": ("test", HOSTILE, "--environment", HOSTILE),
     "sandbox": (HOSTILE,),
     "environment": ("up", HOSTILE),
     "demo": (HOSTILE,),

@@ -15,6 +15,13 @@ BUDGET = {"billingAccount": "0123AB-4567CD-89EF01", "amount": 100}
 FREEZE = {"name": "paper", "start": "2026-12-20T00:00:00Z", "end": "2027-01-10T00:00:00Z"}
 
 
+URL = "slack://TokenA/TokenB/TokenC"
+
+
+def told(*targets: dict[str, Any]) -> dict[str, Any]:
+    return {"notices": {"targets": list(targets)}}
+
+
 def parsed(**changes: Any) -> EnvironmentSpec:
     return parse_environment(DATA | changes, project="my-project", source="x")
 
@@ -28,6 +35,20 @@ def listed(*written: dict[str, Any]) -> dict[str, Any]:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"notices": {}}, "notices.targets", "nobody to tell"),
+    (told({"name": "Team"}), "notices.targets[0].name", "lowercase letter"),
+    (told({"name": "a"}, {"name": "a"}), "notices.targets[1].name", "declared already"),
+    (told({"name": "a", "states": []}), "notices.targets[0].states", "names no end"),
+    (told({"name": "a", "states": ["QUEUED"]}), "notices.targets[0].states[0]", "SUCCEEDED"),
+    (told({"name": "a", "secret": "team-chat"}), "notices.targets[0].secret", "full name of a secret"),
+    (told({"name": "a", "secret": URL}), "notices.targets[0].secret", "never the URL itself"),
+    (told({"name": URL}), "notices.targets[0].name", "lowercase letter"),
+    (told({"name": "a", "url": URL}), "notices.targets[0].url", "unknown field"),
+    (told({"name": "a", "states": [URL]}), "notices.targets[0].states[0]", "SUCCEEDED"),
+    ({"notices": URL}, "notices", "slack://..."),
+    ({"notices": {"targets": URL}}, "notices.targets", "slack://..."),
+    ({"notices": {"targets": [URL]}}, "notices.targets[0]", "slack://..."),
+    (told(*({"name": f"a-{number}"} for number in range(21))), "notices.targets", "20 are allowed"),
     ({"podsCidr": "10.10.0.0/16"}, "podsCidr", "shares addresses with 10.10.0.0/20, which is subnetworkCidr"),
     ({"adopt": ["network", "network"]}, "adopt", "twice"),
     ({"adopt": ["network", "cluster"]}, "adopt", "has its network already"),
@@ -128,6 +149,7 @@ def test_what_is_wrong_is_said_where_it_stands(changes: dict[str, Any], path: st
     said = {problem.path: problem.message for problem in caught.value.problems}
     assert list(said) == [path]
     assert message in said[path]
+    assert "TokenB" not in str(caught.value)
 
 
 def test_a_share_in_percent_is_answered_with_the_share() -> None:

@@ -269,6 +269,14 @@ CASES: dict[str, list[Job]] = {
         ours(RUNTIME, egress=["fd00::/8"]),
         ours(RUNTIME, egress=[f"10.0.{number}.0/24" for number in range(21)]),
     ],
+    "E25": [
+        ours(RUNTIME, notices=[{}]),
+        ours(RUNTIME, notices=[{"target": "https://hooks.example.com/services/T0/B0/token"}]),
+        ours(RUNTIME, notices=[{"target": "Team"}]),
+        ours(RUNTIME, notices=[{"target": "team"}, {"target": "team", "states": ["FAILED"]}]),
+        ours(RUNTIME, notices=[{"target": "team", "states": []}]),
+        ours(RUNTIME, notices=[{"target": f"team-{number}"} for number in range(11)]),
+    ],
     "E30": [
         job(RUNTIME | {"args": ["x" * 65_536]}),
         job(RUNTIME | {"args": ["é"] * 22_000}),
@@ -286,6 +294,7 @@ KEPT: list[Job] = [
     job(tuned(DOUBLE, resumePreviousJobId="earlier_1")["trainingInput"] | {"args": ["p0", "-p0", "--p00=1"]}),
     ours(RUNTIME, queue="research", priority="high"),
     ours(RUNTIME, egress=["10.4.0.0/16", "10.5.0.7/32"]),
+    ours(RUNTIME, notices=[{"target": "team-chat"}, {"target": "a", "states": ["FAILED", "CANCELLED"]}]),
     ours(RUNTIME | {"scheduling": {"maxRunningTime": "3600s"}}, expectedTime="3600s"),
     machines(master=L4),
     machines(master={"gpu": {"type": "NVIDIA_TESLA_T4", "count": 4}, "machineType": "n1-standard-96"}),

@@ -47,6 +47,7 @@ SECTIONS = {
         "environment": "Bring up or take down what lives long around jobs.",
         "doctor": "Look at what a stack needs before anything of it is made.",
         "access": "Who may do what in an environment.",
+        "notices": "Try the messages that people get when jobs end.",
         "serve": "AI Platform's jobs API, for gcloud and other clients of it.",
         "containerfile": "Print how to build the image of a runtime version.",
         "acceptance": "Prove on a real project what encamp believes of Google Cloud.",

@@ -26,6 +26,7 @@ class Service(StrEnum):
     KMS = "cloudkms"
     QUOTAS = "cloudquotas"
     OAUTH2 = "oauth2"
+    SECRET_MANAGER = "secretmanager"  # noqa: S105 - a service's name
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:

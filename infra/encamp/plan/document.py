@@ -91,6 +91,8 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
     if plan.queue is not None:
         held = held_while_waiting(plan)
         document["queue"] = {"name": plan.queue.name, "priorityClass": plan.queue.priority_class, "held": held}
+    if plan.notices:
+        document["notices"] = [one.to_json() for one in plan.notices]
     if plan.cost is not None:
         document["cost"] = cost_document(plan.cost)
     if plan.findings:

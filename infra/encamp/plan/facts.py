@@ -53,6 +53,7 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "labels": dict(plan.labels),
         **({"packages": list(plan.storage.staged)} if plan.storage.staged else {}),
         **({"sharedPools": [pool.name for pool in plan.shared_pools]} if plan.shared_pools else {}),
+        **({"notices": [one.to_json() for one in plan.notices]} if plan.notices else {}),
         **({"study": _study(plan.study, secret=secret)} if plan.study is not None else {}),
     }
 

@@ -42,6 +42,7 @@ from encamp.plan.model import (
     JobPlan,
 )
 from encamp.plan.names import kept_name
+from encamp.plan.notices import plan_notices
 from encamp.plan.packages import distinct_names, idle_package_warnings
 from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
@@ -141,6 +142,7 @@ def plan_job(
         cost=replace(costs, by_use=job_use_costs(environment, placed, table)),
         queue=queue,
         egress=plan_egress(job, environment),
+        notices=plan_notices(job, environment),
         study=searched,
         warnings=(
             *warnings,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from encamp.plan.environment.queues import QueuesPlan
     from encamp.plan.job_queue import JobQueuePlan
     from encamp.plan.manifests.mounts import MountPlan
+    from encamp.plan.notices import NoticePlan
     from encamp.plan.policy import PolicyFinding
     from encamp.plan.study import StudyPlan
     from encamp.plan.trainer_imports import TrainerImports
@@ -272,8 +273,7 @@ class JobPlan:
         job_id: as the user knows it.
         name: short cloud name, at most 28 characters; every cloud name begins with it.
         region: the job's own; CLOUD_ML_REGION and the location of its bucket.
-        stand_in_region: the region of the environment's cluster where it stands in for the job's, None where the two
-            are one.
+        stand_in_region: region of the environment's cluster where it stands in for the job's, None if it is the same.
         namespace: Kubernetes namespace of the environment's jobs.
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
@@ -286,6 +286,7 @@ class JobPlan:
         study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
             then those of one trial, node pools, limits and cost those of the whole job.
         trial: number of the trial that this is a plan of, None for a job.
+        notices: who is told when it ends.
     """
 
     job_id: str
@@ -314,6 +315,7 @@ class JobPlan:
     egress: EgressPlan | None = None
     study: StudyPlan | None = None
     trial: int | None = None
+    notices: tuple[NoticePlan, ...] = ()
 
     @property
     def own_pools(self) -> tuple[NodePoolPlan, ...]:
@@ -342,8 +344,7 @@ class EnvironmentPlan:
         shared_pools: node pools that the jobs of all queues share.
         protect: whether engine and GKE refuse to delete what must not be lost.
         warnings: what somebody should know before it is made.
-        pod_admission: objects by which the API server judges the pods of jobs; empty where their namespace's label says
-            all.
+        pod_admission: objects by which the API server judges pods of jobs; empty if their namespace's label says all.
     """
 
     name: str

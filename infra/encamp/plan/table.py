@@ -50,6 +50,7 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         _titled("Limits", _limits(plan)),
         _titled("Quotas", _columns(("QUOTA", "REGION", "AMOUNT"), _quotas(plan))),
         *([_titled("Cost", _cost(plan.cost))] if plan.cost is not None else []),
+        *([_titled("Notices", [str(one) for one in plan.notices])] if plan.notices else []),
     ]
     if full:
         configs = [

@@ -8,6 +8,7 @@ lost. Whoever adopts the job then goes on from the record; a driver that has no 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.job_stack import JobStack
 from encamp.run.journal import LEFT, RETRY
 from encamp.run.keeper import LeaseKeeper
+from encamp.run.notices import unready
 from encamp.run.preparation import JobPreparation, OverdueError
 from encamp.run.receipt import RECEIPT, spec_hash
 from encamp.run.requests import RequestWatch
@@ -97,6 +99,8 @@ def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], No
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
     look_ahead(request.plan, context.steady)
+    for line in unready(request.plan.notices, request.environment, os.environ):
+        context.show(f"warning: {line}")
     records = context.records()
     try:
         intent = _intent(request, environment, context)

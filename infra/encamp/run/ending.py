@@ -20,6 +20,7 @@ from encamp.errors import EncampError, ExitCode
 from encamp.run.events import ResourceStep
 from encamp.run.heartbeat import Heartbeat
 from encamp.run.made import swept_step
+from encamp.run.notices import Notifier
 from encamp.run.receipt import RECEIPT, KeptResults, build_receipt
 from encamp.run.records import LeaseLostError
 from encamp.run.recover import recover_logs
@@ -211,8 +212,15 @@ class Ending:
             self._records.move(self._lease, State.CANCELLED)
         gone = datetime.now(UTC) if trouble is None else None
         kept = self._kept(ended, proven=trouble is None)
-        receipt = self._receipt(sealed, used(self._entries(), replicas), ended, left=left, kept=kept, gone=gone)
+        account = partial(
+            self._receipt, sealed, used(self._entries(), replicas), ended, left=left, kept=kept, gone=gone
+        )
+        receipt = account()
         self._tell(outcome, receipt, trouble, left)
+        notifier = Notifier(self._records, self._lease, self._intent, self._client, self._show)
+        if notifier.tell(outcome, receipt, trouble.what if trouble is not None else None):
+            # The receipt lies in the bucket before anybody is told, and says afterwards who was.
+            receipt = account()
         if trouble is None:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)

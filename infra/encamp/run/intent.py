@@ -51,6 +51,7 @@ class Intent:
         packages: ``gs://`` names of its packages of this machine that lie in a bucket that stays.
         study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where
             it tunes nothing. ``replicas`` are then those of one trial.
+        notices: who is told when it ends, each as ``NoticePlan.to_json`` says it.
         started_by: who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and
             Google's audit logs know.
     """
@@ -88,6 +89,7 @@ class Intent:
     shared_pools: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     study: dict[str, Any] | None = None
+    notices: tuple[dict[str, Any], ...] = ()
 
     @property
     def place(self) -> JobPlace:
@@ -112,6 +114,7 @@ class Intent:
         data["resources"] = list(self.resources)
         data["shared_pools"] = list(self.shared_pools)
         data["packages"] = list(self.packages)
+        data["notices"] = list(self.notices)
         data["specHash"] = data.pop("spec_hash")
         return data
 
@@ -126,6 +129,7 @@ class Intent:
         values["resources"] = tuple(values.get("resources", ()))
         values["shared_pools"] = tuple(values.get("shared_pools", ()))
         values["packages"] = tuple(values.get("packages", ()))
+        values["notices"] = tuple(values.get("notices", ()))
         return cls(**values)
 
     @classmethod
@@ -186,6 +190,7 @@ def planned_intent(
         shared_pools=tuple(pool.name for pool in plan.shared_pools),
         packages=plan.storage.staged,
         study=redacted_data(plan.study.to_json()) if plan.study is not None else None,
+        notices=tuple(one.to_json() for one in plan.notices),
     )
 
 
@@ -234,4 +239,5 @@ def found_intent(
         shared_pools=outputs.shared_pools,
         packages=outputs.packages,
         study=outputs.study,
+        notices=outputs.notices,
     )

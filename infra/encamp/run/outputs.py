@@ -51,6 +51,7 @@ class StackOutputs:
     max_running_seconds: float | None
     max_wait_seconds: float | None
     study: dict[str, Any] | None
+    notices: tuple[dict[str, Any], ...]
 
     @classmethod
     def read(cls, outputs: dict[str, Any]) -> StackOutputs | None:
@@ -81,4 +82,5 @@ class StackOutputs:
             max_running_seconds=outputs.get("maxRunningSeconds"),
             max_wait_seconds=outputs.get("maxWaitSeconds"),
             study=outputs.get("study"),
+            notices=tuple(outputs.get("notices") or ()),
         )

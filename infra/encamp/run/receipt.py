@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from encamp.plan.cost.text import duration
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
+from encamp.run.notices import notices_of
 from encamp.run.source import source_text
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import summary_of
@@ -116,6 +117,7 @@ def build_receipt(
         "left": [*left, *([f"bucket gs://{kept.bucket} with the job's results"] if kept.bucket else [])],
         "gone": gone.isoformat(timespec="milliseconds") if gone else None,
         **({"trials": summary_of(study)} if study is not None else {}),
+        **({"notices": told} if (told := notices_of(record)) else {}),
         "written": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
@@ -157,6 +159,7 @@ def short_receipt(receipt: Mapping[str, Any]) -> str:
     """What a job gave and cost and what is left of it, for people."""
     spent = _spent_lines(receipt, short=True)
     lines = [*outcome_lines(receipt), *_trial_lines(receipt.get("trials")), *spent, *_result_lines(receipt)]
+    lines += _notice_lines(receipt)
     if "left" in receipt:
         lines.append(f"left         {', '.join(receipt['left']) or 'nothing'}")
     return "\n".join(lines)
@@ -176,6 +179,7 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
     if receipt.get("encampVersion"):
         lines.append(f"encamp       {receipt['encampVersion']}")
     lines += [*_image_lines(receipt), *_spent_lines(receipt), *_result_lines(receipt)]
+    lines += _notice_lines(receipt)
     since = f", since {receipt['gone']}" if receipt.get("gone") else ""
     if "left" in receipt:
         lines.append(f"left         {', '.join(receipt['left']) or f'nothing{since}'}")
@@ -213,6 +217,12 @@ def _result_lines(receipt: Mapping[str, Any]) -> list[str]:
     if results.get("until"):
         lines.append(f"kept until   {results['until']}; then `encamp reap` deletes results and logs")
     return lines
+
+
+def _notice_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Who was told of the job's end, and why somebody was not."""
+    told = [f"{one['target']} ({'sent' if one['sent'] else one.get('why')})" for one in receipt.get("notices") or ()]
+    return [f"notices      {', '.join(told)}"] if told else []
 
 
 def _spent_lines(receipt: Mapping[str, Any], *, short: bool = False) -> list[str]:

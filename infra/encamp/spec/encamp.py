@@ -1,6 +1,6 @@
 """encamp's own block of a job file: what AI Platform Training had no field for.
 
-Old files have no such block. Rules of it are E01-E24, in ``rules/``.
+Old files have no such block. Rules of it are E01-E25, in ``rules/``.
 """
 
 from __future__ import annotations
@@ -95,6 +95,14 @@ class StorageKind(StrEnum):
     ENVIRONMENT = "ENVIRONMENT"
     OWN_BUCKET = "OWN_BUCKET"
     GIVEN_BUCKET = "GIVEN_BUCKET"
+
+
+class EndState(StrEnum):
+    """How a job can end."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
 
 
 class GpuSpec(Written):
@@ -203,6 +211,15 @@ class MountSpec(Written):
     """Mount options of Cloud Storage FUSE, such as ``metadata-cache:ttl-secs:600``."""
 
 
+class NoticeSpec(Written):
+    """Somebody who is told when the job ends."""
+
+    target: Text | None = None
+    """Name of a target in the environment's ``notices``; never a URL."""
+    states: list[EndState] | None = None
+    """Ends that are told, such as ``[FAILED]``; when absent, those that the environment's target says."""
+
+
 class EncampSpec(Written):
     """What AI Platform Training had no field for."""
 
@@ -259,3 +276,5 @@ class EncampSpec(Written):
     egress: list[Text] | None = None
     """Networks that replicas connect to beyond each other, Google and the public web, such as ``10.4.0.0/16`` of a
     database; the environment's ``jobEgress`` has to allow them."""
+    notices: list[NoticeSpec] | None = None
+    """Who is told when the job ends, beside those whom the environment tells of every job."""

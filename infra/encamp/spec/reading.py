@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
+#: A scheme has a longest length: without, every letter of a long word would be the beginning of one.
+_URL = re.compile(r"\b(?!gs:)([a-z][a-z0-9+.-]{0,30}://)[^\s'\"]+", re.IGNORECASE)
 _QUOTED = re.compile(r"'([^']+)'")
 _DURATIONS = {("max_running_time",), ("max_wait_time",)}
 _LONGEST_SHOWN = 60
@@ -234,7 +236,7 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
     if detail["type"] == "enum":
         allowed = _QUOTED.findall(detail["ctx"]["expected"])
         close = nearest(str(detail["input"]), allowed)
-        shown = reading.document.written.get(spelled) or _shown(detail["input"])
+        shown = _without_urls(reading.document.written.get(spelled) or _shown(detail["input"]))
         message = f"{shown} is not one of {', '.join(allowed)}"
         hint = f"write {close}" if close else None
         if full[-2:] == ("accelerator_config", "type") and str(detail["input"]) in data_file("gpus"):
@@ -255,7 +257,7 @@ def _rule(path: DataPath) -> str | None:
 
 def _kind(value: Any, written: str | None) -> str:
     """A wrong value in words."""
-    shown = written if written is not None else _shown(value)
+    shown = _without_urls(written if written is not None else _shown(value))
     match value:
         case None:
             return "empty"
@@ -273,7 +275,8 @@ def _kind(value: Any, written: str | None) -> str:
 def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> str | None:
     value = detail["input"]
     if detail["type"] == "list_type" and isinstance(value, str):
-        return f"write a list: [{value}]" if len(value) <= _LONGEST_SHOWN else "write a list"
+        is_short = len(value) <= _LONGEST_SHOWN and _without_urls(value) == value
+        return f"write a list: [{value}]" if is_short else "write a list"
     if detail["type"] == "bool_type" and value in ("true", "false"):
         return f"write {value} without quotes"
     if last in _DURATIONS and isinstance(value, int) and not isinstance(value, bool):
@@ -285,6 +288,11 @@ def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> s
 
 def _read_as(value: bool | float) -> str:
     return "true" if value is True else "false" if value is False else repr(value)
+
+
+def _without_urls(text: str) -> str:
+    """A text without what follows the scheme of a URL, but for ``gs://``: the address of a webhook holds its token."""
+    return _URL.sub(r"\1...", text)
 
 
 def _shown(value: Any) -> str:

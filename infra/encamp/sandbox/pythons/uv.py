@@ -10,6 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from encamp.errors import SandboxError
+from encamp.extras import install_line
 from encamp.redaction import redacted
 from encamp.sandbox.outbound.owner import pip_setting
 from encamp.sandbox.pythons.cache import pythons_folder
@@ -75,7 +76,7 @@ def _program() -> str:
         return str(find_uv_bin())
     found = shutil.which("uv")
     if found is None:
-        raise SandboxError("uv is not installed, which makes these environments", hint="pip install 'encamp[trainer]'")
+        raise SandboxError("uv is not installed, which makes these environments", hint=install_line("trainer"))
     return found
 
 

@@ -12,6 +12,7 @@ from encamp.spec.environment.driver import DriverSpec
 from encamp.spec.environment.encryption import EncryptionSpec
 from encamp.spec.environment.gke import GkeSpec
 from encamp.spec.environment.monitoring import MonitoringSpec
+from encamp.spec.environment.notices import NoticesSpec
 from encamp.spec.environment.policy import PolicySpec
 from encamp.spec.environment.prices import PricesSpec
 from encamp.spec.environment.queues import QueuesSpec
@@ -102,6 +103,8 @@ class EnvironmentSpec(Written):
     """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
     monitoring: MonitoringSpec | None = None
     """A dashboard of the jobs and alerts; none when absent."""
+    notices: NoticesSpec | None = None
+    """Messages about jobs that ended; none when absent."""
     prices: PricesSpec | None = None
     """What costs and budgets are counted by; list prices of us-central1 when absent."""
     policy: PolicySpec | None = None

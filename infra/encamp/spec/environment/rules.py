@@ -15,6 +15,7 @@ from encamp.spec.environment.driver import driver_problems
 from encamp.spec.environment.encryption import encryption_problems
 from encamp.spec.environment.gke import gke_problems
 from encamp.spec.environment.monitoring import monitoring_problems
+from encamp.spec.environment.notices import notices_problems
 from encamp.spec.environment.policy import policy_problems
 from encamp.spec.environment.prices import prices_problems
 from encamp.spec.environment.queues import controllers_problems, queues_problems
@@ -38,6 +39,7 @@ BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "encryption": encryption_problems,
     "gke": gke_problems,
     "monitoring": monitoring_problems,
+    "notices": notices_problems,
     "policy": policy_problems,
     "prices": prices_problems,
     "controllers": controllers_problems,

@@ -18,6 +18,7 @@ from encamp.spec.rules import (
     machines,
     machines_today,
     mounts,
+    notices,
     numbers,
     options,
     places,
@@ -66,6 +67,7 @@ RULES: tuple[Callable[[Case], None], ...] = (
     mounts.check_zone,
     mounts.check_placement,
     egress.check_egress,
+    notices.check_notices,
     local_packages.check_local_packages,
     local_packages.check_requirements,
 )
