@@ -35,10 +35,10 @@ def test(targets: tuple[str, ...], environment: str) -> None:
 
     Exit code 0: every service took its message. 2: bad input, or Apprise is not installed. 3: one did not.
     """
-    from encamp.cli.job_input import environment_named  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.errors import EncampError, ExitCode  # noqa: PLC0415
     from encamp.extras import need  # noqa: PLC0415
+    from encamp.jobs.target import environment_named  # noqa: PLC0415 - `--help` needs none of it
     from encamp.notices.addresses import read_addresses  # noqa: PLC0415
     from encamp.notices.sending import Delivery, Message, send  # noqa: PLC0415
     from encamp.text import aligned  # noqa: PLC0415
