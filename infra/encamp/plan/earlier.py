@@ -1,4 +1,4 @@
-"""What an earlier ``up`` of a job's stack made, as far as a later one keeps it.
+"""Decisions of an earlier ``up`` of a job's stack that a later one keeps.
 
 A running job must not lose its account, its machines or its packages because encamp was upgraded, or because the
 environment's defaults changed. So a stack keeps what its file leaves open as it was decided first.

@@ -1,7 +1,7 @@
-"""What was decided from a job file before anything exists: plain, frozen, comparable data.
+"""The plan of a job: plain, frozen, comparable data.
 
-Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's.
-Sizes are GiB, durations seconds, money US dollars by list price.
+Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's. Sizes are GiB, durations
+seconds, money US dollars by list price.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment.model import Adoptable
 
 
-#: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
+#: Seconds that a job's deadline grants beyond the cluster's own: to stop replicas, seal their logs and destroy.
 TEARDOWN_ALLOWANCE_SECONDS = 1800
 
 
@@ -57,7 +57,7 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class RequestedMachine:
-    """What the job file asked for, in AI Platform's names, scale tiers resolved."""
+    """The requested machine in AI Platform's names, scale tiers resolved."""
 
     machine_type: str
     accelerator: Accelerator | None
@@ -65,7 +65,7 @@ class RequestedMachine:
 
 @dataclass(frozen=True)
 class ResourceAmounts:
-    """What one replica's container asks for: milli-CPUs, MiB of memory, devices by resource name."""
+    """The requests of one replica's container: milli-CPUs, MiB of memory, devices by resource name."""
 
     cpu_millis: int
     memory_mib: int
@@ -74,7 +74,7 @@ class ResourceAmounts:
 
 @dataclass(frozen=True)
 class ReplicaGroupPlan:
-    """All replicas of one role: they differ in nothing but their index.
+    """All replicas of one role: they differ only in their index.
 
     Attributes:
         command: what the container runs, None for the image's own ENTRYPOINT.
@@ -118,7 +118,7 @@ class ReplicaGroupPlan:
 
 @dataclass(frozen=True)
 class ReplicaPlan:
-    """One replica, everything resolved for its index: what ``encamp plan`` shows."""
+    """One replica with everything resolved for its index, as ``encamp plan`` shows it."""
 
     name: str
     group: ReplicaGroupPlan
@@ -145,7 +145,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class IdentityPlan:
-    """Who the replicas are.
+    """The identity of the replicas.
 
     Attributes:
         service_account: e-mail of the Google service account, None where the Kubernetes account itself is the
@@ -162,13 +162,13 @@ class IdentityPlan:
 
     @property
     def mode(self) -> IdentityMode:
-        """What stands for the replicas in IAM."""
+        """The kind of IAM identity."""
         return IdentityMode.DIRECT if self.service_account is None else IdentityMode.SERVICE_ACCOUNT
 
 
 @dataclass(frozen=True)
 class LocalPackage:
-    """An archive on this machine: its name, hexadecimal SHA-256, path, and what the trainer in it imports, if known."""
+    """An archive on this machine: name, hexadecimal SHA-256, path, and the imports of the trainer in it, if known."""
 
     file_name: str
     sha256: str
@@ -190,7 +190,7 @@ class LocalPackagePlan:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """Where the job's data lies.
+    """The location of the job's data.
 
     Attributes:
         bucket: the environment's artifacts bucket; results, sealed logs and receipt lie below ``prefix`` of it.
@@ -227,7 +227,7 @@ class StoragePlan:
 
 @dataclass(frozen=True)
 class LimitsPlan:
-    """When a job is ended, whoever watches it.
+    """The limits that end a job, whoever watches it.
 
     Attributes:
         max_running_time_seconds: counted from RUNNING; whoever drives the job cancels it then.
@@ -248,12 +248,12 @@ class LimitsPlan:
 
     @property
     def deadline_seconds(self) -> int:
-        """After how long, counted from when its machines may come, nothing of the job may exist any more."""
+        """Seconds, counted from when its machines may come, after which nothing of the job may exist."""
         return self.active_deadline_seconds + TEARDOWN_ALLOWANCE_SECONDS
 
     @property
     def expiry_seconds(self) -> int:
-        """After how long, counted from its creation, nothing of the job may exist any more."""
+        """Seconds, counted from its creation, after which nothing of the job may exist."""
         return self.queue_seconds + self.deadline_seconds
 
 
@@ -333,7 +333,7 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class EnvironmentPlan:
-    """An environment, decided: what lives long around jobs.
+    """An environment, decided: the long-lived resources around jobs.
 
     Attributes:
         services: Google's APIs that it and its jobs ask.
@@ -395,5 +395,5 @@ DEADLINE_LABEL = "encamp-deadline"
 
 
 def deadline_label(deadline: datetime) -> str:
-    """The value of the deadline label: seconds since the epoch, UTC, rounded down."""
+    """Return the value of the deadline label: seconds since the epoch, UTC, rounded down."""
     return str(int(deadline.timestamp()))

@@ -1,4 +1,4 @@
-"""Who may do what in an environment, decided: custom roles, who has them where, and what is put on record."""
+"""Access in an environment, decided: custom roles, who has them on which resource, and audit logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CustomRolePlan:
-    """A custom role of the project: what of one of AI Platform's roles is given at one place.
+    """A custom role of the project: the part of one of AI Platform's roles that is granted on one resource.
 
     Attributes:
         key: its logical name, such as ``ml.developer-project``.
@@ -53,7 +53,7 @@ class MemberRolePlan:
 
 @dataclass(frozen=True)
 class SubjectPlan:
-    """Who a member is to Kubernetes: ``User``, ``Group`` or ``ServiceAccount``, and its name.
+    """A member as a subject of Kubernetes RBAC: ``User``, ``Group`` or ``ServiceAccount``, and its name.
 
     Attributes:
         namespace: of a ``ServiceAccount``, None of others.

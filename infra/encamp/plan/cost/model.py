@@ -1,4 +1,4 @@
-"""What a job costs, decided: by resource, for an hour, for one run, and at worst. Money is US dollars."""
+"""The cost of a job, decided: by resource, for an hour, for one run, and at worst. Money is US dollars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PriceBasis:
-    """Whose prices of when a cost is counted by, and where they are from."""
+    """The price table of a cost: its date, region and source."""
 
     date: str
     region: str
@@ -47,7 +47,7 @@ class CostPart:
 
 @dataclass(frozen=True)
 class CostPlan:
-    """What the job's machines and their disks cost.
+    """The cost of the job's machines and their disks.
 
     Attributes:
         hourly: all replicas running, per hour; None where a price is not known.

@@ -60,7 +60,7 @@ class ExclusionPlan:
 
 @dataclass(frozen=True)
 class MaintenancePlan:
-    """When GKE may upgrade: first window in RFC 3339, and its recurrence in RFC 5545."""
+    """GKE's maintenance window: its first start in RFC 3339, and its recurrence in RFC 5545."""
 
     start: str
     end: str
@@ -74,7 +74,7 @@ SYSTEM_DISK, SYSTEM_DISK_GB = "pd-balanced", 100
 
 @dataclass(frozen=True)
 class SystemPoolPlan:
-    """The pool of what runs always; counts are over all zones."""
+    """The node pool of permanent workloads; counts are over all zones."""
 
     name: str
     machine_type: str
@@ -182,7 +182,7 @@ class AgentPlan:
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """The key of what is stored.
+    """The key that encrypts stored data.
 
     Attributes:
         full_name: ``projects/P/locations/L/keyRings/R/cryptoKeys/K``.

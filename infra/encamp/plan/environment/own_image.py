@@ -1,4 +1,4 @@
-"""How encamp's own image is built, which an environment's reaper, drivers and jobs API run."""
+"""The build of encamp's own image, which an environment's reaper, drivers and jobs API run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OwnImage:
 
 
 def own_containerfile(image: OwnImage) -> str:
-    """The Containerfile of encamp's own image."""
+    """Return the Containerfile of encamp's own image."""
     return render_text(
         "encamp.Containerfile.j2",
         version=image.version,

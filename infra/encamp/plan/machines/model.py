@@ -1,4 +1,4 @@
-"""A node pool of a job, decided: see :mod:`encamp.plan.model`, whose part it is."""
+"""A node pool of a job, decided: a part of :mod:`encamp.plan.model`."""
 
 from __future__ import annotations
 

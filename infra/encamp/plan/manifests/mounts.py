@@ -42,7 +42,7 @@ class MountPlan:
 
 
 def mounts(wanted: Sequence[MountSpec], job_dir: str | None, owned: OwnedStorage) -> tuple[MountPlan, ...]:
-    """What is mounted, in the order in which the job file names it.
+    """Return the mounts, in the order of the job file.
 
     Args:
         wanted: mounts that keep the rules.
