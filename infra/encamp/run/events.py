@@ -1,4 +1,4 @@
-"""The engine's events as a plain account: which resource was made or deleted when, and what to show of it."""
+"""The engine's events as steps: which resource was created or deleted when, and the lines to show for it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResourceStep:
     id: str
 
     def to_json(self) -> dict[str, str]:
-        """As plain data for the journal and the receipt."""
+        """Return plain data for the journal and the receipt."""
         return {
             "at": self.at.isoformat(timespec="milliseconds"),
             "done": self.done,
@@ -63,7 +63,7 @@ class ResourceStep:
 
     @classmethod
     def from_json(cls, data: Mapping[str, str]) -> ResourceStep:
-        """The step that ``to_json`` wrote."""
+        """Return the step that ``to_json`` wrote."""
         return cls(
             datetime.fromisoformat(data["at"]), data["done"], data["type"], data["name"], data["urn"], data["id"]
         )
@@ -90,7 +90,10 @@ class OpenStep:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the engine says of a failed operation; ``name`` is the resource's logical name, empty for the whole run."""
+    """The engine's message about a failed operation.
+
+    ``name`` is the resource's logical name, empty for the whole run.
+    """
 
     name: str
     message: str
@@ -211,7 +214,7 @@ def _stays(metadata: Any) -> bool:
 
 
 def _is_component(metadata: Any) -> bool:
-    """Components exist in the state only; nothing is made for them."""
+    """Whether a step is about a component: it exists in the state only."""
     return metadata.type.startswith("encamp:") or metadata.type == "pulumi:pulumi:Stack"
 
 
@@ -220,14 +223,14 @@ def _name(urn: str | None) -> str:
 
 
 def _words(token: str) -> str:
-    """``gcp:container/nodePool:NodePool`` as ``container NodePool``."""
+    """Return ``gcp:container/nodePool:NodePool`` as ``container NodePool``."""
     parts = token.split(":")
     module = parts[1].partition("/")[0] if len(parts) > 1 else ""
     return f"{module} {parts[-1]}".strip()
 
 
 def _plain(message: str) -> str:
-    """Without the engine's colour directives, and without secrets that a provider quotes."""
+    """Return text without the engine's colour directives, and without secrets that a provider quotes."""
     import re  # noqa: PLC0415 - errors are rare
 
     return redacted(re.sub(r"<\{%[^%]*%\}>", "", message).strip())

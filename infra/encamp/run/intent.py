@@ -1,4 +1,4 @@
-"""What a job is going to be, as the record says it before anything exists: plain data without secrets."""
+"""The intent of a job, on record before anything exists: plain data without secrets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from encamp.run.outputs import EnvironmentOutputs, StackOutputs
 
 
-#: Where only the deadline label limits a job; JSON has no infinity.
+#: Used if only the deadline label limits a job; JSON has no infinity.
 _UNLIMITED = 1e12
 
 
 @dataclass(frozen=True)
 class Intent:
-    """Everything that bringing a job to its end needs to know of it.
+    """Everything that tear-down needs to know of a job.
 
     Attributes:
         environment: name of the environment's stack.
@@ -91,7 +91,7 @@ class Intent:
 
     @property
     def place(self) -> JobPlace:
-        """Where the job's resources can be."""
+        """The places of the job's resources."""
         return JobPlace(
             project=self.project,
             labels=self.labels,
@@ -105,7 +105,7 @@ class Intent:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it."""
+        """Return the journal's form."""
         data = asdict(self)
         data["replicas"] = list(self.replicas)
         data["buckets"] = list(self.buckets)
@@ -117,7 +117,7 @@ class Intent:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Intent:
-        """The intent that ``to_json`` wrote; what a later version added to it is left out."""
+        """Return the intent that ``to_json`` wrote; what a later version added to it is left out."""
         known = {one.name for one in fields(cls)} | {"specHash"}
         values = {key: value for key, value in data.items() if key in known}
         values["spec_hash"] = values.pop("specHash", None)
@@ -130,7 +130,7 @@ class Intent:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Intent | None:
-        """The same, None where something that every intent has is missing or is none of its kind."""
+        """Return the same, or None if a required field is missing or of the wrong type."""
         try:
             return cls.from_json(data)
         except (KeyError, TypeError, ValueError):
@@ -150,7 +150,7 @@ def planned_intent(
     job: Mapping[str, Any] | None = None,
     started_by: dict[str, str] | None = None,
 ) -> Intent:
-    """The intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
+    """Return the intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
     machines, hourly = prices(plan)
     return Intent(
         job_id=plan.job_id,
@@ -198,7 +198,7 @@ def found_intent(
     stack: str,
     folder: str = "",
 ) -> Intent:
-    """The intent of a job that plain ``pulumi up`` started: its stack's outputs and its JobSet say it."""
+    """Return the intent of a job that plain ``pulumi up`` started: its stack's outputs and its JobSet say it."""
     groups = job_set.get("spec", {}).get("replicatedJobs") or []
     specs = {group["name"]: group["template"]["spec"] for group in groups}
     pods = {role: spec["template"]["spec"] for role, spec in specs.items()}

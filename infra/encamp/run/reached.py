@@ -1,4 +1,4 @@
-"""The API server of a job that nobody drives, and what it has of the job."""
+"""The API server of a job that nobody drives, and the job's objects there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reached:
-    """What there is of a job in its cluster.
+    """The state of a job in its cluster.
 
     Attributes:
         cluster: None where it is gone.

@@ -1,4 +1,4 @@
-"""How often a job's replicas were started again so far, as the journal tells it; people see it while it is RUNNING."""
+"""The restarts of a job's replicas so far, from the journal; shown while the job is RUNNING."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Restarts:
         return ", ".join(filter(None, (jobs, own, last)))
 
     def to_json(self) -> dict[str, Any]:
-        """As ``describe`` and ``list`` show it."""
+        """Return the form of ``describe`` and ``list``."""
         return {
             "replica": self.replica or None,
             "restart": self.replicas,
@@ -48,7 +48,7 @@ class Restarts:
 
 
 def restarts_of(uses: Iterable[PodUse]) -> Restarts | None:
-    """The restarts that a job's pods tell of; None where nothing of it was started again."""
+    """Return the restarts by a job's pods; None without any."""
     pods = list(uses)
     jobs = max((use.attempt for use in pods), default=0)
     failed = [use for use in pods if use.failed]

@@ -43,7 +43,7 @@ class Waiting:
 
 
 def waiting_of(row: Row[Any], now: float) -> Waiting:
-    """What a row says; ``now`` in seconds since the epoch."""
+    """Return the waiting job of a row; ``now`` in seconds since the epoch."""
     return Waiting(
         job_id=row.job_id,
         name=row.name,
