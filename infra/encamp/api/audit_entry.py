@@ -86,7 +86,7 @@ class AuditedCall:
 
 
 def entry_of(call: AuditedCall, now: datetime | None = None) -> dict[str, Any]:
-    """The LogEntry of a call, as JSON data that is at most ``LONGEST_LINE`` long when written in ASCII."""
+    """Return the LogEntry of a call, as JSON data that is at most ``LONGEST_LINE`` long when written in ASCII."""
     kind = call.method.kind
     refused = call.code >= _OK
     severity = "ERROR" if refused else "NOTICE" if kind is AuditKind.ADMIN_ACTIVITY else "INFO"
@@ -148,7 +148,10 @@ def _status(call: AuditedCall) -> dict[str, Any]:
 
 
 def _request(call: AuditedCall, resource: str) -> dict[str, Any]:
-    """The request as the service's own messages would have it: a Job is a field of theirs, and the path is one too."""
+    """Return the request as the service's own messages would have it.
+
+    A Job is a field of theirs, and the path is one too.
+    """
     method = call.method
     service, _, verb = method.audit.rpartition(".")
     package = _IAM if service.startswith(_IAM) else service.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What is known of a request while it is answered, and the entry that it makes in the audit log."""
+"""The state of a request while it is answered, and its entry in the audit log."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Request:
     is_told: bool = False
 
     def audited(self, project: Project, answer: Answer, error: ApiError | None) -> AuditedCall | None:
-        """The entry of the call, None where it meant no method."""
+        """Return the entry of the call, None where it meant no method."""
         if self.method is None:
             return None
         changed = self.method.kind is AuditKind.ADMIN_ACTIVITY and error is None
