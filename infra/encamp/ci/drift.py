@@ -1,4 +1,4 @@
-"""Where the cloud and the committed stacks have gone apart: what an ``up`` that looks at the cloud first would do.
+"""Drift between the cloud and the committed stacks: the steps of an ``up`` that refreshes first.
 
 Belief: refresh-finds-no-drift.
 """

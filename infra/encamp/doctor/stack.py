@@ -1,4 +1,4 @@
-"""The stack that is looked at: what it would make, and where its state and its secrets are."""
+"""The examined stack: its plan, and where its state and its secrets are."""
 
 from __future__ import annotations
 
