@@ -1,4 +1,4 @@
-"""What the kubelet asks of the API server: plain JSON over HTTP, with the administrator's client certificate."""
+"""The kubelet's client of the API server: plain JSON over HTTP, with the administrator's client certificate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 _GONE = 410
 _RETRY_SECONDS = 0.5
-#: How long one watch lasts at most; another follows it.
+#: Longest duration of one watch in seconds; another follows it.
 _WATCH_SECONDS = 300
 
 
@@ -59,7 +59,7 @@ class Api:
         return cls(cluster["server"], context)
 
     async def get(self, path: str) -> dict[str, Any] | None:
-        """An object or list, None where there is none. Raises httpx.HTTPError."""
+        """Return an object or list, None where there is none. Raises httpx.HTTPError."""
         answer = await self._client.get(path)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None

@@ -16,7 +16,7 @@ DEVICE = "/dev/fuse"
 
 @dataclass(frozen=True)
 class FuseProblem:
-    """Why there is no FUSE, and what would help."""
+    """Why FUSE is missing, and a remedy."""
 
     text: str
     remedy: str

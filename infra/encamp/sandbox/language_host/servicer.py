@@ -32,39 +32,39 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.LanguageHandshakeResponse()
 
     def GetPluginInfo(self, request: Message, context: Any) -> Message:
-        """The SDK's version stands for the host's."""
+        """Return the SDK's version, which stands for the host's."""
         del request, context
         return plugin_pb2.PluginInfo(version=importlib.metadata.version("pulumi"))
 
     def GetRequiredPlugins(self, request: Message, context: Any) -> Message:
-        """None: providers are attached, or lie on PATH."""
+        """Return no plugins: providers are attached, or lie on PATH."""
         del request, context
         return language_pb2.GetRequiredPluginsResponse()
 
     def GetRequiredPackages(self, request: Message, context: Any) -> Message:
-        """None: providers are attached, or lie on PATH."""
+        """Return no packages: providers are attached, or lie on PATH."""
         del request, context
         return language_pb2.GetRequiredPackagesResponse()
 
     def RuntimeOptionsPrompts(self, request: Message, context: Any) -> Message:
-        """Nothing to ask: the interpreter is the one that runs this host."""
+        """Return no prompts: the interpreter is the one that runs this host."""
         del request, context
         return language_pb2.RuntimeOptionsResponse()
 
     def InstallDependencies(self, request: Message, context: Any) -> Iterator[Message]:
-        """Nothing to install: the environment is made by ``make``."""
+        """Install nothing: the environment is made by ``make``."""
         del request, context
         yield language_pb2.InstallDependenciesResponse(stdout=b"The dependencies are those of encamp's environment.\n")
 
     def GetProgramDependencies(self, request: Message, context: Any) -> Message:
-        """Every distribution of this interpreter, in order of name."""
+        """Return every distribution of this interpreter, in order of name."""
         del request, context
         found = {item.name: item.version for item in importlib.metadata.distributions() if item.name}
         dependencies = [language_pb2.DependencyInfo(name=name, version=found[name]) for name in sorted(found)]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def About(self, request: Message, context: Any) -> Message:
-        """The interpreter."""
+        """Return the interpreter."""
         del request, context
         return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
 
@@ -93,7 +93,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.RunResponse(bail=not succeeded)
 
     def Cancel(self, request: Message, context: Any) -> Message:
-        """The engine closes the program's connection by itself; nothing runs here that would outlive it."""
+        """Do nothing: the engine closes the program's connection by itself, and nothing here outlives it."""
         from google.protobuf.empty_pb2 import Empty  # noqa: PLC0415  only for this answer
 
         del request, context

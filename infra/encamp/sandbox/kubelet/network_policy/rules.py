@@ -1,4 +1,4 @@
-"""What a pod may connect to and who may connect to it: plain data, and the judgement of one connection."""
+"""Allowed connections of a pod in both directions: plain data, and the decision about one connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Span:
 
     @classmethod
     def of(cls, network: str) -> Span:
-        """All addresses of a network such as ``10.4.0.0/16``, or one address. Raises ValueError."""
+        """Return all addresses of a network such as ``10.4.0.0/16``, or one address. Raises ValueError."""
         found = ipaddress.IPv4Network(network)
         return cls(int(found.network_address), int(found.broadcast_address))
 
