@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code says; the table in README.md is the same."""
+    """The exit code of a command; the table in README.md is the same."""
 
     OK = 0
     JOB_FAILED = 1

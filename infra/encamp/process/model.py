@@ -1,4 +1,4 @@
-"""What a local process is to be, and what became of it."""
+"""Data of local processes: their specification and their outcome."""
 
 from __future__ import annotations
 
