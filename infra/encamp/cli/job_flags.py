@@ -1,6 +1,6 @@
 """The flags of the old submit client, one table: each sets a field of the job, and wins over the file's.
 
-Differences to the old client stand in docs/decisions/0026-flags-of-the-old-client.md.
+Differences to the old client stand in docs/decisions/0026.
 """
 
 from __future__ import annotations
