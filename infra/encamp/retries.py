@@ -123,7 +123,7 @@ def _transient(state: RetryCallState) -> TransientError:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Return seconds of a ``Retry-After`` header; None where there is none, or it names a date."""
+    """Return seconds of a ``Retry-After`` header; None if there is none, or it names a date."""
     try:
         return max(0.0, float(header)) if header else None
     except ValueError:

@@ -34,7 +34,7 @@ class EnvironmentCase:
     """An environment that is up.
 
     Attributes:
-        bucket: a bucket of the run's own that probes may do anything to; None where none could be made.
+        bucket: a bucket of the run's own that probes may do anything to; None if none could be made.
         operations: GKE's operations on the cluster.
         previews: ``again`` of an environment that nothing has changed, and ``refreshed`` against the cloud.
         made_here: this run brought the environment up.
@@ -88,7 +88,7 @@ class JobCase:
         logs: each replica's stored log.
         operations: GKE's operations on its node pools.
         lines: its lines in Cloud Logging, as entries.
-        preview: of its stack while it ran; None where the rung is not previewed.
+        preview: of its stack while it ran; None if the rung is not previewed.
         swept: what was deleted because Google listed it after the engine had destroyed everything.
     """
 
@@ -191,7 +191,7 @@ class EndCase:
 
 
 def condition(item: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return a condition of an object's status, empty where it has none of that type."""
+    """Return a condition of an object's status, empty if it has none of that type."""
     conditions = (item.get("status") or {}).get("conditions") or []
     return next((one for one in conditions if one.get("type") == kind), {})
 

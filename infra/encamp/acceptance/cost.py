@@ -61,7 +61,7 @@ class LadderCost:
     """The cost of a run, in US dollars.
 
     Attributes:
-        environment_hourly: an hour of the environment, 0 where it is there already.
+        environment_hourly: an hour of the environment, 0 if it is there already.
         expected_seconds: how long the run is expected to take.
         worst_seconds: how long the environment stands if every job lasts to its last limit, one after the other.
         expected: all jobs run once.

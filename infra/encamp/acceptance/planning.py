@@ -28,7 +28,7 @@ def plan_ladder(
         host: its stack.
         rungs: those that are wanted.
         budget: USD, None for no limit.
-        own: ids of runs that are gone on with or taken down: an environment of theirs is none of somebody else's.
+        own: ids of runs that are resumed or taken down: an environment of theirs belongs to nobody else.
 
     Raises:
         UsageError: the budget is too small, a price is not known, the environment is protected, or another run has it.

@@ -27,8 +27,8 @@ class RungResult:
         job: id of its job.
         state: how the job ended; None while it has not.
         as_believed: whether it ended as it has to.
-        trouble: why it did not run or not end so, empty where it did.
-        cost: USD by the receipt, None where that is not known.
+        trouble: why it did not run or not end so, empty if it did.
+        cost: USD by the receipt, None if that is not known.
         seconds: how long it took.
     """
 

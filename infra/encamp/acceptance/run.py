@@ -152,7 +152,7 @@ def finish(
 
 
 def operations(context: Context, cluster: str) -> tuple[Mapping[str, Any], ...]:
-    """Return GKE's operations on a cluster, none where they cannot be listed."""
+    """Return GKE's operations on a cluster, none if they cannot be listed."""
     try:
         return tuple(Container(context.client).operations(cluster, (f"/clusters/{cluster.rpartition('/')[2]}",)))
     except EncampError as error:

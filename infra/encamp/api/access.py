@@ -34,8 +34,8 @@ class JobGrants:
     """The grants of a job.
 
     Attributes:
-        creator: e-mail (or ``principal://`` name) of who started it, None where nobody wrote it down.
-        policy: what ``checked_policy`` gave, as the record keeps it; None where there is none.
+        creator: e-mail (or ``principal://`` name) of who started it, None if nobody wrote it down.
+        policy: the result of ``checked_policy``, as the record keeps it; None without a policy.
     """
 
     creator: str | None
@@ -89,9 +89,9 @@ class Access:
         """Raise unless a caller has a permission.
 
         Args:
-            caller: who asks.
+            caller: the caller.
             permission: such as ``ml.jobs.get``.
-            resource: what it is about, such as ``projects/P`` or ``projects/P/jobs/J``.
+            resource: the resource, such as ``projects/P`` or ``projects/P/jobs/J``.
             job: the job's own grants where it is about one.
 
         Raises:
@@ -129,7 +129,7 @@ class Access:
     def tested(self, caller: Caller, body: Mapping[str, Any], job: JobGrants | None) -> dict[str, Any]:
         """Return the answer to testIamPermissions: those of the body's permissions that the caller has on a job.
 
-        Nothing, and no error, where there is no such job (``job`` is None).
+        Nothing, and no error, if there is no such job (``job`` is None).
         Source: cloud.google.com/iam/docs/reference/rest/v1/Policy and google.iam.v1.IAMPolicy.TestIamPermissions.
 
         Raises:

@@ -66,7 +66,7 @@ class _Everything(BaseRoute):
 
 
 def _nobody() -> None:
-    """Do nothing where no server waits to hear that a caller is known."""
+    """Do nothing if no server waits to hear that a caller is known."""
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,14 @@ class AuditedCall:
         at: when it came; with a time zone.
         insert_id: no other entry has it.
         project: id of the project.
-        resource: what it was about, such as ``projects/P/jobs/J``.
-        caller: None where nobody could tell.
+        resource: the call's resource, such as ``projects/P/jobs/J``.
+        caller: None if nobody could tell.
         client_ip: address that the call came from.
         request: the body, or the parameters of the query.
-        response: the answer's body; None where there is none, and where it was refused.
-        granted: whether the caller had the method's permission; None where it did not come to that.
+        response: the answer's body; None without one, and for a refusal.
+        granted: whether the caller had the method's permission; None if it did not come to that.
         code: HTTP code of the answer.
-        message: of the error; empty where there is none.
+        message: of the error; empty without one.
         status: name of the error, such as ``PERMISSION_DENIED``; empty: what the code most often stands for.
     """
 

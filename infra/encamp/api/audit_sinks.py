@@ -58,7 +58,7 @@ class LogFile:
     def written(self) -> int | None:
         """Return a descriptor of the file that was last written to; its receiver closes it.
 
-        None where there is no more of them.
+        None if there is no more of them.
         """
         try:
             return os.dup(self.opened())

@@ -68,7 +68,7 @@ class Crowd:
             self._by_address.pop(connection.address, None)
 
     def make_room(self) -> bool:
-        """Close one; False where there is none. Whoever opens very many closes their own."""
+        """Close one; False if there is none. Whoever opens very many closes their own."""
         most = max(self._by_address.values(), key=len, default=None)
         if most is None:
             return False

@@ -203,7 +203,7 @@ class Dispatcher:
         return known.handle is not None
 
     def _begin_next(self) -> bool:
-        """Start the driver of the next job; False where none waits."""
+        """Start the driver of the next job; False if none waits."""
         one = self._submissions.claim(self._environment, besides=tuple(self._handles))
         if one is None:
             return False

@@ -75,7 +75,7 @@ def document(path: str, *, version: str | None, root: str) -> Document | None:
         root: the service's URL, by ``root_of``.
 
     Raises:
-        ApiError: NOT_FOUND for a version that there is none of.
+        ApiError: NOT_FOUND; there is no document of that version.
     """
     if path == PAGE:
         return _page()

@@ -43,7 +43,7 @@ class ApiError(Exception):
         message: for the caller; never holds what they may not read.
         details: google.protobuf.Any as JSON, each with its ``@type``.
         code: HTTP code where it is not the usual one of the status, such as 405 or 413.
-        retry_after: seconds after which another try makes sense; None where that depends on more than time.
+        retry_after: seconds after which another try makes sense; None if that depends on more than time.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ class IdTokens:
 
     Args:
         client: what asks for keys.
-        issuers: who is trusted.
+        issuers: the trusted issuers.
         audiences: whom a token may be for; every audience of a token has to be among them.
         now: seconds since the epoch.
     """
@@ -184,6 +184,6 @@ def _whose(issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
 
 
 def _time(value: Any) -> float | None:
-    """Return seconds since the epoch, None where it is no such number."""
+    """Return seconds since the epoch, None if it is no such number."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LATEST
     return float(value) if known else None

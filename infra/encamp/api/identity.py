@@ -82,8 +82,8 @@ class GoogleIdentity:
     """Tells callers by their bearer tokens; for one event loop.
 
     Args:
-        id_tokens: who tells those of OpenID Connect.
-        access_tokens: who tells all others; None where none are taken.
+        id_tokens: the verifier of OpenID Connect's.
+        access_tokens: the verifier of all others; None if none are accepted.
         admins: e-mails of who may do everything.
         assertions: whether JSON Web Tokens too are for the token service, as in a sandbox.
         client: what both ask with; closed with this.
@@ -163,7 +163,7 @@ def bearer_of(authorization: str | None) -> str:
     """Return the token of an Authorization header.
 
     Raises:
-        ApiError: UNAUTHENTICATED; there is none.
+        ApiError: UNAUTHENTICATED; there is no token.
     """
     scheme, _, token = (authorization or "").partition(" ")
     token = token.strip(" ")

@@ -57,11 +57,11 @@ class KnownJob:
 
     Attributes:
         created: seconds since the epoch.
-        environment: None where what says so is lost.
-        by: who handed it in; empty where nobody did.
+        environment: None if what says so is lost.
+        by: the submitter; empty if it was not submitted.
         waiting: whether it was handed in and nobody has begun it.
-        grants: who may do what to it; None where that is long.
-        text: the Job resource as JSON, without its place in the queue; None where that is long, or was not read yet.
+        grants: its grants; None if they are long.
+        text: the Job resource as JSON, without its place in the queue; None if that is long, or was not read yet.
     """
 
     job_id: str
@@ -286,7 +286,7 @@ class _Recent:
         self._lock = threading.Lock()
 
     def text(self, job: KnownJob) -> bytes | None:
-        """Return the text of a job, None where it is not kept or is an old one."""
+        """Return the text of a job, None if it is not kept or is an old one."""
         with self._lock:
             of, text = self._texts.get(job.job_id, (None, None))
             if of is job:

@@ -46,7 +46,7 @@ class Call:
     Attributes:
         values: what the path names: ``project``, ``job``, ``location``.
         query: parameters by name.
-        body: the JSON object of the body, empty where there is none.
+        body: the JSON object of the body, empty without one.
         arrived: when it came, by ``time.monotonic``.
         fresh: whether memory was found to be what the record says since it came.
         user_agent: what program calls.
@@ -232,7 +232,7 @@ class Jobs:
         """Return the job that a call is about.
 
         Raises:
-            ApiError: there is none, or the caller may not do this to it.
+            ApiError: there is no such job, or the caller may not do this to it.
         """
         if not call.fresh:
             self._index.refresh()

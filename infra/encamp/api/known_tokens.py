@@ -36,7 +36,7 @@ class KnownTokens:
     """A cache of verified tokens; for one event loop.
 
     Args:
-        ask: whose a token is, and until when it is valid (seconds since the epoch); raises ApiError.
+        ask: returns a token's owner and the end of its validity (seconds since the epoch); raises ApiError.
         now: seconds since the epoch.
         most: how many are remembered; the one that was not used for longest is forgotten first.
     """

@@ -27,7 +27,7 @@ class ClientGoneError(Exception):
 
 
 async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], length: str | None) -> bytes:
-    """Return the whole body of a request; ``length`` is its Content-Length, None where it comes in chunks.
+    """Return the whole body of a request; ``length`` is its Content-Length, None if it comes in chunks.
 
     Raises:
         ApiError: it is too long, or comes too slowly.
@@ -58,7 +58,7 @@ def json_object(body: bytes, content_type: str | None) -> dict[str, Any]:
     """Return the JSON object that a body is; an empty body is an empty object.
 
     Raises:
-        ApiError: it is none.
+        ApiError: it is no JSON object.
     """
     if not body:
         return {}

@@ -89,7 +89,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 def _bound(
     found: Sequence[tuple[socket.AddressFamily, str]], port: int, *, credentials: bool
 ) -> tuple[socket.socket, ...] | None:
-    """Return a socket for each address; None where a port that was free at one address is taken at another.
+    """Return a socket for each address; None if a port that was free at one address is taken at another.
 
     Without credentials only this user's own programs are let in, as far as the system says whose a connection is.
     """

@@ -38,7 +38,7 @@ class LogRequest:
     """A request that can be answered.
 
     Attributes:
-        jobs: ids of the jobs that the filter names, None where it names none.
+        jobs: ids of the jobs that the filter names, None if it names none.
         low, high: microseconds since the epoch between which the entries lie, both included.
         after: the place after which the page begins.
     """

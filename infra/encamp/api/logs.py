@@ -54,7 +54,7 @@ class LoggedJobs(Protocol):
     """The jobs of the project."""
 
     def record(self, job_id: str) -> RunRecord | None:
-        """Return a job's record, None where there is no such job."""
+        """Return a job's record, None if there is no such job."""
         ...
 
     def grants(self, job_id: str) -> JobGrants | None:
@@ -74,7 +74,7 @@ class RecordedJobs:
         self._index = index
 
     def record(self, job_id: str) -> RunRecord | None:
-        """Return a job's record, None where the environment has no such job."""
+        """Return a job's record, None if the environment has no such job."""
         return self._records.record(job_id) if self._index.job(job_id) is not None else None
 
     def grants(self, job_id: str) -> JobGrants | None:

@@ -35,7 +35,7 @@ class Method:
         id: such as ``projects.jobs.create``.
         verb: of HTTP.
         path: below the service's root; ``{project}``, ``{job}`` and ``{location}`` are one segment each.
-        permission: what the caller needs; None where the method itself is about permissions.
+        permission: what the caller needs; None if the method itself is about permissions.
         audit: the method's name in audit logs.
         request, response: names of their schemas; no request where nothing is sent.
     """

@@ -37,7 +37,7 @@ def asked(query: Mapping[str, str], filtered: str) -> Page:
     """Return the page that a request asks for.
 
     Raises:
-        ApiError: INVALID_ARGUMENT; a size or a token that is none, or the token of another filter.
+        ApiError: INVALID_ARGUMENT; a malformed size or token, or the token of another filter.
     """
     text = query.get("pageToken", "")
     return Page(_size(query.get("pageSize", "")), _place(text, filtered) if text else None)

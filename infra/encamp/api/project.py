@@ -21,8 +21,8 @@ class Project:
 
     Attributes:
         id: such as ``my-project``.
-        number: its number, None where nobody could be asked.
-        account: e-mail of who begins its jobs, None where that is whoever runs the service.
+        number: its number, None if nobody could be asked.
+        account: e-mail that begins its jobs, None if that is the service's own user.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Locations:
         """Return a ListLocationsResponse.
 
         Raises:
-            ApiError: INVALID_ARGUMENT, the page is none.
+            ApiError: INVALID_ARGUMENT; the page is malformed.
         """
         page = paging.asked(query, "locations")
         after = page.after[1] if page.after is not None else ""

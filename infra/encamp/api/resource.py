@@ -58,7 +58,7 @@ def job_resource(record: RunRecord) -> dict[str, Any]:
 
 
 def sent_job(record: RunRecord) -> dict[str, Any]:
-    """Return the Job as it was sent, without secrets of a known form; empty where the record does not know it."""
+    """Return the Job as it was sent, without secrets of a known form; empty if the record does not know it."""
     if record.submitted is not None:
         return record.submitted.job
     job = (record.intent or {}).get("job")

@@ -124,7 +124,7 @@ def serve(
         listening: where; it is closed in any case.
         limits: what is taken, and how long.
         started: called once it listens.
-        say: takes a line for whoever runs it.
+        say: gets a line for the operator.
     """
     # Invalid requests of strangers are no news, and would fill the log of our stderr.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -67,7 +67,7 @@ class ServiceWishes:
     Attributes:
         environment: name of the environment's stack.
         drivers: how many jobs are driven at once.
-        identity: whose credentials are taken; None: nobody is asked for any.
+        identity: the accepted credentials; None: none are required.
         audit: where every call is written down.
         in_cluster: whether drivers are pods of the environment's cluster, which this process is a pod of.
         teams: where teams are written, which is read again when it changes; None: they stay as they are.
@@ -180,7 +180,7 @@ class _Drivers:
     """The drivers of the service.
 
     Attributes:
-        account: that they have at Google, None where nothing here says it.
+        account: that they have at Google, None if nothing here says it.
         adopt: sees to a begun job that has lost its own.
         close: closes connections; drivers go on.
     """

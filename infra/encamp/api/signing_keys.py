@@ -69,7 +69,7 @@ class SigningKeys:
         """Return the key of an id, None if the issuer has none with it.
 
         Raises:
-            ApiError: UNAVAILABLE; the issuer does not answer, and what is known of it is too old or not enough.
+            ApiError: UNAVAILABLE; the issuer does not answer, and the cached keys are too old or lack this one.
         """
         if self._now() < self._fresh_until and key_id in self._keys:
             return self._keys[key_id]

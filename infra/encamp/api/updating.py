@@ -26,7 +26,7 @@ _READ: Final = "send back the one that get answered"
 
 
 def asked_labels(mask: str | None, body: Mapping[str, Any]) -> tuple[dict[str, str] | None, str | None]:
-    """Return the new labels, None where they stay, and the etag of what the caller had read, None where they sent none.
+    """Return the new labels, None if they stay, and the etag of what the caller had read, None if they sent none.
 
     Other fields of a Job may be in the body; the mask says which of them are meant.
 

@@ -126,7 +126,7 @@ def _cost_cell(one: Reviewed) -> str:
 
 @dataclass(frozen=True)
 class _Amount:
-    """A cost that is counted, in US dollars; None where a price is not known."""
+    """A cost that is counted, in US dollars; None if a price is not known."""
 
     usd: float | None
 

@@ -26,7 +26,7 @@ class Drifted:
 
     Attributes:
         stack: its name.
-        previewed: what an ``up`` would do to bring the cloud back to what is committed; None where nothing is up.
+        previewed: what an ``up`` would do to bring the cloud back to what is committed; None if nothing is up.
     """
 
     stack: str

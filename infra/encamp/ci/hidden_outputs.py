@@ -72,7 +72,7 @@ class HiddenOutputs:
 
 
 def _certificate(resources: Iterable[Mapping[str, Any]]) -> str:
-    """Return the cluster's certificate as the kubeconfig among the stack's outputs has it; empty where it has none.
+    """Return the cluster's certificate as the kubeconfig among the stack's outputs has it; empty if it has none.
 
     The same certificate is encrypted in the cluster's own outputs: belief gke-client-key-makes-master-auth-secret.
     """

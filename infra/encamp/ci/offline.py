@@ -32,8 +32,8 @@ class Offline:
 
     Attributes:
         plan: of a job's stack that can be planned, else None.
-        idle: what an environment costs without jobs, None of what is none or cannot be planned.
-        refused: why it cannot be, a text a problem, in the words of the rules; empty where it can.
+        idle: the cost of an environment without jobs; None for other stacks, or if it cannot be planned.
+        refused: why it cannot be, a text a problem, in the words of the rules; empty if it can.
         warnings: what is accepted, but worth knowing.
     """
 

@@ -35,7 +35,7 @@ class Previewed:
     Attributes:
         steps: what would be done, a resource once, in the order of the engine's account.
         unchanged: how many resources would stay as they are.
-        errors: why the preview failed, empty where it did not.
+        errors: why the preview failed, empty if it did not.
         warnings: what the program or a provider warns of.
     """
 
@@ -52,7 +52,7 @@ class Copied:
     Attributes:
         name: the stack's name.
         config: its config by key, encrypted values as they are committed.
-        state: its deployment as an export has it, None where no backend has the stack.
+        state: its deployment as an export has it, None if no backend has the stack.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Previews:
 
         Args:
             stack: the stack with its config, and its state where a backend has it.
-            environment: the stack that its program reads the outputs of; None where it reads none.
+            environment: the stack that its program reads the outputs of; None if it reads none.
             refresh: compare with what the cloud has, not with what the state says.
 
         Raises:

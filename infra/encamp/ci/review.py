@@ -35,10 +35,10 @@ class Reviewed:
 
     Attributes:
         touched: the stack, and why it counts as touched.
-        before: what the stack said of itself without the change, None where it is new.
-        after: what it says with the change, None where its config is removed.
-        previewed: what the engine would do, None where it was not asked.
-        note: why it was not asked, or what else has to be known; empty where nothing has.
+        before: what the stack said of itself without the change, None if it is new.
+        after: what it says with the change, None if its config is removed.
+        previewed: what the engine would do, None if it was not asked.
+        note: why it was not asked, or what else has to be known; empty if nothing has.
         held: resources that the state of a removed stack still lists.
         uncompared: inputs that are encrypted in the state, which is not compared, each with its resource.
     """
@@ -202,10 +202,7 @@ class _Asking:
         return replace(one, previewed=self._previews.apart(copied, beside))
 
     def _state(self, stack: str) -> Mapping[str, Any] | None:
-        """Return a stack's state in the backend, encrypted values as they are.
-
-        None where nothing was ever made in it.
-        """
+        """Return a stack's state in the backend, encrypted values as they are. None if nothing was ever made in it."""
         try:
             deployment = self._engine.state(stack).deployment
         except NoStackError:

@@ -56,8 +56,8 @@ class Difference:
 
     Attributes:
         path: as the engine writes it, such as ``nodeConfig.machineType``.
-        old: the value before as JSON, None where there was none.
-        new: the value after as JSON, None where there is none.
+        old: the value before as JSON, None if there was none.
+        new: the value after as JSON, or None.
         replaces: whether it is why the resource is replaced.
     """
 

@@ -52,7 +52,7 @@ class StackConfig:
     Attributes:
         name: the stack's name.
         kind: what its config asks for.
-        environment: name of the environment's stack: its own where it is one, empty where it names none.
+        environment: name of the environment's stack: its own where it is one, empty if it names none.
         config: its config by key, such as ``encamp:job``.
     """
 

@@ -85,7 +85,7 @@ class Buckets:
         self._roles: dict[str, frozenset[str] | None] = {}
 
     def find(self, bucket: str) -> dict[str, Any] | None:
-        """Return a bucket's resource; None where there is none, empty where the caller may not look at it.
+        """Return a bucket's resource; None if there is none, empty if the caller may not look at it.
 
         Raises:
             RestError: another refusal, or no answer.
@@ -104,7 +104,7 @@ class Buckets:
         return self._storage.permissions(bucket, wanted)
 
     def holds(self, bucket: str, name: str) -> bool | None:
-        """Whether an object is there; None where the caller may not look."""
+        """Whether an object is there; None if the caller may not look."""
         try:
             return self._storage.stat(bucket, name) is not None
         except RestError as error:

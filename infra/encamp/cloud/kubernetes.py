@@ -89,9 +89,9 @@ class Cluster:
         return None if answer.status_code == _NOT_FOUND else parsed(answer)
 
     def list(self, kind: str, namespace: str, selector: str = "", fields: str = "") -> list[dict[str, Any]]:
-        """Return every object of a kind that the label and field selectors choose; none where the kind is unknown.
+        """Return every object of a kind that the label and field selectors choose; none if the kind is unknown.
 
-        Of kinds that an older environment's roles do not name, none where they may not be listed.
+        Of kinds that an older environment's roles do not name, none if they may not be listed.
         """
         found: list[dict[str, Any]] = []
         query = {"labelSelector": selector, "fieldSelector": fields, "limit": _PAGE}

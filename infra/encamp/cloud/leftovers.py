@@ -51,7 +51,7 @@ class JobPlace:
 
     Attributes:
         labels: what every one of them carries; the job's name and owner at least.
-        cluster: ``projects/P/locations/L/clusters/C``, or empty where there is none.
+        cluster: ``projects/P/locations/L/clusters/C``, or empty.
         namespace: the job's namespace in the cluster.
         buckets: buckets that stay, in whose policies the job's account may have a binding.
         account: e-mail of an account that was made for the job, if known; looked for in policies even when the
@@ -78,7 +78,7 @@ class JobPlace:
 
     @property
     def region(self) -> str:
-        """The region of its cluster, empty where there is none."""
+        """The region of its cluster, empty if there is none."""
         words = self.cluster.split("/")
         return words[3] if len(words) > _LOCATION else ""
 
@@ -104,7 +104,7 @@ class Leftover:
 def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = None) -> list[Leftover]:
     """Return everything that the cloud lists of a job, in the order in which it is best deleted.
 
-    ``cluster`` is the API server of the job's cluster, None where it is gone, and its objects with it.
+    ``cluster`` is the API server of the job's cluster, None if it is gone, and its objects with it.
 
     Raises:
         EngineError: a listing was refused or not answered, so that nothing can be said.

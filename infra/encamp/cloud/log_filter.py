@@ -155,7 +155,7 @@ def instant(text: str) -> str:
     """Return an RFC 3339 time of any precision and zone as text of one width, which sorts as the times do.
 
     Raises:
-        FilterError: it is none.
+        FilterError: it is no RFC 3339 time.
     """
     found = _TIME.fullmatch(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
     if found is None:

@@ -39,7 +39,7 @@ class LoggedLine:
     labels: Mapping[str, str]
 
     def label(self, key: str) -> str:
-        """Return the pod's label of a name, empty where it has none."""
+        """Return the pod's label of a name, empty if it has none."""
         return self.labels.get(pod_label(key), "")
 
 

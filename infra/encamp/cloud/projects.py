@@ -24,7 +24,7 @@ _ACCOUNT_METRIC = "iam.googleapis.com/quota/service-account-count"
 
 @dataclass(frozen=True)
 class Quota:
-    """A quota: its limit, and how much of it is in use; None where the service does not say."""
+    """A quota: its limit, and how much of it is in use; None if the service does not say."""
 
     limit: float
     usage: float | None
@@ -96,7 +96,7 @@ class Projects:
         return {each["metric"]: Quota(float(each["limit"]), each.get("usage")) for each in found.get("quotas", [])}
 
     def family_quota(self, project: str, metric: str, region: str, dimension: str, family: str) -> Quota | None:
-        """Return a quota of Compute Engine that is divided by families; None where the project has none for this one.
+        """Return a quota of Compute Engine that is divided by families; None if the project has none for this one.
 
         The Cloud Quotas API tells limits, not what is in use.
         """
@@ -118,7 +118,7 @@ class Projects:
     def account_quota(self, project: str) -> Quota | None:
         """Return the quota of service accounts.
 
-        None where the caller may not ask, or the project's list does not have it.
+        None if the caller may not ask, or the project's list does not have it.
         """
         path = f"/v1/projects/{quote(project)}/locations/global/services/iam.googleapis.com/quotaInfos"
         try:

@@ -40,7 +40,7 @@ class Container:
         return found
 
     def cluster(self, path: str) -> dict[str, Any] | None:
-        """Return the cluster ``projects/P/locations/L/clusters/C``, or None where it is gone."""
+        """Return the cluster ``projects/P/locations/L/clusters/C``, or None if it is gone."""
         try:
             return self._client.json(Service.CONTAINER, "GET", f"/v1/{path}")
         except RestError as error:
@@ -57,7 +57,7 @@ class Container:
         return [one for one in self._operations(parent) if str(one.get("targetLink")).endswith(targets)]
 
     def node_pools(self, cluster: str) -> list[dict[str, Any]]:
-        """Return node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
+        """Return node pools of ``projects/P/locations/L/clusters/C``; none if the cluster is gone."""
         try:
             answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{cluster}/nodePools")
         except RestError as error:

@@ -43,7 +43,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as the service lists it; ``size`` in bytes, checksums in base64, all empty where it says none.
+    """An object as the service lists it; ``size`` in bytes, checksums in base64, all empty if it says none.
 
     ``encoding`` is its Content-Encoding: the service and clients decode such bytes on their way, so that they are not
     those of the checksums.

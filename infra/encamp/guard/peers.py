@@ -36,7 +36,7 @@ def can_tell() -> bool:
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """Return the user id of a connected socket's other end; None where no process of this machine holds it."""
+    """Return the user id of a connected socket's other end; None if no process of this machine holds it."""
     try:
         peer, own = connection.getpeername()[:2], connection.getsockname()[:2]
     except OSError:
@@ -45,7 +45,7 @@ def peer_uid(connection: socket.socket) -> int | None:
 
 
 def uid_of(local: Address, remote: Address) -> int | None:
-    """Return the user id of the socket at ``local`` that is connected to ``remote``; None where no process holds it."""
+    """Return the user id of the socket at ``local`` that is connected to ``remote``; None if no process holds it."""
     near, far = _plain(local[0]), _plain(remote[0])
     try:
         return _asked((near, local[1]), (far, remote[1]))

@@ -22,8 +22,8 @@ class EarlierUp:
     """Decisions that a later ``up`` of the same job keeps.
 
     Attributes:
-        name: its cloud name, whatever names are made of by now; None where the outputs do not say.
-        mode: who the replicas are, unless the job file says it.
+        name: its cloud name, whatever names are made of by now; None if the outputs do not say.
+        mode: the replicas' kind of identity, unless the job file says it.
         pools: names of node pools of the job's own.
         has_scratch: whether the job has a scratch bucket.
     """

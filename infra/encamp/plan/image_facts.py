@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """Facts about an image; None where nothing is known.
+    """Facts about an image; None if nothing is known.
 
     Attributes:
         cuda: version of its CUDA.

@@ -106,7 +106,7 @@ def stock_containers(job: TrainingJobSpec, requests: Sequence[RoleRequest]) -> l
 
 
 def _added(requirements: Sequence[str]) -> frozenset[str] | None:
-    """Return distributions that requirements bring; None where one of them may bring anything."""
+    """Return distributions that requirements bring; None if one of them may bring anything."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - most jobs require nothing
 
     names: list[str] = []
@@ -122,10 +122,7 @@ def _added(requirements: Sequence[str]) -> frozenset[str] | None:
 
 
 def _missing(module: ImportedModule, trainer: TrainerImports, held: _Held) -> Iterator[tuple[str, MissingImport]]:
-    """Yield a name for which one line is enough, and that line.
-
-    Nothing where the module is there or nobody can tell.
-    """
+    """Yield a name for which one line is enough, and that line. Nothing if the module is there or nobody can tell."""
     first = module.name.partition(".")[0]
     place = visible(module.place)
     prefixes = _prefixes(module.name)

@@ -45,7 +45,7 @@ class JobQueuePlan:
 
     Attributes:
         name: of the LocalQueue.
-        priority_class: of its WorkloadPriorityClass, None where it has none.
+        priority_class: of its WorkloadPriorityClass, None if it has none.
         wait_seconds: how long it may wait.
     """
 
@@ -58,7 +58,7 @@ def job_queue(job: TrainingJobSpec, environment: EnvironmentSpec) -> JobQueuePla
     """Return the queue of a job; None in an environment without queues.
 
     Raises:
-        PlanError: there is no such queue or priority, or the job names none where it has to.
+        PlanError: there is no such queue or priority, or the job names none if it has to.
     """
     spec, block = environment.queues, job.encamp
     if spec is None:
@@ -191,6 +191,6 @@ def _check_kind(kind: str, needed: Mapping[str, float], name: str, teams: Mappin
 
 
 def _sum(amounts: Iterable[int | None]) -> int | None:
-    """Return a sum, None where one of them has no limit."""
+    """Return a sum, None if one of them has no limit."""
     found = list(amounts)
     return None if None in found else sum(each for each in found if each is not None)

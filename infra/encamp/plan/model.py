@@ -86,9 +86,9 @@ class ReplicaGroupPlan:
         package_uris: what is installed before the module runs, in this order.
         node_pool: name of the pool that hosts the group.
         custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
-        interpreter: Python that runs the module after the set-up, None where the container runs as it is.
+        interpreter: Python that runs the module after the set-up, None if the container runs as it is.
         non_root: whether it runs as a user without rights instead of the image's own.
-        resources: what it asks for; of memory also the most that it may use.
+        resources: its requests; of memory also the limit.
         shared_memory_mib: size of ``/dev/shm``, which counts as its memory.
         locked_memory: whether it may raise its limit of locked memory, as TPUs want.
         rdma_nics: network interfaces with RDMA that each replica claims.
@@ -133,7 +133,7 @@ class Grant:
     Attributes:
         prefix: of the objects that it reaches, ending in ``/``; empty for all of the bucket.
         objects: names of the only objects that it reaches, where it has no prefix; empty for all.
-        use: what it is for, where a bucket may get the same role for several reasons.
+        use: its purpose, if a bucket may get the same role for several reasons.
     """
 
     role: str
@@ -148,9 +148,9 @@ class IdentityPlan:
     """The identity of the replicas.
 
     Attributes:
-        service_account: e-mail of the Google service account, None where the Kubernetes account itself is the
+        service_account: e-mail of the Google service account, None if the Kubernetes account itself is the
             member of every grant (Workload Identity Federation, direct).
-        account_id: its id where the job makes it, None where a given one is used, or none.
+        account_id: its id where the job makes it, None if a given one is used, or none.
         kubernetes_service_account: name of the Kubernetes account of the replicas.
         grants: what they may do.
     """
@@ -195,11 +195,11 @@ class StoragePlan:
     Attributes:
         bucket: the environment's artifacts bucket; results, sealed logs and receipt lie below ``prefix`` of it.
         prefix: ``jobs/<jobId>/``.
-        job_dir: the job dir, or None where the job has none.
+        job_dir: the job dir, or None if the job has none.
         scratch_bucket: made for the job's packages, gone with it; None where these lie below ``prefix``.
         packages: what is uploaded from this machine, in the order of installation.
-        results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
-        results_days: after how many days what the job leaves may be deleted, None where it is kept.
+        results_bucket: a bucket made for the job that stays with its results, None if the job dir lies elsewhere.
+        results_days: after how many days what the job leaves may be deleted, None if it is kept.
         folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
@@ -230,7 +230,7 @@ class LimitsPlan:
     """The limits that end a job, whoever watches it.
 
     Attributes:
-        max_running_time_seconds: counted from RUNNING; whoever drives the job cancels it then.
+        max_running_time_seconds: counted from RUNNING; the driver cancels the job then.
         max_wait_time_seconds: longest wait for RUNNING, None for no limit.
         max_restarts: how often the whole job is tried again.
         max_replica_restarts: how often one replica is tried again before the whole job is.
@@ -272,18 +272,18 @@ class JobPlan:
         job_id: as the user knows it.
         name: short cloud name, at most 28 characters; every cloud name begins with it.
         region: the job's own; CLOUD_ML_REGION and the location of its bucket.
-        stand_in_region: the region of the environment's cluster where it stands in for the job's, None where the two
+        stand_in_region: the region of the environment's cluster where it stands in for the job's, None if the two
             are one.
         namespace: Kubernetes namespace of the environment's jobs.
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
         requirements: what pip installs before the trainer where the image lacks it.
-        cost: what it costs.
+        cost: its cost.
         findings: rules of the environment that it breaks and may break; they are among the warnings too.
         bill_labels: the job file's own labels, which what is paid for carries beside ``labels``.
-        queue: where it waits for its machines, None where it does not.
-        egress: where its replicas may connect to; None where nobody decided.
-        study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
+        queue: where it waits for its machines, None if it does not.
+        egress: where its replicas may connect to; None if nobody decided.
+        study: what its trials search for, None if it tunes nothing. Groups, replicas and the cluster's names are
             then those of one trial, node pools, limits and cost those of the whole job.
         trial: number of the trial that this is a plan of, None for a job.
     """

@@ -2,7 +2,7 @@
 
 Job ids go to 128 characters with capitals and ``_``; cloud names are short and lowercase. The hash keeps different jobs
 different whatever their ids have in common. A job that exists keeps its name, whatever names are made of by then. No
-two jobs of a record have one name: whoever begins the second is refused.
+two jobs of a record have one name: the second is refused.
 """
 
 from __future__ import annotations

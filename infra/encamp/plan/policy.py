@@ -27,7 +27,7 @@ class PolicyFinding:
         where: dotted path of what breaks it in the job file.
         what: what is wrong.
         hint: what to try.
-        message: the organisation's own words, empty where there are none.
+        message: the organisation's own words, empty if there are none.
         refuses: whether the job may not run for it.
     """
 

@@ -118,7 +118,7 @@ def _check_places(job: TrainingJobSpec, job_dir: str | None, owned: OwnedStorage
 
 
 def _job_dir(wanted: StorageSpec | None, job_id: str, owned: OwnedStorage, own: str | None) -> str | None:
-    """Return the job dir that ``encamp.storage`` asks for, None where the job file names one itself or none at all."""
+    """Return the job dir that ``encamp.storage`` asks for, None if the job file names one itself or none at all."""
     if wanted is None or wanted.kind is None:
         return None
     if wanted.kind is StorageKind.ENVIRONMENT:

@@ -104,7 +104,7 @@ class StudyPlan:
         """Return the study that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         return cls(
             goal=Goal(data["goal"]),
@@ -139,7 +139,7 @@ class StudyPlan:
 
 
 def study(job: TrainingJobSpec) -> StudyPlan | None:
-    """Return the study of a job that keeps every rule and has an id; None where it tunes nothing."""
+    """Return the study of a job that keeps every rule and has an id; None if it tunes nothing."""
     given = job.training_input.hyperparameters
     if given is None:
         return None

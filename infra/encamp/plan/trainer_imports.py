@@ -19,7 +19,7 @@ class TrainerImports:
 
     Attributes:
         modules: in the order of their import; what follows the module's own name may be a name in it.
-        requires: requirements of its build file, None where nobody can tell without running it.
+        requires: requirements of its build file, None if nobody can tell without running it.
         own: names of modules that its archive may hold beside the package.
         extends_path: whether it changes where Python looks for modules.
     """

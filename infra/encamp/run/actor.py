@@ -31,7 +31,7 @@ class Actor:
     Attributes:
         user: name on the machine.
         host: name of the machine.
-        account: e-mail at Google, None where nothing here says it.
+        account: e-mail at Google, None if nothing here says it.
         workflow: the run of a workflow that this is part of, and whose it is; None outside of one.
     """
 

@@ -47,9 +47,9 @@ def judged(row: Row[Any] | None, *, digest: str, by: str, arrived: float, now: f
     """Decide how to answer a create for an existing job id.
 
     Args:
-        row: of the first one, None where nobody handed that job in.
+        row: of the first one, None if nobody handed that job in.
         digest: of the job that it brings.
-        by: who brings it.
+        by: the caller of the create.
         arrived: when it came, in seconds since the epoch.
         now: in the same.
     """

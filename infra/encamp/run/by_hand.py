@@ -45,7 +45,7 @@ def running_at(replicas: Iterable[Replica]) -> datetime | None:
 def written_job(job_set: Mapping[str, Any] | None, job_id: str) -> dict[str, Any] | None:
     """Return the Job resource as its replicas were told of it, without secrets of a known form.
 
-    None where nothing says it.
+    None if nothing says it.
     """
     for group in (job_set or {}).get("spec", {}).get("replicatedJobs") or []:
         try:

@@ -33,7 +33,7 @@ class Candidate:
 
     Attributes:
         has_stack: the engine lists its stack.
-        record: None where it was started without one, or its record is lost.
+        record: None if it was started without one, or its record is lost.
         state: of a stack that told of the job, None where something else did.
         listed: what the cloud listed of it, looked for only where neither record nor stack told of it.
     """

@@ -50,7 +50,7 @@ class KnownJob:
         state: a ``State``, or ``UNSPECIFIED``.
         times: when each state began.
         message: why it ended so (errorMessage).
-        driver: who drives it and since when, None where nobody does or that is not known here.
+        driver: its driver and since when, None if it has none or it is not known here.
         intent: None where only the bucket knows the job.
         recorded: a record here knows it; else all that is known comes from the bucket.
         pods: every pod that its drivers saw, as far as the record here tells; none once a receipt says what was used.
@@ -59,12 +59,12 @@ class KnownJob:
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         torn_down: whether nothing of it is left but what was to be kept.
-        cancel: the first request to cancel it, None where nobody asked or that is not known here.
-        study: what the record knows of its study, None where it tunes nothing or that is not known here.
-        submitted: what was handed in, None where a driver began it without that or it is not known here.
+        cancel: the first request to cancel it, None if nobody asked or that is not known here.
+        study: what the record knows of its study, None if it tunes nothing or that is not known here.
+        submitted: what was handed in, None if a driver began it without that or it is not known here.
         waiting: it was handed in, and nobody has begun it.
-        position: its place among those that wait, from 1; 0 where it does not wait or is about to be begun.
-        labels: those that were set since it was accepted, None where none were.
+        position: its place among those that wait, from 1; 0 if it does not wait or is about to be begun.
+        labels: those that were set since it was accepted, None if none were.
     """
 
     job_id: str
@@ -255,7 +255,7 @@ class Catalogue:
         return min(filter(None, (time_of(one.updated) for one in stored)), default=None)
 
     def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
-        """Return the receipt in the bucket, None where there is none that counts; and why it does not."""
+        """Return the receipt in the bucket, None if there is none that counts; and why it does not."""
         prefix = job_prefix(job_id)
         text = self._storage.read(self._bucket, f"{prefix}{RECEIPT}")
         if text is None:

@@ -35,7 +35,7 @@ class Line:
     """An entry of the journal with its job.
 
     Attributes:
-        entry: None where it is not whole, and where it was too long to be read.
+        entry: None if it is not whole, and where it was too long to be read.
         long: whether it was.
     """
 
@@ -140,7 +140,7 @@ class _Watch:
 
     @classmethod
     def of(cls, database: Engine) -> _Watch | None:
-        """Return the watch of a database, None where it is no file."""
+        """Return the watch of a database, None if it is no file."""
         if database.dialect.name != "sqlite" or database.url.database in {None, "", ":memory:"}:
             return None
         (place,), options = database.dialect.create_connect_args(database.url)

@@ -52,7 +52,7 @@ class Parent:
 
     @classmethod
     def waiting(cls) -> Parent | None:
-        """Return the parent of this process, None where it is a command like any other. Answers once."""
+        """Return the parent of this process, None if it is a command like any other. Answers once."""
         text = os.environ.pop(_READY, "")
         if not text.isdecimal():
             return None

@@ -61,10 +61,10 @@ class JobRequest:
 
     Attributes:
         job: the Job resource as data, with its id.
-        job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
+        job_folder: folder that its ``encamp.packagePath`` is relative to, None if it came from no file.
         environment: name of the environment's stack.
         detached: no terminal belongs to it, see ``interrupts``.
-        started_by: who handed it over, None for who runs this process.
+        started_by: who handed it over, None for this process' user.
         submitted: it was handed in and waits, see ``submissions``.
         waited: since how many seconds it did; they count towards its maxWaitTime.
     """

@@ -100,7 +100,7 @@ class JobEngine:
         raise AssertionError
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename a stack's state that cannot be read; where it is now, None where nothing was wrong with it."""
+        """Rename a stack's state that cannot be read; where it is now, None if nothing was wrong with it."""
         return self._unreadable.set_aside(stack)
 
     def has(self, stack: str) -> bool:
@@ -182,7 +182,7 @@ class JobEngine:
             self._run(["stack", "rm", "--yes", "--preserve-config", stack], f"stack {stack}")
 
     def outputs(self, stack: str) -> dict[str, Any]:
-        """Return a stack's outputs, none where it is not there; secrets stay masked."""
+        """Return a stack's outputs, none if it is not there; secrets stay masked."""
         try:
             answer = self._run(["stack", "output", "--json", "--stack", stack], f"stack {stack}")
         except NoStackError:
@@ -225,7 +225,7 @@ class JobEngine:
 
         What GKE was still making when an engine ended is waited for.
 
-        ``provider_id`` gives the id by which the provider reads one, None where none can be made; those creates are
+        ``provider_id`` gives the id by which the provider reads one, None if none can be made; those creates are
         returned, dropped from the state.
         """
         exported = self._export(stack)
@@ -240,7 +240,7 @@ class JobEngine:
         return [one for one in unanswered if one.urn not in known]
 
     def tag(self, stack: str, key: str) -> str | None:
-        """Return a tag of a stack, None where it has none or is not there."""
+        """Return a tag of a stack, None if it has none or is not there."""
         try:
             found: dict[str, str] = parsed(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack), stack)
         except NoStackError:
@@ -305,7 +305,7 @@ class JobEngine:
         return True
 
     def unlock(self, stack: str, message: str) -> bool:
-        """Take away a lock if the rule of ``locks`` lets us; False where it has to stay.
+        """Take away a lock if the rule of ``locks`` lets us; False if it has to stay.
 
         ``message`` is what the engine said of the lock.
         """

@@ -40,7 +40,7 @@ class ResourceStep:
         done: created, updated, replaced, deleted, kept (it left the state and stays in the cloud) or failed.
         type: the engine's type token.
         name: the logical name.
-        id: the cloud's id, empty where there is none.
+        id: the cloud's id, or empty.
     """
 
     at: datetime
@@ -145,7 +145,7 @@ class EventLog:
             return sorted(self._open.values(), key=lambda step: step.since)
 
     def say_summary(self) -> None:
-        """Show how many resources were made or deleted since the beginning; nothing where none was."""
+        """Show how many resources were made or deleted since the beginning; nothing if none was."""
         with self._lock:
             counts = Counter(step.done for step in self.steps)
         parts = [f"{counts[done]} {word}" for done, word in _SUMMED.items() if counts[done]]

@@ -76,7 +76,7 @@ def handed_over_by(environ: Mapping[str, str]) -> Actor | None:
     """Return who handed this driver's job over, None if unknown; the API server has checked their account.
 
     Raises:
-        UsageError: the variable is none that a hand-over writes.
+        UsageError: the variable was not written by a hand-over.
     """
     told = environ.get(STARTED_BY)
     if not told:

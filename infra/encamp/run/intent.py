@@ -33,20 +33,20 @@ class Intent:
         folder: the stack's workspace folder; empty for one whose config is committed in the repository.
         cluster: ``projects/P/locations/L/clusters/C``.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
-        account: e-mail of the account that was made for the job, None where a given one is used.
-        given_account: e-mail of that, None where the job has one of its own or none.
+        account: e-mail of the account that was made for the job, None if a given one is used.
+        given_account: e-mail of that, None if the job has one of its own or none.
         deadline: seconds since the epoch.
         replicas: names of every replica.
         machines: each role's machine in words.
         hourly: price of an hour of each such machine in USD, where it is known.
-        prices_of: whose prices of when they are.
+        prices_of: date, region and source of the prices.
         buckets: buckets beside ``bucket`` that stay and in whose policies the job's identity has bindings.
-        job_dir: the job dir, None where the job has none.
+        job_dir: the job dir, None if the job has none.
         results_bucket: a bucket made for the job that stays with its results.
-        results_days: after how many days what the job leaves may be deleted, None where it is kept.
-        job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
+        results_days: after how many days what the job leaves may be deleted, None if it is kept.
+        job: the Job resource as data, without secrets of a known form, None if the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
-            ``cloud`` (what the cloud calls it); none where the job was started without a record.
+            ``cloud`` (what the cloud calls it); none if the job was started without a record.
         shared_pools: names of the environment's node pools that it uses; their machines are not its own.
         packages: ``gs://`` names of its packages of this machine that lie in a bucket that stays.
         study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where

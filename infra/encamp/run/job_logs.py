@@ -73,7 +73,7 @@ class JobLogs:
         """Yield all logs that exist at this moment.
 
         Raises:
-            UsageError: nobody knows the job, or its logs are nowhere; says where they may be.
+            UsageError: the job is unknown, or its logs are elsewhere; says where they may be.
             RestError: the bucket cannot be read.
         """
         with self._now() as (found, _, _):
@@ -135,7 +135,7 @@ class JobLogs:
 
         ``positions`` are the offsets from which on they are wanted; a log has the same bytes in every place.
 
-        Returns the logs as they are then, with what they lack; none where nobody here can tell.
+        Returns the logs as they are then, with what they lack; none if nobody here can tell.
 
         Raises:
             UsageError, RestError: as ``now``.

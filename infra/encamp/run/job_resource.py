@@ -131,7 +131,7 @@ def _as_sent(job: KnownJob) -> dict[str, Any]:
 
 
 def _configured(job: KnownJob) -> Any:
-    """Return ``encamp:job`` of the config file of the job's stack, None where it cannot be had."""
+    """Return ``encamp:job`` of the config file of the job's stack, None if it cannot be had."""
     if job.intent is None or not job.intent.folder:
         return None
     try:

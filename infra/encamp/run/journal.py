@@ -54,7 +54,7 @@ class Submitted:
     Attributes:
         environment: name of the environment's stack.
         job: the Job resource as it was sent, without secrets of a known form.
-        by: who handed it in; may be empty.
+        by: the submitter; may be empty.
         priority: larger ones are begun first.
     """
 
@@ -70,16 +70,16 @@ class RunRecord:
     """A job as its journal tells it.
 
     Attributes:
-        intent: what was to be created, under which labels, where, until when; None where it was adopted without.
+        intent: what was to be created, under which labels, where, until when; None if it was adopted without.
         times: when each state began.
         outcome: how the training ended, known before tear-down begins.
         torn_down: whether it was proven that nothing is left.
-        cancel: the first request to cancel it, None where nobody asked.
+        cancel: the first request to cancel it, None if nobody asked.
         entries: those that are whole.
         damaged: journal entries that could not be read and were left out.
-        submitted: None where a driver began it without anybody handing it in.
-        labels: the latest ones, None where they were never changed.
-        policy: the latest IAM policy of its own, None where it never had one.
+        submitted: None if a driver began it without anybody handing it in.
+        labels: the latest ones, None if they were never changed.
+        policy: the latest IAM policy of its own, None if it never had one.
         label_changes, policy_changes: how often each was changed.
         left: whether its driver was told to end and let go of it, and nobody has gone on with it since.
     """
@@ -110,7 +110,7 @@ class RunRecord:
 
     @property
     def environment(self) -> str | None:
-        """Name of its environment's stack, None where what says so is lost."""
+        """Name of its environment's stack, None if what says so is lost."""
         if self.intent is not None and "environment" in self.intent:
             return str(self.intent["environment"])
         return self.submitted.environment if self.submitted is not None else None
@@ -127,7 +127,7 @@ def digest(kind: str, text: str) -> str:
 
 
 def entry_of(at: object, kind: object, text: object, fingerprint: object) -> Entry | None:
-    """Return an entry as the database gave it, None where it is not whole."""
+    """Return an entry as the database gave it, None if it is not whole."""
     if not (isinstance(at, int | float) and isinstance(kind, str) and isinstance(text, str)):
         return None
     try:

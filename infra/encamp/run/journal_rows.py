@@ -65,7 +65,7 @@ def take(connection: Connection, at: float, job_id: str) -> bool:
 
 
 def drop(connection: Connection, at: float, job_id: str) -> bool:
-    """End a job that waits, and forget what it was; False where it has been begun or has ended."""
+    """End a job that waits, and forget what it was; False if it has been begun or has ended."""
     ended = update(SUBMISSIONS).where(*_undecided(job_id)).values(ended=at, sealed="")
     return connection.execute(ended).rowcount == 1
 

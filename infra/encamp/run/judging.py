@@ -42,7 +42,7 @@ class Facts:
     """The facts about a job that decide its end.
 
     Attributes:
-        record: its record, None where there is none.
+        record: its record, or None.
         state: of its stack, where no record told of the job.
         ended: when its JobSet ended, in seconds since the epoch, where it did and says so.
         alone: no driver can be at work on it that the record here does not know.
@@ -65,7 +65,7 @@ class Judgement:
 
     Attributes:
         over: it is to be brought to its end; else it is left alone or supervised on.
-        outcome: how it ended; None where its replicas have to be asked, or where it is not over.
+        outcome: how it ended; None if its replicas have to be asked, or where it is not over.
         trains: its JobSet runs, so that it can be supervised on.
         prepares: nothing of it is lost, and it can be brought up further.
         why: in plain words.

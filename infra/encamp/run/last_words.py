@@ -28,10 +28,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([A-Za-z_][\w.]{
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """Return the last line of the exception among a replica's last lines, else the last line.
-
-    Empty where there is none.
-    """
+    """Return the last line of the exception among a replica's last lines, else the last line. Empty without one."""
     cause = _exception(lines)
     if cause is not None:
         return bounded(cause)
@@ -58,7 +55,7 @@ def requirement_hint(reason: str) -> str:
 
 
 def _exception(lines: Sequence[str]) -> str | None:
-    """Return the line that names the exception of the last traceback, None where there is no traceback.
+    """Return the line that names the exception of the last traceback, None if there is no traceback.
 
     The two streams of a program are read side by side, so a line of its output may stand anywhere in a traceback.
     """

@@ -42,7 +42,7 @@ class Things:
     Attributes:
         name: the job's cloud name.
         labels: owner, environment and job.
-        deadline: the latest of theirs, None where none has one.
+        deadline: the latest of theirs, None if none has one.
         found: what each is called.
     """
 

@@ -32,7 +32,7 @@ class Line:
     Attributes:
         at: microseconds since the epoch.
         offset: its place in its log in bytes.
-        stderr: whether the trainer wrote it to its stderr; False where nobody could tell, such as of an image that runs
+        stderr: whether the trainer wrote it to its stderr; False if nobody could tell, such as of an image that runs
             without encamp's script.
     """
 

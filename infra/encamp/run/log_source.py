@@ -142,7 +142,7 @@ class LogSource:
         return spool
 
     def _follow(self, record: RunRecord, followed: _Followed | None) -> Texts:
-        """Return the logs as the cluster gives them; nothing where it cannot be asked."""
+        """Return the logs as the cluster gives them; nothing if it cannot be asked."""
         if followed is None:
             try:
                 followed = self._begin(record)
@@ -238,7 +238,7 @@ class _Sealed:
     generations: dict[str, str] = field(default_factory=dict)
 
     def find(self, spool: Path) -> None:
-        """Find them; none where they were deleted, or are nowhere."""
+        """Find them; none if they were deleted, or are nowhere."""
         if self.job is None:
             return
         with suppress(UsageError):

@@ -25,7 +25,7 @@ class Wait:
 
     Attributes:
         reason: the rest of a sentence about each of them.
-        scheduler: what Kubernetes' scheduler says beside that, empty where the reason has it or it says nothing.
+        scheduler: what Kubernetes' scheduler says beside that, empty if the reason has it or it says nothing.
     """
 
     replicas: tuple[str, ...]

@@ -22,8 +22,8 @@ class Reached:
     """The state of a job in its cluster.
 
     Attributes:
-        cluster: None where it is gone.
-        job_set: its JobSet, or the object of its study; None where there is none.
+        cluster: None if it is gone.
+        job_set: its JobSet, or the object of its study, or None.
         ended: when the JobSet ended, in seconds since the epoch.
         trouble: why the cluster gives no answer.
     """

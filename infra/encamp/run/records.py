@@ -74,7 +74,7 @@ class Hold:
     Attributes:
         host: name of the holder's machine.
         place: what makes its process numbers comparable, see ``holder``.
-        expires: seconds since the epoch when the lease runs out or ran out; 0 where it was given back.
+        expires: seconds since the epoch when the lease runs out or ran out; 0 if it was given back.
     """
 
     host: str
@@ -122,10 +122,7 @@ class Records:
         self.transactions.close()
 
     def now(self) -> float:
-        """Return seconds since the epoch by the clock that leases are judged by.
-
-        A machine's own may be wrong by a day.
-        """
+        """Return seconds since the epoch by the clock of leases: a machine's own may be wrong by a day."""
         return self.transactions.read(self.transactions.now)
 
     def begin(self, job_id: str, name: str, intent: dict[str, Any], *, submitted: bool = False) -> Lease:
@@ -266,16 +263,13 @@ class Records:
         return self.transactions.write(changed)
 
     def cancel_requested(self, job_id: str) -> CancelRequest | None:
-        """Return the first request to cancel a job, or None.
-
-        One short query: made to be asked often.
-        """
+        """Return the first request to cancel a job, or None; one short query, made to be called often."""
         return self.transactions.read(
             lambda connection: first_request(journal_rows.entries(connection, job_id, CANCEL))
         )
 
     def record(self, job_id: str) -> RunRecord | None:
-        """Return a job's record, or None where the id was never used."""
+        """Return a job's record, or None if the id was never used."""
         found = self._records(job_id)
         return found[0] if found else None
 
@@ -284,10 +278,7 @@ class Records:
         return self._records(None)
 
     def folded(self, job_ids: Sequence[str], kinds: Collection[str]) -> list[RunRecord]:
-        """Return records of some jobs as entries of some kinds alone tell them.
-
-        Ids that were never used are left out.
-        """
+        """Return records of some jobs by entries of some kinds alone; ids that were never used are left out."""
         jobs = select(JOBS).where(JOBS.c.job_id.in_(job_ids))
         lines = select(JOURNAL).where(JOURNAL.c.job_id.in_(job_ids), JOURNAL.c.kind.in_(sorted(kinds)))
         return self._read(jobs, lines.order_by(JOURNAL.c.sequence), {})

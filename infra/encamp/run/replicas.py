@@ -51,16 +51,16 @@ class Replica:
         started: its container runs or has run.
         exit_code: None while it has not ended.
         reason: why it ended: the last line of its exception, a word of the bootstrap's, or Kubernetes' words.
-        termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
+        termination: what the bootstrap wrote, empty if it wrote nothing readable. Of a trial without the bootstrap
             the message is the end of the metric's file, and ``metrics`` its lines.
         began: RFC 3339 time since when its container runs or ran, empty before.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
         attempt: how often the whole job had been started again before.
-        disruption: why its machine was taken from it, in Kubernetes' word; empty where it was not.
+        disruption: why its machine was taken from it, in Kubernetes' word; empty if it was not.
         out_of_memory: the kernel ended it for lack of memory.
-        trial: number of the trial that it is a replica of, None where there are none.
+        trial: number of the trial that it is a replica of, None if there are none.
         image_id: what the node says it runs: a name with the digest of the image, where the node knows one.
     """
 

@@ -32,7 +32,7 @@ class RecordedJob:
 
     Attributes:
         data: the Job resource, with the id that it had.
-        changed: how its trainer differs from the one that ran before, empty where it does not as far as is known.
+        changed: how its trainer differs from the one that ran before, empty if it does not as far as is known.
     """
 
     data: dict[str, Any]

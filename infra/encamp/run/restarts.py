@@ -18,7 +18,7 @@ class Restarts:
     """Restarts of a job that goes on.
 
     Attributes:
-        replica: the replica that was started again most since the whole job was, empty where none was.
+        replica: the replica that was started again most since the whole job was, empty if none was.
         replicas: how often it was.
         jobs: how often the whole job was.
         last: the latest end that led to one, such as ``worker-replica-0 exited with 137``.

@@ -76,7 +76,7 @@ def result_files(job: KnownJob, storage: Storage) -> ResultFiles:
     """List what a job left: logs, receipt, output and the output of its trials. The job may still run.
 
     Raises:
-        UsageError: no output was kept, or none is there yet.
+        UsageError: no output was kept, or there is none yet.
         RestError: a bucket cannot be listed.
     """
     found = list(_named(job, storage))

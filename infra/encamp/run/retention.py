@@ -45,7 +45,7 @@ class Expired:
 
 
 def kept_until(intent: Intent, ended: datetime) -> datetime | None:
-    """Return the end of the term of what a job leaves, in whole seconds; None where it is kept."""
+    """Return the end of the term of what a job leaves, in whole seconds; None if it is kept."""
     if intent.results_days is None:
         return None
     return ended.replace(microsecond=0) + timedelta(days=intent.results_days)

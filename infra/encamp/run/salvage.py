@@ -33,7 +33,7 @@ def mend(path: Path, create: Any) -> Path | None:
         create: makes the tables in the file that it gets the path of.
 
     Returns:
-        where the damaged file lies now, None where nothing was wrong.
+        where the damaged file lies now, None if nothing was wrong.
     """
     if not _suspicious(path):
         return None

@@ -31,8 +31,8 @@ class FoundLog:
     """One replica's log.
 
     Attributes:
-        source: the manifest's entry of a sealed log, or the file of the spool; None where there is neither.
-        reason: why the log is not whole, empty where it is.
+        source: the manifest's entry of a sealed log, or the file of the spool; None if there is neither.
+        reason: why the log is not whole, empty if it is.
     """
 
     replica: str
@@ -92,7 +92,7 @@ def chosen(logs: list[FoundLog], replica: str) -> FoundLog:
 
 
 def read_log(log: FoundLog, storage: Storage) -> Iterator[bytes]:
-    """Yield a log's bytes, piece by piece; none where there is none.
+    """Yield a log's bytes, piece by piece; none if there is none.
 
     Raises:
         EngineError: what the bucket holds is not what was sealed; told before the first piece.

@@ -29,7 +29,7 @@ class SlowSteps(Periodic):
 
     Args:
         events: of the engine run.
-        operations: tells what GKE is at in the cluster, in words; None where nobody knows the cluster.
+        operations: returns GKE's operations in the cluster, in words; None if the cluster is not known.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ _SAFE = ("-c", "core.fsmonitor=false")
 
 
 def trainer_source(job: Mapping[str, Any], folder: Path | None) -> dict[str, Any] | None:
-    """Return the source of a job's trainer, None where that is not of this machine or lies in no Git repository.
+    """Return the source of a job's trainer, None if that is not of this machine or lies in no Git repository.
 
     Args:
         job: the Job resource as data.

@@ -94,7 +94,7 @@ class ReplicaLog:
     def begin(self, replica: Replica) -> bool:
         """Start the log of a pod: after the log of an earlier one, or where reading the same one stopped.
 
-        False where the same pod's log was read to its end before.
+        False if the same pod's log was read to its end before.
 
         Raises:
             OSError: the disk is full; nothing has begun.
@@ -183,9 +183,9 @@ class ReplicaLog:
             self._save()
 
     def take(self, draft: Path, pods: int, pod: str, reason: str) -> bool:
-        """Take the whole log from a file beside it; False where the spool has more than that.
+        """Take the whole log from a file beside it; False if the spool has more than that.
 
-        ``pods`` is how many it comes from, ``pod`` the last one; ``reason`` why it is not whole, empty where it is.
+        ``pods`` is how many it comes from, ``pod`` the last one; ``reason`` why it is not whole, empty if it is.
         """
         with self._lock:
             if draft.stat().st_size < self._size():
@@ -335,7 +335,7 @@ def read_state(folder: Path, replica: str) -> dict[str, Any]:
 
 
 def spooled(folder: Path) -> list[str]:
-    """Return the names of the replicas of which a folder has a log; none where there is no such folder."""
+    """Return the names of the replicas of which a folder has a log; none if there is no such folder."""
     return sorted(path.stem for path in folder.glob("*.log"))
 
 

@@ -59,7 +59,7 @@ class StateFiles(ABC):
         return self._shown(self._found().get(stack) or f"{_STATES}/{self._project}/{stack}.json")
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename an unreadable state; where it is now, None where nothing was wrong with it.
+        """Rename an unreadable state; where it is now, None if nothing was wrong with it.
 
         Raises:
             OSError, EngineError: it cannot be renamed.
@@ -88,7 +88,7 @@ class StateFiles(ABC):
 
     @abstractmethod
     def _content(self, file: str) -> bytes | None:
-        """Return a file's bytes, None where it is gone."""
+        """Return a file's bytes, None if it is gone."""
 
     @abstractmethod
     def _rename(self, file: str, new: str) -> None:

@@ -50,7 +50,7 @@ class ReplicaFailure:
 
     Attributes:
         replica: such as ``worker-replica-1``.
-        exit_code: 128 and the signal's number where a signal ended it; None where it never ran.
+        exit_code: 128 and the signal's number where a signal ended it; None if it never ran.
         reason: in plain words, from the replica's termination message or from Kubernetes.
         last_lines: the end of its log, ten lines at most.
     """

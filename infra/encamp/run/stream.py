@@ -229,7 +229,7 @@ class LogStreams:
     async def _read(self, replica: Replica, log: ReplicaLog, *, follow: bool) -> str | None:
         """Read what there is; returns why it may be short of something, empty when nothing is missing.
 
-        None where the log was whole before.
+        None if the log was whole before.
         """
         try:
             if not log.begin(replica):

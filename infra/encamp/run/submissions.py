@@ -45,8 +45,8 @@ class Submission:
         job: the Job resource as it was sent, with its id.
         by: e-mail of who sent it.
         priority: larger ones are begun first.
-        wait_seconds: after how long it is cancelled where it has not run, None where it may wait for ever.
-        warnings: what whoever sent it should know, in sentences: its log says it.
+        wait_seconds: after how long it is cancelled where it has not run, None if it may wait for ever.
+        warnings: warnings for the submitter, in sentences: its log says them.
     """
 
     job_id: str
@@ -147,14 +147,14 @@ class Submissions:
         return {job_id: place for place, job_id in enumerate(ids, 1)}
 
     def position(self, job_id: str) -> int:
-        """Return a job's place in its environment's queue from 1, 0 where it does not wait in it."""
+        """Return a job's place in its environment's queue from 1, 0 if it does not wait in it."""
         record = self._records.record(job_id)
         if record is None or not record.waiting or record.environment is None:
             return 0
         return self.positions(record.environment).get(job_id, 0)
 
     def claim(self, environment: str, *, besides: Sequence[str] = ()) -> Waiting | None:
-        """Take the next one to begin it, None where none may be begun now; ``besides``: ids that are passed over.
+        """Take the next one to begin it, None if none may be begun now; ``besides``: ids that are passed over.
 
         Two that claim at once never get the same.
         """
@@ -183,7 +183,7 @@ class Submissions:
     def take_back(self, one: Waiting, trouble: str = "", *, pause: float = 0.0, tried: bool = True) -> bool:
         """Return a claimed job to the queue, for ``pause`` seconds at least.
 
-        ``trouble`` is what was wrong, ``tried`` whether that counts as a try. False where it was begun, is over, or was
+        ``trouble`` is what was wrong, ``tried`` whether that counts as a try. False if it was begun, is over, or was
         claimed anew since ``one`` was read.
         """
 
@@ -210,7 +210,7 @@ class Submissions:
         self._transactions.write(lambda connection: connection.execute(row.values(trouble=redacted(trouble))))
 
     def cancel(self, job_id: str, by: str, message: str = "") -> bool:
-        """Cancel a job that waits, at once and for ever; False where it has been begun, is over, or was not handed in.
+        """Cancel a job that waits, at once and for ever; False if it has been begun, is over, or was not handed in.
 
         ``message`` is why, where nobody asked for it.
         """
@@ -218,7 +218,7 @@ class Submissions:
         return self._end(job_id, outcome, {} if message else {"by": by})
 
     def fail(self, job_id: str, message: str) -> bool:
-        """End a job that waits because it cannot be begun; False where it has been begun, is over or not handed in."""
+        """End a job that waits because it cannot be begun; False if it has been begun, is over or not handed in."""
         return self._end(job_id, Outcome(State.FAILED, redacted(message)), {})
 
     def fail_lost(self, environment: str) -> list[str]:

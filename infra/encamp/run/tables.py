@@ -119,7 +119,7 @@ def open_database(url: str | None, folder: Path) -> Engine:
     mended where it was cut off (see ``salvage``).
 
     Raises:
-        UsageError: the URL is none, or its driver is not installed.
+        UsageError: the URL is malformed, or its driver is not installed.
         EngineError: the database cannot be opened.
     """
     engine = _engine(url) if url is not None else _file_engine(folder)

@@ -44,8 +44,8 @@ class Teardown:
     """The tear-down of one job.
 
     Args:
-        cluster: the job's API server, None where that is gone, and its objects with it.
-        engine: of the stack's workspace; None where there is no stack.
+        cluster: the job's API server, None if that is gone, and its objects with it.
+        engine: of the stack's workspace; None if there is no stack.
         committed: the stack's config is committed: the stack stays, empty, as its owner made it.
         held: raises LeaseLostError once the job is another's; asked before everything that is deleted.
         swept: called with everything that was deleted because the cloud listed it.

@@ -26,7 +26,7 @@ class Teller:
 
     Args:
         labels: owner, environment, and of one job its own.
-        cluster: ``projects/P/locations/L/clusters/C``; empty where there is none.
+        cluster: ``projects/P/locations/L/clusters/C``, or empty.
     """
 
     def __init__(

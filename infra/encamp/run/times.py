@@ -9,10 +9,7 @@ _LAST = 253_402_300_799_999_999
 
 
 def rfc3339(at: datetime | float | None) -> str | None:
-    """Return a time, or seconds since the epoch, as RFC 3339 text in UTC with milliseconds.
-
-    None where there is none.
-    """
+    """Return a time, or seconds since the epoch, as RFC 3339 text in UTC with milliseconds. None for None."""
     if at is None:
         return None
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
@@ -36,7 +33,7 @@ def read_micros(text: str) -> int:
     """Return microseconds since the epoch of an RFC 3339 time.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     return micros(datetime.fromisoformat(text))
 

@@ -31,9 +31,9 @@ class Unanswered:
     Attributes:
         type: the engine's type token.
         name: the logical name.
-        cloud: what the cloud would call it, empty where the cloud was to choose.
+        cloud: what the cloud would call it, empty if the cloud was to choose.
         urn: the engine's name of it.
-        inputs: what it was to be made of.
+        inputs: its inputs.
     """
 
     type: str

@@ -42,7 +42,7 @@ class UnreadableStates:
         return None
 
     def error(self, where: str, said: str) -> UnreadableStateError | None:
-        """Return the error of a stack's unreadable state, None where the engine fails for another reason.
+        """Return the error of a stack's unreadable state, None if the engine fails for another reason.
 
         ``where`` is what it failed at, such as ``stack NAME``.
         """
@@ -54,7 +54,7 @@ class UnreadableStates:
         return None
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename a stack's unreadable state; where it is now, None where nothing was wrong with it.
+        """Rename a stack's unreadable state; where it is now, None if nothing was wrong with it.
 
         Raises:
             EngineError: it cannot be renamed.

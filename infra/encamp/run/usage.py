@@ -37,8 +37,8 @@ class PodUse:
     Attributes:
         replica: name of the replica; one that was restarted has several pods.
         scheduled: RFC 3339 time since when it has a machine.
-        finished: RFC 3339 time of its end, empty where nobody saw it.
-        image_id: what the node said it ran, empty where it said nothing.
+        finished: RFC 3339 time of its end, empty if nobody saw it.
+        image_id: what the node said it ran, empty if it said nothing.
         node: name of its machine, empty in journals of before.
         attempt: how often the whole job had been started again before.
         failed: whether it ended in an error that was its own.
@@ -183,7 +183,7 @@ def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
 def image_digests(uses: Iterable[PodUse], images: Mapping[str, str]) -> dict[str, list[str]]:
     """Return digests of what each role ran, as its nodes said them or the image's own name has it.
 
-    Empty where none did.
+    Empty if none did.
     """
     found: dict[str, set[str]] = {role: set(_DIGEST.findall(image)) for role, image in images.items()}
     for use in uses:

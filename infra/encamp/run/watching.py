@@ -37,7 +37,7 @@ class JobSetWatch:
 
     Args:
         show: gets a line for people.
-        called: what it is to people.
+        called: its name for people.
         patience: how many seconds a failed replica's log may take to come to its end before its last lines are told.
 
     Attributes:

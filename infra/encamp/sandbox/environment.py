@@ -91,7 +91,7 @@ def variables(layout: Layout) -> dict[str, str]:
 
 
 def served_project() -> str | None:
-    """Return the project of the sandbox that the variables of this process lead to; None where they lead to none."""
+    """Return the project of the sandbox that the variables of this process lead to; None if they lead to none."""
     return os.environ.get("GOOGLE_CLOUD_PROJECT") if os.environ.get(OWN_PROXY) else None
 
 

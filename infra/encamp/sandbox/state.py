@@ -110,7 +110,7 @@ def find(pid: int, created: float) -> psutil.Process | None:
 
 
 def creation_time(pid: int) -> float:
-    """Return creation time of a living process, 0 where it is gone already."""
+    """Return creation time of a living process, 0 if it is gone already."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def distribution_of(module: str) -> str | None:
-    """Return the distribution that has a module, by the module's dotted name; None where it is not known."""
+    """Return the distribution that has a module, by the module's dotted name; None if it is not known."""
     return distributions().get(module)
 
 
@@ -44,7 +44,7 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def brought(names: Collection[str]) -> frozenset[str] | None:
-    """Return distributions with all that they bring; None where a name is not known, as it may bring anything."""
+    """Return distributions with all that they bring; None if a name is not known, as it may bring anything."""
     table = data_file("requirements")["brings"]
     asked = {_common_name(name) for name in names}
     if not asked <= table.keys():

@@ -47,7 +47,7 @@ class FieldDoc:
         snake_path: the same in snake_case, which files may use too.
         kind: its type in words.
         choices: the values of an enum.
-        default: what a missing field means, None where nothing stands for it.
+        default: what a missing field means, None if nothing stands for it.
         meaning: one or a few sentences.
         section: name of the model below it, None for a value.
         same_as: path of an earlier section with the same fields, where there is one.

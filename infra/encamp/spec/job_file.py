@@ -28,9 +28,9 @@ class JobFile:
     """A job that keeps every rule.
 
     Attributes:
-        job: the job; its id is None where neither file nor caller gave one.
+        job: the job; its id is None if neither file nor caller gave one.
         source: the file's name as the user gave it.
-        folder: folder that ``encamp.packagePath`` is relative to, None where there is none.
+        folder: folder that ``encamp.packagePath`` is relative to, None if there is none.
         warnings: what is accepted, but worth knowing.
     """
 

@@ -101,7 +101,7 @@ def _cubes(generation: Mapping[str, Any], listed: Mapping[str, Slice]) -> dict[s
 def tpu_slice(version: str, topology: str, machine_type: str | None = None) -> Slice | None:
     """Return the slice of a topology, on another host than usual where one is named and possible.
 
-    None where there is none.
+    None if there is none.
     """
     found = slices(version).get(topology)
     if found is None or machine_type in {None, found.machine_type}:
@@ -115,7 +115,7 @@ def tpu_slice(version: str, topology: str, machine_type: str | None = None) -> S
 def asked_slice(machine: MachineSpec) -> Slice | None:
     """Return the slice that a role's machine asks for, by topology or by chips.
 
-    None where it asks for none that there is.
+    None if it asks for none that there is.
     """
     tpu = machine.tpu
     if tpu is None or tpu.version is None:
@@ -128,7 +128,7 @@ def asked_slice(machine: MachineSpec) -> Slice | None:
 
 
 def host_type(machine: MachineSpec) -> str | None:
-    """Return the machine type that a role's machine names or comes to; None where accelerators do not tell."""
+    """Return the machine type that a role's machine names or comes to; None if accelerators do not tell."""
     if machine.machine_type is not None:
         return machine.machine_type
     if machine.tpu is not None:

@@ -65,7 +65,7 @@ def override(document: Document | None, overrides: Overrides) -> tuple[Document,
     """Return the document with the values in their places, and the flag of each place, as the document spells it.
 
     Args:
-        document: the file; None where there is none, and then every problem names the flag that would mend it.
+        document: the file; None if there is none, and then every problem names the flag that would mend it.
         overrides: what wins over it. A value of None removes the field.
     """
     bare = document is not None and is_bare(document.data)

@@ -30,7 +30,7 @@ def better(study: StudyPlan, one: float, other: float) -> bool:
 
 
 def loss_of(study: StudyPlan, trial: Trial) -> float | None:
-    """Return the final metric, turned so that less is better; None where there is none, or none that is finite."""
+    """Return the final metric, turned so that less is better; None if there is none, or none that is finite."""
     if trial.state is not TrialState.SUCCEEDED or trial.final is None or not math.isfinite(trial.final.value):
         return None
     return trial.final.value if study.goal is Goal.MINIMIZE else -trial.final.value

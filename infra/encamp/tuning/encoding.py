@@ -32,7 +32,7 @@ class Encoding:
     are equally far apart; of very many, a direction of its own, so that they are nearly so.
 
     Attributes:
-        points: every point there is where they are few, one a row; None where they are many.
+        points: every point there is where they are few, one a row; None if they are many.
     """
 
     def __init__(self, parameters: Sequence[ParameterPlan]) -> None:

@@ -26,7 +26,7 @@ _PLACES = 24
 
 
 def importance(study: StudyPlan, trials: Sequence[Trial]) -> Mapping[str, float]:
-    """Return each parameter's share of the variance, from 0 to 1; nothing where that cannot be said.
+    """Return each parameter's share of the variance, from 0 to 1; nothing if that cannot be said.
 
     The same study and trials give the same shares.
     """

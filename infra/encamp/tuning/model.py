@@ -59,10 +59,10 @@ class Trial:
     Attributes:
         number: from 1; a study that is resumed counts on.
         measurements: in the order of their coming.
-        final: the one that counts, None while there is none.
+        final: the one that counts, or None.
         stopped_early: it was stopped because it was hopeless; such a trial has SUCCEEDED, with what it had reached.
         parent: number of the trial whose checkpoint it starts from, None but in a population.
-        message: why it failed, empty where it did not.
+        message: why it failed, empty if it did not.
         job_id: of the job that ran it.
     """
 
@@ -106,7 +106,7 @@ class Trial:
         """Return the trial that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         return cls(
             number=int(data["number"]),

@@ -87,7 +87,7 @@ def values_at(parameters: Sequence[ParameterPlan], point: Sequence[float]) -> di
 def point_of(parameters: Sequence[ParameterPlan], values: Mapping[str, Value]) -> list[float] | None:
     """Return the point of the unit cube that values stand at.
 
-    None where they are of another space: a study that is resumed may have been given other bounds.
+    None if they are of another space: a study that is resumed may have been given other bounds.
     """
     try:
         return [unit_of(one, values[one.name]) for one in parameters]

@@ -39,7 +39,7 @@ class Answer:
 
     Attributes:
         permission: what was asked for, with what it means.
-        grounds: why they may; empty where they may not.
+        grounds: why they may; empty if they may not.
         groups: groups that have it, in which they might be: nobody said that they are.
         roles: every role that holds it.
     """
@@ -66,11 +66,11 @@ def check_access(
     """Whether a user has a permission of AI Platform's.
 
     Args:
-        environment: whose teams are asked.
+        environment: the environment with the teams.
         user: an e-mail, or a member as IAM writes it.
         permission: such as ``ml.jobs.cancel``.
         groups: groups that the user is in, as e-mails or members: Google alone knows of others.
-        started_by: e-mail of who started the job that it is about, None where it is about no job or nobody knows.
+        started_by: e-mail of the job's starter, None if the question is about no job or nobody knows.
 
     Raises:
         UsageError: there is no such permission, the environment says nothing of access, or somebody is no member.

@@ -88,7 +88,7 @@ def _grants_only(groups: Iterable[Sequence[str]]) -> str:
 
 
 def objects_of(grant: Grant) -> str:
-    """Write the condition that limits a bucket role to a grant's objects, empty where it reaches the whole bucket.
+    """Write the condition that limits a bucket role to a grant's objects, empty if it reaches the whole bucket.
 
     The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
     a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute

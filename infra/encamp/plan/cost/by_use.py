@@ -32,7 +32,7 @@ class UseCost:
 
     Attributes:
         what: it, and the setting that it depends on, in words.
-        usd: the price of one GB, None where the table has none or nothing is paid.
+        usd: the price of one GB, None if the table has none or nothing is paid.
     """
 
     what: str

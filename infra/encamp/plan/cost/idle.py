@@ -25,7 +25,7 @@ class IdleCost:
     """An environment's standing cost.
 
     Attributes:
-        hourly: None where a price is not known.
+        hourly: None if a price is not known.
         unpriced: what has no price.
     """
 

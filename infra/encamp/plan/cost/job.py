@@ -44,7 +44,7 @@ def cost(
         pools: with what they may have at most.
         limits: when the job is ended.
         lasts: what bounds its attempts.
-        table: whose prices.
+        table: the price table.
         budget: in US dollars.
         expected: seconds that one run is expected to take; as long as it may be when absent.
         bounded: whether somebody chose the longest running time; the default of a week says nothing of a run.

@@ -33,7 +33,7 @@ def price_table(environment: EnvironmentSpec) -> PriceTableSpec:
 def machine_price(
     table: PriceTableSpec, machine_type: str, accelerator: Accelerator | None, provisioning: str = "ON_DEMAND"
 ) -> float | None:
-    """Return the hour's price of a machine with its accelerators; None where the table lacks it.
+    """Return the hour's price of a machine with its accelerators; None if the table lacks it.
 
     GPUs that are part of a machine type, and TPU chips, are in its price; attached ones are added. What is got in
     another way than on demand costs its own price where the table has one, else the full one, which it never exceeds.
@@ -46,7 +46,7 @@ def machine_price(
 
 
 def disk_price(table: PriceTableSpec, disk_type: str, size_gb: int) -> float | None:
-    """Return the hour's price of a disk; None where the table lacks its kind."""
+    """Return the hour's price of a disk; None if the table lacks its kind."""
     found = table.disks.get(disk_type)
     return None if found is None else (found.usd_per_gb_month or 0.0) * size_gb / HOURS_OF_MONTH
 

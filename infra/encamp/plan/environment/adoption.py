@@ -20,7 +20,7 @@ class FoundCluster:
 
     Attributes:
         workload_pool: of its Workload Identity, None without.
-        pods_range: name of the secondary range of its pods, None where it is not VPC-native.
+        pods_range: name of the secondary range of its pods, None if it is not VPC-native.
         gcs_fuse: whether its GCS FUSE driver is on.
     """
 

@@ -49,7 +49,7 @@ class ApiPlan:
         record_secret: a Secret whose keys become the pods' variables.
         record_port: of the record's database.
         networks: addresses outside of the cluster that may reach it.
-        teams: who may what, as JSON: see ``api.live_access``.
+        teams: access as JSON: see ``api.live_access``.
         jobs: the namespace of the jobs, whose pods may not.
         drivers: the namespace that jobs are handed over to.
         cluster: full name of the cluster that it runs in, and the jobs.
@@ -70,7 +70,7 @@ class ApiPlan:
 
 
 def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
-    """Name and e-mail of the service's account, None where the environment has no jobs API."""
+    """Name and e-mail of the service's account, None if the environment has no jobs API."""
     if spec.api is None:
         return None
     name = environment_name(spec.project, spec.name, "encamp-api")
@@ -78,7 +78,7 @@ def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
 
 
 def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> ApiPlan | None:
-    """Decide an environment's jobs API, None where it asks for none; ``drivers`` is the drivers' namespace."""
+    """Decide an environment's jobs API, None if it asks for none; ``drivers`` is the drivers' namespace."""
     account = api_account(spec)
     if spec.api is None or account is None:
         return None

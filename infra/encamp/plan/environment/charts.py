@@ -48,7 +48,7 @@ def read_chart(name: str) -> Mapping[str, Any]:
 
 
 def plan_charts(environment: EnvironmentSpec, labels: Mapping[str, str]) -> tuple[ChartPlan, ...]:
-    """Return the charts that an environment installs: none where its cluster has the controllers already."""
+    """Return the charts that an environment installs: none if its cluster has the controllers already."""
     if not environment.installs_controllers:
         return ()
     names = (JOBSET, KUEUE) if environment.queues is not None else (JOBSET,)

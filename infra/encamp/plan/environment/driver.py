@@ -48,7 +48,7 @@ class DriverPlan:
         email: of that service account.
         record_secret: a Secret whose keys become the pods' variables.
         cluster: full name of the cluster that they run in, and their jobs.
-        submitters: who may hand jobs over to them, as Kubernetes knows them.
+        submitters: Kubernetes subjects that may hand jobs over to them.
         speaks_for_others: the jobs API's user name in the cluster, which hands jobs over for its callers; None without
             it.
     """
@@ -65,7 +65,7 @@ class DriverPlan:
 
 
 def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
-    """Name and e-mail of the drivers' account, None where the environment has no drivers."""
+    """Name and e-mail of the drivers' account, None if the environment has no drivers."""
     if spec.driver is None:
         return None
     name = environment_name(spec.project, spec.name, "encamp-driver")
@@ -78,7 +78,7 @@ def plan_driver(
     submitters: tuple[SubjectPlan, ...],
     speaks_for_others: str | None = None,
 ) -> DriverPlan | None:
-    """Decide an environment's drivers, None where it asks for none."""
+    """Decide an environment's drivers, None if it asks for none."""
     account = driver_account(spec)
     if spec.driver is None or account is None:
         return None

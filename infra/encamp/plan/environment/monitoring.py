@@ -35,7 +35,7 @@ class LogMetricPlan:
     Attributes:
         key: logical name of its resource.
         labels: label of the metric to field of the entry.
-        value: field with the number, None where entries are counted.
+        value: field with the number, None if entries are counted.
     """
 
     key: str
@@ -107,7 +107,7 @@ class MonitoringPlan:
 
 
 def plan_monitoring(spec: EnvironmentSpec, labels: Mapping[str, str]) -> MonitoringPlan | None:
-    """Decide an environment's monitoring, None where it asks for none."""
+    """Decide an environment's monitoring, None if it asks for none."""
     wanted = spec.monitoring
     if wanted is None:
         return None

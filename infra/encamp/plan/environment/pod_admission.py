@@ -52,7 +52,7 @@ def admission_policy(name: str, namespace: str, labels: Mapping[str, str]) -> tu
 
     Args:
         name: of both objects.
-        namespace: whose pods it judges.
+        namespace: the namespace of the pods that it judges.
         labels: of both objects.
     """
     metadata = {"name": name, "labels": dict(labels)}

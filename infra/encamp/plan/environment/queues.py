@@ -97,7 +97,7 @@ class QueuesPlan:
 
 
 def plan_queues(environment: EnvironmentSpec) -> QueuesPlan | None:
-    """Return the queues of an environment, None where it has none."""
+    """Return the queues of an environment, None if it has none."""
     spec = environment.queues
     if spec is None:
         return None

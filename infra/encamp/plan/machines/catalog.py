@@ -22,9 +22,9 @@ class Machine:
     """A machine type: virtual CPUs, GiB of memory, and the accelerator that is part of it (GKE's name).
 
     Attributes:
-        network_profile: how GKE sets up the network between such machines' accelerators, None where it does not.
+        network_profile: how GKE sets up the network between such machines' accelerators, None if it does not.
         architecture: of its CPUs, in Kubernetes' words: ``amd64`` or ``arm64``.
-        rdma_nics: network interfaces for RDMA between its GPUs and those of other machines, 0 where it has none.
+        rdma_nics: network interfaces for RDMA between its GPUs and those of other machines, 0 if it has none.
     """
 
     name: str
@@ -148,7 +148,7 @@ def gpu_of_gke(name: str) -> Gpu | None:
 def single_host_topology(machine_type: str) -> str | None:
     """Return the topology of the TPU slice that one machine of a type is.
 
-    None where it takes several, or is no TPU host.
+    None if it takes several, or is no TPU host.
     """
     version = machines_today.tpu_hosts().get(machine_type)
     for topology in machines_today.slices(version) if version else ():
@@ -184,7 +184,7 @@ def tpu_zones(version: str) -> tuple[str, ...]:
 
 
 def gpu_zones(machine_type: str) -> tuple[str, ...] | None:
-    """Return the zones that have a machine with GPUs; None where nothing is known of it."""
+    """Return the zones that have a machine with GPUs; None if nothing is known of it."""
     table = data_file("regions")["gpuZones"]
     entry = table.get(machine_type) or table.get(machine_type.rpartition("-")[0])
     return None if entry is None else tuple(entry["zones"])
@@ -197,10 +197,7 @@ def flex_start_zones(version: str) -> tuple[str, ...]:
 
 
 def workload_policy(version: str) -> str | None:
-    """Return the workload policy that places a slice of several hosts of a TPU generation.
-
-    None where a topology does.
-    """
+    """Return the workload policy that places a slice of several hosts of a TPU generation. None if a topology does."""
     policy: str | None = data_file("tpus")[version].get("workloadPolicy")
     return policy
 

@@ -33,7 +33,7 @@ class ImageCase:
 
     Attributes:
         where: field that asks for the machine.
-        runtime_version: runtime version that the image stands for, None where the job names an image.
+        runtime_version: runtime version that the image stands for, None if the job names an image.
         for_tpus: whether the environment gives it as an image for TPUs.
     """
 
@@ -45,7 +45,7 @@ class ImageCase:
 
     @property
     def gpu(self) -> Gpu | None:
-        """The GPU of the machine; None where it has none."""
+        """The GPU of the machine; None if it has none."""
         accelerator = self.shape.accelerator
         return catalog.gpu_of_gke(accelerator.type) if accelerator is not None else None
 

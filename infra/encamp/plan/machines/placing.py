@@ -39,7 +39,7 @@ class Place:
 
     @property
     def zone(self) -> str | None:
-        """The one zone, None where there are several, or any."""
+        """The one zone, None if there are several, or any."""
         return self.zones[0] if len(self.zones) == 1 else None
 
 
@@ -67,10 +67,7 @@ def place(shape: Shape, wish: Wish, environment: EnvironmentSpec) -> Place:
 
 
 def offered(shape: Shape) -> tuple[str, ...] | None:
-    """Return every zone that has the machine, None where nothing is known of it.
-
-    Most have those without accelerators.
-    """
+    """Return every zone that has the machine, None if nothing is known of it. Most have those without accelerators."""
     if shape.tpu_version is not None:
         return catalog.tpu_zones(shape.tpu_version)
     return catalog.gpu_zones(shape.machine_type)

@@ -60,7 +60,7 @@ class Situation:
         name: the job's short name.
         requests: its roles.
         zone: the zone that the job asks for by name.
-        parallel_trials: how often its replicas are there at a time, None where it tunes nothing.
+        parallel_trials: how often its replicas are there at a time, None if it tunes nothing.
         features: what brings pods of GKE's onto the environment's nodes.
         images: image of each role.
         requirements: what pip adds to the images.

@@ -30,7 +30,7 @@ class QuotaNeed:
         metric: the quota's name in Compute Engine's list of a region, or, with a family, in the Cloud Quotas API.
         region: where it counts.
         amount: CPUs, GPUs, chips, GB or machines.
-        dimension: by what the quota is divided (``vm_family``, ``gpu_family``, ``tpu_family``), None where it is not.
+        dimension: by what the quota is divided (``vm_family``, ``gpu_family``, ``tpu_family``), None if it is not.
         family: the value of that dimension.
     """
 

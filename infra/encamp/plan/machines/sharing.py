@@ -26,7 +26,7 @@ class Wanted:
 
     Attributes:
         zone: the zone that the job names.
-        shared: the shared pool with the same machine; None if there is none.
+        shared: the shared pool with the same machine, or None.
     """
 
     pool: NodePoolPlan

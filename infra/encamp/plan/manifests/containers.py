@@ -29,7 +29,7 @@ class Container:
 
     Attributes:
         custom: whether the image is the user's own.
-        interpreter: Python that runs the module after the set-up, None where there is no set-up.
+        interpreter: Python that runs the module after the set-up, None if there is no set-up.
         runtime: the stock image, None for a custom one.
         values_at: position in ``args`` at which the values of a trial come.
     """

@@ -19,7 +19,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class AccountView:
-    """The Kubernetes service account, and the Google one that it stands for; None where it stands for itself."""
+    """The Kubernetes service account, and the Google one that it stands for; None if it stands for itself."""
 
     name: str
     namespace: str

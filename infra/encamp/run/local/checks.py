@@ -67,12 +67,12 @@ def check_module(module: str, root: Path, search: Sequence[Path] | None, *, wher
     Args:
         module: dotted name, such as ``trainer.task``.
         root: folder that replicas start in; ``python -m`` looks there first.
-        search: the other folders in which the chosen Python looks for modules, None where that is not known: a
+        search: the other folders in which the chosen Python looks for modules, None if that is not known: a
             module that may lie there is believed.
         where: what messages call it.
 
     Raises:
-        UsageError: the name is none, or nothing of that name is there.
+        UsageError: the name is malformed, or nothing of that name exists.
     """
     parts = module.split(".")
     _check_name(module, parts, root, where)

@@ -75,7 +75,7 @@ def divide(
     Args:
         gpus: names of GPUs.
         replicas: each replica's name and role, in the order of their indices.
-        asked: what the replicas of a job file ask for, without those that ask for none; None where there is no job
+        asked: what the replicas of a job file ask for, without those that ask for none; None if there is no job
             file, so that all GPUs go to the replicas that compute.
     """
     if asked is not None:

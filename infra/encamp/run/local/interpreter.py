@@ -28,7 +28,7 @@ class Interpreter:
 
     Attributes:
         program: the file that is run.
-        search: folders that hold its modules besides the working directory, as far as they are there; None where they
+        search: folders that hold its modules besides the working directory, as far as they are there; None if they
             cannot be told from files.
     """
 

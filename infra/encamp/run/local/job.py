@@ -46,7 +46,7 @@ class JobWish:
 
     Attributes:
         job_dir: replaces the job's own.
-        environment: what it is planned for, None for one that stands for no cloud.
+        environment: the environment that it is planned for, None for one that stands for no cloud.
     """
 
     job_dir: str | None = None
@@ -104,7 +104,7 @@ def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitSt
     Raises:
         SpecError: the environment cannot hold the job.
         PlanError: no plan can be made of it, or it cannot run here.
-        UsageError: what it needs is not there.
+        UsageError: something that it needs is missing.
     """
     python = machine.interpreter()
     plan, notes = _plan(found, wish, machine)
@@ -168,7 +168,7 @@ def _root(found: JobFile) -> Path:
 
 
 def _packages(found: JobFile, plan: JobPlan, python: Interpreter, resources: ExitStack) -> Path | None:
-    """Return a folder with the job's packages but the trainer's own, None where it has none."""
+    """Return a folder with the job's packages but the trainer's own, None if it has none."""
     uris: Sequence[str] = plan.groups[0].package_uris
     given = found.job.encamp.packages or ()
     if not uris and not given:

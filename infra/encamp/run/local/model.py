@@ -70,7 +70,7 @@ class ReplicaEnd:
 
     Attributes:
         outcome: of its last start.
-        last_lines: what it wrote last, without what steers a terminal; empty lines left out.
+        last_lines: its last lines, without what steers a terminal; empty lines left out.
         restarts: how often it was started again, with its job or alone.
         stopped: whether it was ended by us, so that its exit code says nothing about it.
     """

@@ -134,7 +134,7 @@ def _all_of(wanted: Iterable[int]) -> list[PortLock] | None:
 
 
 def _take(port: int) -> PortLock | None:
-    """Return the lock of a port that is free, None where the port or its lock is somebody's."""
+    """Return the lock of a port that is free, None if the port or its lock is somebody's."""
     lock = lock_port(port)
     if lock is not None and not _free(port):
         lock.close()

@@ -35,7 +35,7 @@ async def run(
     Args:
         replicas: one of them the primary.
         options: how they are treated.
-        console: who is told.
+        console: the listener.
         family: mark that all processes carry, where a guardian watches over them.
 
     Returns:

@@ -133,7 +133,7 @@ class Screen:
         return tuple(self._rows[replica].tail)
 
     def _finished(self, row: _Row, data: bytes) -> str:
-        """Return a line that is done, as text; empty where it stands there already."""
+        """Return a line that is done, as text; empty if it stands there already."""
         text = shown(OutputLine(data).text, colour=False)
         if text.strip():
             row.tail.append(text)

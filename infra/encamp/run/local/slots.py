@@ -33,7 +33,7 @@ class Slots:
     """Slots of a job.
 
     Attributes:
-        job: whose trials run in them.
+        job: the job whose trials run in them.
         study: of the job, with as many trials at a time as there are slots.
         ports: of each slot.
         devices: by slot and name of a replica, what it sees of this machine's GPUs.

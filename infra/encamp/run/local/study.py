@@ -47,12 +47,12 @@ async def run_study(
     Args:
         slots: where its trials run.
         options: how each trial's replicas are treated; the time limit is the whole study's.
-        console: who is told.
+        console: the listener.
         results: folder of the results of all jobs; this one's are kept in a folder of its id.
         family: mark that all processes carry, where a guardian watches over them.
 
     Returns:
-        0 where a trial has succeeded and the study is done, 1 where it failed or its time was up, 128 + n where this
+        0 if a trial has succeeded and the study is done, 1 where it failed or its time was up, 128 + n where this
         process got the signal n.
 
     Raises:

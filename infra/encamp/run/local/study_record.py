@@ -91,7 +91,7 @@ class StudyRecord:
 
 
 def read_record(folder: Path) -> tuple[StudyPlan | None, list[Trial]]:
-    """Return a study and its trials by number, as they were written last; none where there is no record."""
+    """Return a study and its trials by number, as they were written last; none if there is no record."""
     study: StudyPlan | None = None
     trials: dict[int, Trial] = {}
     try:

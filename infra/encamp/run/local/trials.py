@@ -62,10 +62,10 @@ class LocalTrials:
     Args:
         slots: where they run.
         options: how each is treated.
-        console: who is told.
+        console: the listener.
         folder: for what they report, empty.
         family: mark of their processes, see ``runner.run``.
-        storage: of a job dir in Cloud Storage, None where it is not to be asked.
+        storage: of a job dir in Cloud Storage, None if it is not to be asked.
 
     Attributes:
         changed: set when a trial has ended.

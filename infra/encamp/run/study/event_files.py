@@ -118,7 +118,7 @@ def _scalars(record: bytes, tags: set[bytes]) -> Iterator[Measurement]:
 
 
 def _scalar(message: bytes, tags: set[bytes]) -> float | None:
-    """Return the number of a Summary.Value, None where it is of another tag or no single number."""
+    """Return the number of a Summary.Value, None if it is of another tag or no single number."""
     found: float | None = None
     tag: int | bytes = b""
     for number, wire, value in _fields(message):
@@ -159,7 +159,7 @@ def _fields(message: bytes) -> Iterator[Field]:
     """Yield the fields of a protobuf message: number, wire type, and the number or bytes.
 
     Raises:
-        ValueError, IndexError: it is none.
+        ValueError, IndexError: it is malformed.
     """
     at = 0
     while at < len(message):

@@ -42,7 +42,7 @@ class EventFolder(Protocol):
         ...
 
     def read(self, name: str, begin: int) -> Iterator[bytes]:
-        """Return the bytes of a file from ``begin`` on, piece by piece; none where there are none.
+        """Return the bytes of a file from ``begin`` on, piece by piece; none if there are none.
 
         Raises:
             EngineError, OSError: it cannot be read.

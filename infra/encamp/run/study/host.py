@@ -21,7 +21,7 @@ class TrialLook:
         measurements: all that it has reported so far, in the order of their coming.
         message: why it failed; of one that ended well and reported nothing, what to say of that.
         failure: the replica that failed it.
-        started: when all its replicas ran, in seconds since the epoch; None where they do not or that is not known.
+        started: when all its replicas ran, in seconds since the epoch; None if they do not or that is not known.
         ended: when it ended, likewise.
     """
 

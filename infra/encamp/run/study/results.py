@@ -67,7 +67,7 @@ class StudyResults:
         """Return the results that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         trials = sorted(map(Trial.from_json, data["trials"]), key=lambda trial: trial.number)
         return cls(str(data["jobId"]), StudyPlan.from_json(data["study"]), tuple(trials))

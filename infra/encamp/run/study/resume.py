@@ -22,7 +22,7 @@ _WHERE = "trainingInput.hyperparameters.resumePreviousJobId"
 
 
 def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket: str) -> list[Trial]:
-    """Return the ended trials of the job that a study resumes, by number; none where it resumes none.
+    """Return the ended trials of the job that a study resumes, by number; none if it resumes none.
 
     Args:
         study: what goes on.
@@ -31,7 +31,7 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
         bucket: its name.
 
     Raises:
-        UsageError: nobody knows trials of that job, or they are of another search.
+        UsageError: no trials of that job are known, or they are of another search.
         RestError: the bucket cannot be read.
     """
     job = study.resumes

@@ -34,7 +34,7 @@ class StudyObject:
     Attributes:
         template: the JobSet that trials are made from.
         uid: of the object, which owns them all.
-        deadline: value of its deadline label, None where it has none.
+        deadline: value of its deadline label, None if it has none.
     """
 
     plan: StudyPlan
@@ -95,7 +95,7 @@ def read_study(cluster: Cluster, namespace: str, name: str) -> StudyObject | Non
 
 
 def begun_as(job_set: Mapping[str, Any]) -> Trial | None:
-    """Return the trial of a JobSet as it was when it began, None where nothing says it."""
+    """Return the trial of a JobSet as it was when it began, None if nothing says it."""
     try:
         return read_trial(json.loads((job_set["metadata"].get("annotations") or {})[TRIAL_ANNOTATION]))
     except (KeyError, ValueError):

@@ -174,7 +174,7 @@ class Faults:
         return [one.fault for one in self.all() if one.left]
 
     def find(self, number: int) -> ArmedFault | None:
-        """Return a fault by its number, None where it was deleted."""
+        """Return a fault by its number, None if it was deleted."""
         row = self._database.one("SELECT * FROM faults WHERE id = ?", number)
         return None if row is None else self._armed(row)
 

@@ -55,7 +55,7 @@ class Handler(Protocol):
         ...
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """Return the answer to a call that is accepted and fails later; None where a fault refuses it at once."""
+        """Return the answer to a call that is accepted and fails later; None if a fault refuses it at once."""
         ...
 
 

@@ -95,10 +95,10 @@ class ResourceType:
         endpoint: service and version, such as ``compute/v1``.
         collection: full name of the collection by the inputs.
         mapping: how properties and the API's JSON differ.
-        short_name: name in the collection by the inputs; None where the server gives it.
+        short_name: name in the collection by the inputs; None if the server gives it.
         prepare: completes a create's body and query.
         show: outputs that do not follow from the mapping, by the API's answer.
-        by_id: full name of a resource by Pulumi's id; both are the same where it is None.
+        by_id: full name of a resource by Pulumi's id; None if both are the same.
         identifier: Pulumi's id by the full name.
         wait: whether changes are operations.
         plain_update: whether an update is none even so, but is answered with the resource.

@@ -98,7 +98,7 @@ def object_data(found: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def field(pod: Mapping[str, Any], path: str) -> str:
-    """Return the value of a field of the downward API; empty where the pod lacks the label or annotation.
+    """Return the value of a field of the downward API; empty if the pod lacks the label or annotation.
 
     Raises:
         ConfigError: the downward API has no such field.

@@ -23,7 +23,7 @@ class FuseProblem:
 
 
 def look_for_fuse(device: str = DEVICE) -> FuseProblem | None:
-    """Open the device as a mount does; None where that works."""
+    """Open the device as a mount does; None if that works."""
     if sys.platform != "linux":
         return FuseProblem(f"{sys.platform} has no FUSE that pods could use", "run the sandbox on Linux")
     try:

@@ -43,7 +43,7 @@ def host_view(layout: Layout | None, variables: Mapping[str, str]) -> HostView:
     """Return the pods' view: the interpreter and what it imports, encamp's tools, and pip's folders of packages.
 
     Args:
-        layout: the sandbox, which no pod sees; None where there is none.
+        layout: the sandbox, which no pod sees; None if there is none.
         variables: of the owner's environment.
     """
     hidden = {str(home) for home in _homes(variables)} | {str(path) for path in _secret_settings()}

@@ -35,8 +35,8 @@ class Verdict:
     Attributes:
         mode: ``namespaces`` (own network, files and processes) or ``none`` (addresses and paths are rewritten).
         reason: why.
-        remedy: what would allow namespaces, empty where they are allowed.
-        unenforced: why network policies of pods are not enforced, empty where they are.
+        remedy: what would allow namespaces, empty if they are allowed.
+        unenforced: why network policies of pods are not enforced, empty if they are.
     """
 
     mode: str

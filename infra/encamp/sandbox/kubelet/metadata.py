@@ -43,7 +43,7 @@ class MetadataServer:
     """Answers pods.
 
     Args:
-        pod_at: gives the pod that has an address, None where none has it.
+        pod_at: gives the pod that has an address, None if none has it.
         node: gives the labels of a node by its name.
         lies: what is to be answered otherwise, see ``sandbox.lies``.
     """

@@ -56,7 +56,7 @@ class Namespaces:
         folder: of the runtime's own.
         view: what pods see of the host.
         bundle: the CA certificates that pods trust.
-        unenforced: why this kernel filters no packets of pods; empty where it does.
+        unenforced: why this kernel filters no packets of pods; empty if it does.
     """
 
     def __init__(self, folder: Path, view: HostView, bundle: Path, unenforced: str = "") -> None:

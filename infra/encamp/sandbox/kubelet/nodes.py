@@ -100,7 +100,7 @@ class Nodes:
         return (self._nodes.get(name) or {}).get("status", {}).get("allocatable", {})
 
     def get(self, name: str) -> Mapping[str, Any]:
-        """Return a node as we know it; empty where it is none of ours."""
+        """Return a node as we know it; empty if it is none of ours."""
         return self._nodes.get(name) or {}
 
     def is_ours(self, name: str) -> bool:

@@ -150,7 +150,7 @@ class Volumes:
 
 
 def _memory_bytes(volume: Mapping[str, Any], container: Mapping[str, Any]) -> int:
-    """Return the size of a volume that lies in memory: its limit, else its container's; 0 where neither has one."""
+    """Return the size of a volume that lies in memory: its limit, else its container's; 0 if neither has one."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return quantity.in_units(volume.get("sizeLimit") or limits.get("memory", "0"), None)
 

@@ -137,7 +137,7 @@ def _told(condition: Mapping[str, Any]) -> str:
 
 
 def default_check(obj: Mapping[str, Any]) -> Check | None:
-    """Return the await of a built-in kind, None where there is nothing to wait for (as for every custom resource)."""
+    """Return the await of a built-in kind, None if there is nothing to wait for (as for every custom resource)."""
     return CHECKS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
 
 

@@ -79,26 +79,26 @@ BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def metadata(obj: Mapping[str, Value]) -> dict[str, Value]:
-    """Return an object's metadata, empty where there is none or it is unknown."""
+    """Return an object's metadata, empty if there is none or it is unknown."""
     found = obj.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def annotation(obj: Mapping[str, Value], key: str) -> str:
-    """Return an annotation's text, empty where it is absent or unknown."""
+    """Return an annotation's text, empty if it is absent or unknown."""
     annotations = metadata(obj).get("annotations")
     value = annotations.get(key) if isinstance(annotations, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def name_of(obj: Mapping[str, Value]) -> str:
-    """Return an object's name, empty where it is absent or unknown."""
+    """Return an object's name, empty if it is absent or unknown."""
     name = metadata(obj).get("name")
     return name if isinstance(name, str) else ""
 
 
 def namespace_of(obj: Mapping[str, Value]) -> str:
-    """Return an object's namespace, empty where it is absent or unknown."""
+    """Return an object's namespace, empty if it is absent or unknown."""
     namespace = metadata(obj).get("namespace")
     return namespace if isinstance(namespace, str) else ""
 

@@ -162,7 +162,7 @@ class Operations:
         raise ProviderError("its field managers change all the time", where=identity(live))
 
     async def delete(self, path: str, propagation: str) -> str | None:
-        """Ask for the deletion; the uid of what is being deleted, None where nothing is there."""
+        """Ask for the deletion; the uid of what is being deleted, None if nothing is there."""
         try:
             live = await self._client.get(path)
             body = {

@@ -30,7 +30,7 @@ def is_ours_to_take(entry: Mapping[str, Any], manager: str) -> bool:
 
 
 def takeover(live: Mapping[str, Any], manager: str) -> list[dict[str, Any]] | None:
-    """Return the JSON patch that makes ``manager`` the applier of what it created, None where that is so already.
+    """Return the JSON patch that makes ``manager`` the applier of what it created, None if that is so already.
 
     The patch holds the object's resourceVersion, so it fails when somebody else writes in between.
     """

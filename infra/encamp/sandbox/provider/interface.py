@@ -71,8 +71,8 @@ class Configuration:
 
     Attributes:
         args: the provider's inputs. SDKs send what is no string as JSON text: use ``flag`` and ``value``.
-        urn: URN of the provider resource, empty where the engine does not say.
-        engine: address of the engine's own gRPC service, empty where the engine does not say.
+        urn: URN of the provider resource, empty if the engine does not say.
+        engine: address of the engine's own gRPC service, empty if the engine does not say.
     """
 
     args: Properties
@@ -80,7 +80,7 @@ class Configuration:
     engine: str = ""
 
     def text(self, name: str) -> str | None:
-        """Return a string argument, None where it is absent or empty."""
+        """Return a string argument, None if it is absent or empty."""
         given = self.args.get(name)
         return str(given) if given not in (None, "") else None
 
@@ -182,7 +182,7 @@ class Session(ABC):
 
     @abstractmethod
     async def read(self, resource: Resource, state: ResourceState) -> ReadResult | None:
-        """Read a resource as it is, None where it is gone. An import comes with empty inputs and outputs."""
+        """Read a resource as it is, None if it is gone. An import comes with empty inputs and outputs."""
 
     @abstractmethod
     async def update(

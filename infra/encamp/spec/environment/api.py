@@ -43,7 +43,7 @@ class ApiIssuerSpec(Written):
     """The claim that the pool takes for ``google.subject``."""
     domains: tuple[Text, ...] = ()
     """Domains of the e-mails that it may speak for, each named itself: of ``example.com`` no ``mail.example.com``.
-    Needed where its people are ``user:`` members, and nothing where a pool names them."""
+    Needed where its people are ``user:`` members, and nothing if a pool names them."""
 
 
 class ApiSpec(Written):

@@ -44,7 +44,7 @@ def image_problems(image: str) -> Iterator[Found]:
 
 
 def _tag(image: str) -> str:
-    """Return the tag of an image, empty where it has none; the port of a registry is no tag."""
+    """Return the tag of an image, empty if it has none; the port of a registry is no tag."""
     return image.rpartition("/")[2].partition("@")[0].partition(":")[2]
 
 

@@ -23,9 +23,9 @@ class Rule:
 
     Attributes:
         id: such as ``V07``.
-        sentence: what it says.
+        sentence: the rule in one sentence.
         fields: dotted paths in camelCase without indices; ``*`` stands for a role.
-        source: who says so, in words.
+        source: its source, in words.
     """
 
     id: str

@@ -76,7 +76,7 @@ class Policies:
         self._database = database
 
     def bindings(self, resource: str) -> list[Binding]:
-        """Return the bindings on a resource; none where no policy was set."""
+        """Return the bindings on a resource; none if no policy was set."""
         row = self._database.one("SELECT bindings FROM policies WHERE resource = ?", resource)
         return [Binding.of(data) for data in json.loads(row["bindings"])] if row else []
 

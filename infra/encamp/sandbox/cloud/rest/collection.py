@@ -90,7 +90,7 @@ class Collection:
         show: fields that every read computes, by the stored resource.
         needs: full names of resources that have to exist.
         users: full names of resources that use one: while there are any, it cannot be deleted.
-        update: what an update looks like; None where there is none.
+        update: what an update looks like; None if there is none.
         fixed: dotted paths that an update cannot change.
         unwrap: takes the resource out of an update's body.
         policy: whether its resources have IAM policies.

@@ -15,7 +15,7 @@ _SNAKE = re.compile(r"_([a-z0-9])")
 
 
 def at(body: Any, path: str) -> Any:
-    """Return the value at a dotted path, None where it or anything above it is missing."""
+    """Return the value at a dotted path, None if it or anything above it is missing."""
     for key in path.split("."):
         if not isinstance(body, dict):
             return None

@@ -235,7 +235,7 @@ class Root:
                 os.symlink(link, f"{place}/{entry.name}")
 
     def _keep(self, path: str) -> bool:
-        """Keep the host's folder ``path`` reachable for links into it; False where the container has none of it."""
+        """Keep the host's folder ``path`` reachable for links into it; False if the container has none of it."""
         if not os.path.isdir(path) or any(_is_below(path, own) for own in _PRIVATE):
             return False
         if not self._is_shown(path):

@@ -60,7 +60,7 @@ class PodRules:
     """Rules of one pod; replies to what is allowed are allowed.
 
     Attributes:
-        ingress: what may connect to the pod; None where no policy isolates it in this direction.
+        ingress: what may connect to the pod; None if no policy isolates it in this direction.
         egress: what the pod may connect to; None in the same way.
         named: addresses outside of the cluster that egress rules name, by blocks narrow enough to be somebody's
             network rather than the internet.

@@ -48,7 +48,7 @@ class StorageProxy:
 
     Args:
         url: where the storage server is.
-        token: what it wants to see.
+        token: the token that it expects.
         transport: another way to it than the network, for tests.
     """
 
