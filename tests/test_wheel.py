@@ -27,23 +27,25 @@ def test_the_command_works_from_a_wheel(tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    for name in ("Pulumi.yaml", "infra/__main__.py", "templates/bootstrap.py", "tools/etcd/go.mod"):
+    for name in ("infra/__main__.py", "templates/bootstrap.py", "tools/etcd/go.mod", ".github/workflows/preview.yaml"):
         assert (installed / "encamp" / "data" / name).is_file(), name
-    (tmp_path / "stacks").symlink_to(REPOSITORY / "stacks")
+    camp = tmp_path / "camp"
 
-    def encamp(*arguments: str) -> str:
+    def encamp(*arguments: str, cwd: Path = camp, code: int = 0) -> str:
         ended = subprocess.run(
             [sys.executable, "-P", "-c", START, str(installed), *arguments],
-            cwd=tmp_path,
+            cwd=cwd,
             env={"PATH": ""},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
+        assert ended.returncode == code, ended.stderr
+        return ended.stdout + ended.stderr
 
     example = str(REPOSITORY / "examples" / "digits" / "job.yaml")
+    assert "encamp init DIR" in encamp("plan", example, cwd=tmp_path, code=2)
+    assert "17 files" in encamp("init", "camp", cwd=tmp_path)
     assert (
         encamp("manifests", example)
         == subprocess.run(
@@ -55,3 +57,4 @@ def test_the_command_works_from_a_wheel(tmp_path: Path) -> None:
         ).stdout
     )
     assert "n1-standard-4" in encamp("plan", example)
+    assert "valid" in encamp("validate", "example/job.yaml", cwd=camp / "jobs")

@@ -56,6 +56,13 @@ _SYSTEM = (
     *("asn1crypto", "cffi", "cryptography", "dbus-python", "gi", "idna", "keyring", "keyrings-alt", "pip", "pycrypto"),
     *("pygobject", "pyxdg", "secretstorage", "setuptools", "six", "wheel"),
 )
+#: Docker's own images of Python have no others.
+_PYTHON_IMAGE = {
+    "source": "Dockerfiles of Docker's own images of Python (github.com/docker-library/python, "
+    "3.11/slim-bookworm/Dockerfile); what those of other Pythons hold unverified",
+    "packages": ["pip"],
+    "upTo": {"python": "3.11", "packages": ["setuptools", "wheel"]},
+}
 #: uv resolves for no older Python; the packages of the older one are the same but for backports.
 _OLDEST = (3, 6)
 #: Source archives of those days are built with tools of today, and of absl-py only later ones can be.
@@ -98,6 +105,7 @@ def _images(today: str) -> dict[str, object]:
         "the images themselves unverified",
         "date": today,
         "system": list(_SYSTEM),
+        "pythonImage": _PYTHON_IMAGE,
         "versions": versions,
     }
 

@@ -25,8 +25,8 @@ from pulumi.runtime.config import is_config_secret
 from encamp.components.renamed import keep_renamed
 from encamp.components.uncompared import leave_uncompared
 from encamp.errors import EncampError, PlanError, UsageError
+from encamp.project import find_project, project_folder
 from encamp.redaction import redacted, texts
-from encamp.resources import repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,8 +80,8 @@ def _environment(config: pulumi.Config) -> None:
         project=pulumi.Config("gcp").get("project"),
         source=f"stack {pulumi.get_stack()}, encamp:environment",
     )
-    if (checkout := repository()) is not None:
-        spec = with_files(spec, checkout)
+    if (project := find_project()) is not None:
+        spec = with_files(spec, project)
     plan = plan_environment(spec)
     _refuse_second(spec)
     found = changes(_own_outputs().get(MADE_WITH) or {}, spec)
@@ -126,14 +126,14 @@ def _job(config: pulumi.Config) -> None:
     from encamp.spec.environment import load_environment  # noqa: PLC0415
     from encamp.spec.job_stack import read_job_stack  # noqa: PLC0415
 
-    checkout = _checkout()
+    project = project_folder()
     environment_stack = config.require("environmentStack")
-    environment = load_environment(environment_stack, checkout)
+    environment = load_environment(environment_stack, project)
     _same_project(environment, pulumi.Config("gcp").get("project"))
     folder = config.get("jobFolder")
     found = read_job_stack(
         config.require_object("job"),
-        repository=checkout,
+        repository=project,
         stack=pulumi.get_stack(),
         folder=Path(folder) if folder else None,
     )
@@ -186,13 +186,6 @@ def _outputs(stack: str) -> Mapping[str, Any]:
     answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
     found: Mapping[str, Any] = answer["outputs"]
     return found
-
-
-def _checkout() -> Path:
-    checkout = repository()
-    if checkout is None:
-        raise UsageError("the program must run in a checkout: stacks and job files are read from there")
-    return checkout
 
 
 def _is_secret(config: pulumi.Config) -> bool:

@@ -54,6 +54,7 @@ PLUMBING = {
     "kubelet/pod_network.py": MACHINE,
     "kubelet/readiness.py": KUBERNETES,
     "kubelet/relay.py": HTTP,
+    "kubelet/requirements.py": MACHINE,
     "kubelet/runtime.py": MACHINE,
     "kubelet/server.py": HTTP,
     "kubelet/services.py": MACHINE,

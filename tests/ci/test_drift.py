@@ -9,7 +9,6 @@ import yaml
 from click.testing import CliRunner
 
 import encamp.ci.drift as room
-import encamp.cli.target
 from encamp.ci.preview import Copied, Previewed
 from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
@@ -49,7 +48,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             return StackState({"resources": [{"urn": f"urn:pulumi:{stack}::encamp::t::{stack}", "type": "t"}]})
 
     monkeypatch.setattr(room, "JobEngine", Engine)
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: tmp_path)
+    (tmp_path / "Pulumi.yaml").write_text("name: camp\nruntime: python\nstackConfigDir: stacks\n")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

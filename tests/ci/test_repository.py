@@ -50,6 +50,21 @@ def test_a_change_is_what_differs_from_where_it_left_the_base(checkout: Path) ->
     assert changed_files(checkout, commit) == ("deleted", "edited", "moved", "moved here", "new ünïcode")
 
 
+def test_a_project_in_a_folder_of_the_repository_sees_its_own_files_alone(checkout: Path, tmp_path: Path) -> None:
+    project = checkout / "ml"
+    (project / "stacks").mkdir(parents=True)
+    (project / "stacks" / "a").write_text("at first\n")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "a project")
+    commit = merge_base(project, "HEAD")
+    (project / "stacks" / "a").write_text("changed\n")
+    (project / "stacks" / "b").write_text("new\n")
+    (checkout / "edited").write_text("of somebody else\n")
+    assert changed_files(project, commit) == ("stacks/a", "stacks/b")
+    write_tree(project, commit, tmp_path / "tree")
+    assert (tmp_path / "tree" / "stacks" / "a").read_text() == "at first\n"
+
+
 def test_the_bases_tree_is_written_beside_an_untouched_checkout(checkout: Path, tmp_path: Path) -> None:
     before = git(checkout, "status", "--porcelain")
     write_tree(checkout, merge_base(checkout, "main"), tmp_path / "tree")

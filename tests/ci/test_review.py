@@ -12,7 +12,6 @@ import yaml
 from click.testing import CliRunner
 
 import encamp.ci.review as room
-import encamp.cli.target
 from encamp.ci.preview import Copied, Previewed
 from encamp.ci.review import Reviewed, review
 from encamp.ci.steps import Does, Step
@@ -94,6 +93,7 @@ def checkout(tmp_path: Path) -> Path:
     root = repository()
     assert root is not None
     shutil.copytree(root / "examples" / "digits", tmp_path / "jobs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "Pulumi.yaml", tmp_path)
     stack(tmp_path, "lab", environment=ENVIRONMENT)
     stack(tmp_path, "digits", environmentStack="lab", job={"file": "jobs/job.yaml"})
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
@@ -276,7 +276,7 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
 ) -> None:
     edit(checkout, "workerCount: 2", "workerCount: 4")
     monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["l"], "digits": ["x"]}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.chdir(checkout)
     previews.answer = answer
     output = checkout / "comment.md"
     words = ["ci", "preview", "--base", "main", "-s", "lab", "--output", str(output)]
@@ -289,7 +289,7 @@ def test_the_command_writes_the_comment_and_its_exit_code_says_how_it_went(
 def test_a_refused_stack_is_bad_input(checkout: Path, previews: Previews, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(checkout, "workerCount: 2", "workerCount: many")
     monkeypatch.setattr(room, "JobEngine", Engine({}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.chdir(checkout)
     ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert "**Refused by rules:**" in ended.output
@@ -301,7 +301,7 @@ def test_a_change_that_breaks_its_environment_has_a_comment_too(
 ) -> None:
     stack(checkout, "lab", environment={**ENVIRONMENT, "region": "nowhere", "bucket": "b"})
     monkeypatch.setattr(room, "JobEngine", Engine({"lab": ["x"], "digits": ["y"]}))
-    monkeypatch.setattr(encamp.cli.target, "checkout", lambda: checkout)
+    monkeypatch.chdir(checkout)
     ended = CliRunner().invoke(cli, ["ci", "preview", "--environment", "lab"])
     assert ended.exit_code == ExitCode.BAD_INPUT
     assert "2 stacks touched, 2 cannot be brought up" in ended.output

@@ -78,6 +78,7 @@ WORDS: dict[str, Sequence[str]] = {
     "doctor": ("--stack", HOSTILE),
     "acceptance": ("-s", HOSTILE, "--budget", "1", "--yes"),
     "access": ("who", HOSTILE, "--environment", HOSTILE),
+    "init": (HOSTILE,),
     "sandbox": (HOSTILE,),
     "environment": ("up", HOSTILE),
     "demo": (HOSTILE,),

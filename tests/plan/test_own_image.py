@@ -14,6 +14,8 @@ from packaging.utils import canonicalize_name
 
 from encamp.cli.containerfile import command
 from encamp.errors import UsageError
+from encamp.installed import applies, own_requirements
+from encamp.new_project import project_files, write_project
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +33,18 @@ def test_what_is_copied_from_the_checkout_is_there(text: str) -> None:
     assert all((ROOT / name).exists() for name in copied)
 
 
+def test_a_project_of_ones_own_installs_its_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(tmp_path, project_files("camp"))
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(command, ["--encamp"], catch_exceptions=False)
+    copied = re.findall(r"^COPY --chown=65532 (\S+) \S+$", answer.output, re.MULTILINE)
+    assert copied == ["requirements.txt", "Pulumi.yaml", "infra", "stacks"]
+    assert all((tmp_path / name).exists() for name in copied)
+    assert "pip install --no-cache-dir --requirement requirements.txt\n" in answer.output
+    assert "requirements.lock" not in answer.output
+    assert answer.output.endswith('ENV PATH=/encamp/.venv/bin:${PATH}\nENTRYPOINT ["encamp"]\n')
+
+
 def test_engine_and_plugins_are_those_of_the_lock(text: str) -> None:
     lock = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
     assert f"pulumi/pulumi-python:{lock['pulumi']}\n" in text
@@ -46,7 +60,10 @@ def test_the_lock_without_trainers_holds_all_that_encamp_needs(text: str) -> Non
     names = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", kept, re.MULTILINE)}
     assert "tensorflow" not in names
     assert kept.count("--hash=sha256:") > len(names)
-    assert _needed("encamp", {"postgres"}) - {"encamp"} <= names
+    asked = {"postgres", "serve", "tuning"}
+    wanted = [need for need in own_requirements() if applies(need, {*asked, ""})]
+    assert wanted
+    assert {one for need in wanted for one in _needed(need.name, need.extras)} <= names
 
 
 def _needed(name: str, extras: set[str]) -> set[str]:

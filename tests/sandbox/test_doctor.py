@@ -37,7 +37,8 @@ def _nothing(_: list[str]) -> None:
     """No command works."""
 
 
-def _found(name: str) -> str:
+def _found(name: str, path: str | None = None) -> str:
+    del path
     return f"/bin/{name}"
 
 

@@ -37,13 +37,13 @@ def merge_base(checkout: Path, base: str) -> str:
 
 
 def changed_files(checkout: Path, commit: str) -> tuple[str, ...]:
-    """Return the sorted paths that differ between a commit and the work tree, with new files that Git does not ignore.
+    """Return paths in a folder of a work tree, relative to it, that differ from a commit, new files among them, sorted.
 
     Raises:
         UsageError: Git refuses; shows its words.
     """
-    differing = _git(checkout, "diff", "--name-only", "--no-renames", "-z", commit, "--") or ""
-    new = _git(checkout, "ls-files", "--others", "--exclude-standard", "--full-name", "-z") or ""
+    differing = _git(checkout, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".") or ""
+    new = _git(checkout, "ls-files", "--others", "--exclude-standard", "-z") or ""
     return tuple(sorted({path for path in (differing + new).split("\0") if path}))
 
 

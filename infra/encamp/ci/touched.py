@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STACKS = "stacks"
 #: Paths of the program of every stack.
-_PROGRAM = ("Pulumi.yaml", "infra/", "templates/", "requirements.lock")
+_PROGRAM = ("Pulumi.yaml", "infra/", "templates/", "requirements.lock", "requirements.txt")
 #: Files that decide, beside a trainer, how it is packed.
 _BUILD = ("setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in")
 

@@ -85,8 +85,9 @@ def _request(
     from encamp.acceptance.planning import plan_ladder  # noqa: PLC0415
     from encamp.acceptance.progress import unfinished  # noqa: PLC0415
     from encamp.acceptance.run import AcceptanceRequest  # noqa: PLC0415
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+    from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.errors import UsageError  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
     from encamp.run.context import Context  # noqa: PLC0415
     from encamp.run.workspace import state_folder  # noqa: PLC0415
 
@@ -98,10 +99,10 @@ def _request(
     before = unfinished(root, stack)
     for progress in before:
         progress.refuse_alive()
-    host = HostEnvironment(Context(say, lambda *_: None), spec, stack, checkout())
+    host = HostEnvironment(Context(say, lambda *_: None), spec, stack, project_folder())
     ladder = plan_ladder(spec, host, wanted, budget, [progress.run for progress in before])
     seconds = _LOOK_SANDBOX if spec.is_sandbox else _LOOK
-    request = AcceptanceRequest(spec, stack, checkout(), root, ladder, seconds)
+    request = AcceptanceRequest(spec, stack, project_folder(), root, ladder, seconds)
     return request, next((one for one in reversed(before) if not one.ended and not new), None)
 
 

@@ -44,9 +44,9 @@ def preview(base: str, output: Path | None, environment: str | None) -> None:
     """
     from encamp.ci.comment import comment  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.review import review  # noqa: PLC0415
-    from encamp.cli.target import checkout  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
 
-    found = review(checkout(), base, environment, _say, _enter)
+    found = review(project_folder(), base, environment, _say, _enter)
     _write(comment(found, base=base), output)
     if any(one.refused for one in found):
         sys.exit(ExitCode.BAD_INPUT)
@@ -69,9 +69,10 @@ def drift(only: tuple[str, ...], former: tuple[str, ...], output: Path | None, e
     """
     from encamp.ci.comment import drift_report  # noqa: PLC0415 - `--help` needs none of it
     from encamp.ci.drift import drift as compared  # noqa: PLC0415
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415
+    from encamp.cli.target import enter  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
 
-    folder = checkout()
+    folder = project_folder()
     enter(environment)
     found = compared(folder, environment, (*only, *former), _say)
     _write(drift_report(found), output)

@@ -46,6 +46,9 @@ def _own() -> str:
 
     from encamp import __version__  # noqa: PLC0415
     from encamp.plan.environment.own_image import OwnImage, own_containerfile  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
+    from encamp.resources import repository  # noqa: PLC0415
 
     pulumi, gcp, kubernetes = (version(name) for name in ("pulumi", "pulumi-gcp", "pulumi-kubernetes"))
-    return own_containerfile(OwnImage(__version__, _PYTHON, pulumi, gcp, kubernetes))
+    is_checkout = project_folder() == repository()
+    return own_containerfile(OwnImage(__version__, _PYTHON, pulumi, gcp, kubernetes, checkout=is_checkout))

@@ -34,7 +34,10 @@ def command(*, tuning: bool, keep_sandbox: bool) -> None:
 
     checkout = repository()
     if checkout is None:
-        raise UsageError("the demo runs from a checkout", hint="clone the repository and run `make demo` there")
+        raise UsageError(
+            "the demo runs from a checkout",
+            hint="`encamp init DIR` writes a project with a job to run",
+        )
     layout = Layout.create()
     was_up = sandbox_status(layout).state in (RUNNING, STARTING)
     try:

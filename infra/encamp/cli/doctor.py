@@ -16,14 +16,15 @@ def command(stack: str, form: str) -> None:
 
     Nothing is changed. Exit code 3 when something is missing without which the stack would fail.
     """
-    from encamp.cli.target import checkout, enter_for  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.cli.target import enter_for  # noqa: PLC0415 - `--help` needs none of it
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.doctor.examine import examine  # noqa: PLC0415
     from encamp.doctor.machine import Machine  # noqa: PLC0415
     from encamp.doctor.stack import load_stack  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
     from encamp.retries import SHORT  # noqa: PLC0415
 
-    repository = checkout()
+    repository = project_folder()
     looked_at = load_stack(stack, repository)
     enter_for(looked_at.spec)
     show_findings(examine(looked_at, repository, GoogleClient(policy=SHORT.at_most(2)), Machine()), form)

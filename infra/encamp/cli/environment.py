@@ -96,10 +96,10 @@ def _refuse_full(engine: JobEngine, stack: str) -> None:
 
 def start_queues(stack: str) -> None:
     """A sandbox comes up without Kueue; the first environment that has queues starts it."""
-    from encamp.cli.target import checkout  # noqa: PLC0415 - `--help` starts without it
+    from encamp.project import project_folder  # noqa: PLC0415 - `--help` starts without it
     from encamp.spec.environment import load_environment  # noqa: PLC0415
 
-    spec = load_environment(stack, checkout())
+    spec = load_environment(stack, project_folder())
     if spec.queues is None or not spec.is_sandbox:
         return
     from encamp.cli.sandbox import listener  # noqa: PLC0415 - production needs no sandbox
@@ -113,11 +113,12 @@ def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
     """The engine for a committed environment, pointed to its cloud; ``stall`` as for ``JobEngine``.
 
     Raises:
-        UsageError: there is no checkout, or no such environment.
+        UsageError: there is no project, or no such environment.
     """
-    from encamp.cli.target import checkout, enter  # noqa: PLC0415 - `--help` starts without it
+    from encamp.cli.target import enter  # noqa: PLC0415 - `--help` starts without it
+    from encamp.project import project_folder  # noqa: PLC0415
     from encamp.run.engine import JobEngine  # noqa: PLC0415
 
-    folder = checkout()
+    folder = project_folder()
     enter(stack)
     return JobEngine(folder, say, stall=stall)

@@ -12,7 +12,6 @@ import click
 
 from encamp.cli.job_flags import URIS_PATH, flag_names
 from encamp.errors import UsageError
-from encamp.resources import repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -242,26 +241,30 @@ def _moved(value: Any, beside: Path, folder: Path) -> Any:
 
 
 def environment_named(name: str) -> EnvironmentSpec:
-    """The environment of a stack config: in the checkout, else in the working directory's project.
+    """The environment of a stack config: in the project of the current folder.
 
     Raises:
-        UsageError: there is no such environment.
+        UsageError: there is no project, or no such environment.
     """
+    from encamp.project import project_folder  # noqa: PLC0415 - help pages need no project
     from encamp.spec.environment import load_environment  # noqa: PLC0415 - help pages need no models
 
-    return load_environment(name, repository() or Path.cwd())
+    return load_environment(name, project_folder())
 
 
 def plan_of(job: JobInput, environment: str, job_id: str | None) -> JobPlan:
-    """The plan of a job.
+    """The plan of a job, with what the sandbox does otherwise among its warnings.
 
     Raises:
         SpecError: the job is wrong.
         PlanError: no plan can be made of it.
         UsageError: file, environment or id are not there or not usable, or the trainer cannot be built.
     """
+    from encamp.cli.differences import sandbox_differences  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
 
     found = job.load(job_id)
-    return plan_job(found.job, environment_named(environment), packages=local_packages(found))
+    spec = environment_named(environment)
+    plan = plan_job(found.job, spec, packages=local_packages(found))
+    return dataclasses.replace(plan, warnings=(*plan.warnings, *sandbox_differences(plan, spec)))

@@ -6,6 +6,7 @@ import importlib
 import io
 import sys
 from difflib import get_close_matches
+from typing import NoReturn
 
 import click
 
@@ -42,6 +43,7 @@ SECTIONS = {
         "receipts": "What jobs were and cost, added up.",
     },
     "Look after an environment": {
+        "init": "Write a project of one's own: stacks, a job, workflows.",
         "environment": "Bring up or take down what lives long around jobs.",
         "doctor": "Look at what a stack needs before anything of it is made.",
         "access": "Who may do what in an environment.",
@@ -102,14 +104,25 @@ def main() -> None:
     try:
         cli.main(standalone_mode=False)
     except EncampError as error:
-        say(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(error)
+    except ModuleNotFoundError as error:
+        from encamp.extras import missing_extra  # noqa: PLC0415 - help pages need none
+
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        _fail(missing)
     except click.ClickException as error:
         _show(error)
         sys.exit(ExitCode.BAD_INPUT if isinstance(error, click.UsageError) else error.exit_code)
     except click.Abort:
         say("aborted", err=True)
         sys.exit(ExitCode.CANCELLED)
+
+
+def _fail(error: EncampError) -> NoReturn:
+    say(f"error: {error}", err=True)
+    sys.exit(error.exit_code)
 
 
 def _show(error: click.ClickException) -> None:

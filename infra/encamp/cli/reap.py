@@ -95,14 +95,13 @@ def _runs(environment: str, spec: EnvironmentSpec, context: Context, *, dry_run:
     """
     from encamp.acceptance.abandoned import end_abandoned  # noqa: PLC0415
     from encamp.cloud.pod_kubeconfig import is_in_pod  # noqa: PLC0415
-    from encamp.resources import repository  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
     from encamp.run.workspace import state_folder  # noqa: PLC0415
 
-    checkout = repository()
-    if checkout is None or is_in_pod():
+    if is_in_pod():
         return
     root = state_folder() / "acceptance"
-    for said, error in end_abandoned(context, spec, environment, checkout=checkout, root=root, dry_run=dry_run):
+    for said, error in end_abandoned(context, spec, environment, checkout=project_folder(), root=root, dry_run=dry_run):
         say(said)
         yield error
 

@@ -88,7 +88,8 @@ def drive(
     ``started_by`` is who started it, None for who runs this; ``submitted`` and ``waited`` as of a ``JobRequest``;
     ``name`` is the cloud name that it has on record.
     """
-    from encamp.cli.ended import report  # noqa: PLC0415 - `encamp run --help` needs none of it
+    from encamp.cli.differences import sandbox_differences  # noqa: PLC0415 - `encamp run --help` needs none of it
+    from encamp.cli.ended import report  # noqa: PLC0415
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.cli.target import enter  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
@@ -101,7 +102,7 @@ def drive(
     found = job.load(job_id, suffix=stamp)
     target: EnvironmentSpec = enter(environment)
     plan = plan_job(found.job, target, packages=local_packages(found), name=name)
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *sandbox_differences(plan, target)):
         lines.show(f"warning: {warning}")
     if plan.cost is not None:
         lines.show(cost_line(plan.cost))

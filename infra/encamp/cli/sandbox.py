@@ -1,4 +1,4 @@
-"""``encamp sandbox``: up, down, status, env, token, reset and doctor of a Google Cloud of this machine's own."""
+"""``encamp sandbox``: a Google Cloud of this machine's own, from up to reset."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from encamp.cli.findings import show_findings
 from encamp.cli.out import say, say_json
+from encamp.cli.sandbox_images import command as images
 from encamp.errors import ExitCode
 from encamp.sandbox.layout import Layout
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 @click.group(name="sandbox")
 def command() -> None:
     """A Google Cloud of this machine's own, where the same programs run without an account."""
+
+
+command.add_command(images)
 
 
 @command.command()

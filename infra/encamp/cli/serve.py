@@ -77,6 +77,9 @@ def command(
     """
     from contextlib import closing  # noqa: PLC0415 - `encamp serve --help` needs none of it
 
+    from encamp.extras import need  # noqa: PLC0415
+
+    need("serve", "the jobs API")
     from encamp.api.access import access_warnings  # noqa: PLC0415
     from encamp.api.connections import Limits  # noqa: PLC0415
     from encamp.api.listening import listen  # noqa: PLC0415
@@ -155,9 +158,9 @@ def _teams(environment: str, given: str | None, spec: EnvironmentSpec) -> Access
     from pathlib import Path  # noqa: PLC0415
 
     from encamp.api.live_access import AccessFile  # noqa: PLC0415
-    from encamp.cli.target import checkout  # noqa: PLC0415
+    from encamp.project import project_folder  # noqa: PLC0415
 
-    return AccessFile.given(Path(given), spec) if given else AccessFile.committed(environment, checkout())
+    return AccessFile.given(Path(given), spec) if given else AccessFile.committed(environment, project_folder())
 
 
 def _audit(asked: str | None, folder: Path) -> Path | BinaryIO:

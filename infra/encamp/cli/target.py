@@ -5,37 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from encamp.errors import SandboxError, UsageError
-from encamp.resources import repository
+from encamp.errors import SandboxError
+from encamp.project import project_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from encamp.spec.environment import EnvironmentSpec
-
-
-def checkout() -> Path:
-    """The checkout that holds the committed stacks.
-
-    Raises:
-        UsageError: there is none.
-    """
-    found = repository()
-    if found is None:
-        raise UsageError("environments are stacks of a checkout", hint="clone the project and run `encamp` there")
-    return found
 
 
 def enter(environment: str) -> EnvironmentSpec:
     """Read an environment's committed spec, and set the variables of the sandbox if it lives there.
 
     Raises:
-        UsageError: there is no checkout, or no such environment.
+        UsageError: there is no project, or no such environment.
         SandboxError: the sandbox is not there or does not run.
     """
     from encamp.spec.environment import load_environment  # noqa: PLC0415 - models are slow to import
 
-    spec = load_environment(environment, checkout())
+    spec = load_environment(environment, project_folder())
     enter_for(spec)
     return spec
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
+from encamp.project import project_folder
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.intent import Intent, found_intent
 from encamp.run.listing import Things, things_of_jobs
 from encamp.run.outputs import StackOutputs
 from encamp.run.target import open_cluster
-from encamp.run.workspace import committed_config, project_file
+from encamp.run.workspace import committed_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +82,7 @@ class Search:
             EngineError: the engine cannot be asked for its stacks.
         """
         self._recorded = self.records.records()
-        engine = JobEngine(project_file().parent, self.context.show)
+        engine = JobEngine(project_folder(), self.context.show)
         found = list(self._from_records(engine))
         if self.only is None or not found:
             found += self._from_stacks(engine)

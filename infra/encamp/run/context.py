@@ -11,10 +11,11 @@ from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
 from encamp.own_cluster import own_kubeconfig
+from encamp.project import project_folder
 from encamp.retries import PATIENT, STEADY
 from encamp.run.engine import JobEngine
 from encamp.run.records import Records
-from encamp.run.workspace import project_file, state_folder
+from encamp.run.workspace import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ class Context:
             EngineError: the environment is not up.
         """
         if stack not in self._environments:
-            engine = JobEngine(project_file().parent, self.show)
+            engine = JobEngine(project_folder(), self.show)
             self._environments[stack] = engine.environment(stack)
         return self._environments[stack]
 

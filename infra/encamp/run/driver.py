@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, UsageError
+from encamp.extras import TUNING, need
 from encamp.preflight import check_job
 from encamp.run.actor import Actor
 from encamp.run.bring_up import BringUp
@@ -86,10 +87,13 @@ def run_job(request: JobRequest, context: Context, accepted: Callable[[Path], No
     ``accepted`` is called once with the job's folder, when the record holds the intent and nothing has been made yet.
 
     Raises:
-        UsageError: the job id was used before, or the job's data is not as it must be. Nothing was made.
+        UsageError: the job id was used before, the job's data is not as it must be, or what a tuning job needs is not
+            installed. Nothing was made.
         EngineError: the environment is not up, or the engine is missing, and nothing was made; or this driver had to
             let go of the job, which another one has or may take.
     """
+    if request.plan.study is not None:
+        need("tuning", TUNING)
     context.show(f"job {request.plan.job_id} in environment {request.environment}")
     environment = context.environment(request.environment)
     look_ahead(request.plan, context.steady)

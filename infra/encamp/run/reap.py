@@ -19,6 +19,7 @@ from encamp.cloud.leftovers import JobPlace, leftovers
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, TeardownError, UsageError
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE
+from encamp.project import project_folder
 from encamp.run.candidates import Candidate, Search
 from encamp.run.database_trouble import words
 from encamp.run.engine import JobEngine
@@ -28,7 +29,6 @@ from encamp.run.retention import delete_results, expired
 from encamp.run.target import find_target, open_cluster
 from encamp.run.telling import Teller
 from encamp.run.unsealed import store_logs, unsealed
-from encamp.run.workspace import project_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,7 +187,7 @@ class _Reaping:
         if self.wishes.dry_run:
             return Finding(what, Verdict.WOULD_SET_ASIDE, error.what)
         try:
-            place = JobEngine(project_file().parent, self.context.show).set_aside(stack)
+            place = JobEngine(project_folder(), self.context.show).set_aside(stack)
         except EncampError as trouble:
             return Finding(what, Verdict.FAILED, trouble.what, error=trouble)
         return Finding(what, Verdict.SET_ASIDE, f"{error.what}; it is kept as {place}")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from encamp.errors import EngineError
+from encamp.project import project_folder
 from encamp.run import holder
 from encamp.run.actor import ACTOR, Actor
 from encamp.run.by_hand import began_at, running_at, written_job
@@ -34,7 +35,7 @@ from encamp.run.study.supervisor import Supervised
 from encamp.run.supervision import supervision, watching
 from encamp.run.teardown import Teardown
 from encamp.run.usage import Usage
-from encamp.run.workspace import make_workspace, project_file
+from encamp.run.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -312,7 +313,7 @@ class Reaper:
 
     def _engine_at(self, fence: Fence | None) -> JobEngine:
         if self._candidate.committed:
-            return self._engine_in(project_file().parent, fence)
+            return self._engine_in(project_folder(), fence)
         if not (self._folder / "Pulumi.yaml").exists():
             make_workspace(self._folder, self._intent.stack, {"gcp:project": self._intent.project})
         return self._engine_in(self._folder, fence)

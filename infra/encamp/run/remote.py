@@ -6,9 +6,9 @@ import json
 import os
 
 from encamp.errors import UsageError
+from encamp.project import project_folder
 from encamp.run.command import SessionCommand
 from encamp.run.target import shared_record
-from encamp.run.workspace import project_file
 from encamp.spec.environment import SANDBOX_PREFIX
 
 
@@ -38,5 +38,5 @@ def require_remote(project: str) -> None:
 
 def _backend() -> str:
     """Return the backend that the engine is logged in to."""
-    answer = SessionCommand().run(["whoami", "--json"], str(project_file().parent), {}).stdout
+    answer = SessionCommand().run(["whoami", "--json"], str(project_folder()), {}).stdout
     return str(json.loads(answer).get("url", ""))

@@ -29,6 +29,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from encamp.errors import EngineError, UsageError
+from encamp.extras import install_line
 from encamp.run.database_trouble import advice, words
 from encamp.run.salvage import mend
 
@@ -165,7 +166,7 @@ def _engine(url: str) -> Engine:
     except ImportError as error:
         raise UsageError(
             f"ENCAMP_RECORD_URL needs a driver that is not installed: {error.name}",
-            hint="for PostgreSQL, `pip install encamp[postgres]` and a URL that begins with postgresql+psycopg://",
+            hint=f"for PostgreSQL, `{install_line('postgres')}` and a URL that begins with postgresql+psycopg://",
         ) from error
     except (SQLAlchemyError, ValueError, TypeError) as error:
         # The URL itself may hold a password: neither it nor what the parser says of it is shown.

@@ -12,8 +12,8 @@ from encamp.cloud.resources import Container
 from encamp.errors import EncampError, EngineError
 from encamp.own_cluster import own_kubeconfig
 from encamp.plan.job import environment_labels
+from encamp.project import project_folder
 from encamp.run.outputs import EnvironmentOutputs
-from encamp.run.workspace import project_file
 from encamp.spec.environment import SANDBOX_PREFIX, load_environment
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def find_target(context: Context, stack: str, *, quiet: bool = False) -> Target:
         UsageError: there is no such environment.
         SpecError: its config is wrong.
     """
-    spec = load_environment(stack, project_file().parent)
+    spec = load_environment(stack, project_folder())
     try:
         outputs = context.environment(stack)
     except EncampError as error:

@@ -10,9 +10,9 @@ from encamp.backend import backend_url
 from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
+from encamp.project import project_folder, project_name
 from encamp.run.engine_errors import UnreadableStateError
 from encamp.run.state_files import state_files
-from encamp.run.workspace import project_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,4 +68,4 @@ class UnreadableStates:
 
     def _files(self) -> StateFiles | None:
         url = backend_url(self._folder, os.environ)
-        return state_files(url, project_name(), lambda: Storage(GoogleClient()))
+        return state_files(url, project_name(project_folder()), lambda: Storage(GoogleClient()))

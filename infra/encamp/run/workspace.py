@@ -1,8 +1,8 @@
-"""Where the engine finds a stack: the repository for committed ones, a folder of the job for those encamp makes.
+"""Where the engine finds a stack: the project for committed ones, a folder of the job for those encamp makes.
 
 A job's folder is a Pulumi workspace of its own: a ``Pulumi.yaml`` of the same project that leads to the same program,
 and the stack's config beside it. So nothing that the engine writes (a salt at ``stack init``, a deletion at ``stack
-rm``) ever touches the repository, and ``pulumi`` by hand works in that folder too.
+rm``) ever touches the project, and ``pulumi`` by hand works in that folder too.
 """
 
 from __future__ import annotations
@@ -14,34 +14,24 @@ from typing import Any
 
 import yaml
 
-from encamp import resources
 from encamp.errors import EngineError
 from encamp.plan.rendering import to_json
+from encamp.project import FILE, STACKS, find_project, project_folder, read_project
 from encamp.spec.stack_files import stack_files
 
 #: Names another folder for records and job folders.
 STATE_VARIABLE = "ENCAMP_STATE_DIR"
 
 
-def project_file() -> Path:
-    """The project's ``Pulumi.yaml``: the checkout's, or the one in the wheel."""
-    return resources.resource("Pulumi.yaml")
-
-
-def project_name() -> str:
-    """The Pulumi project's name."""
-    return str(yaml.safe_load(project_file().read_text())["name"])
-
-
 def state_folder() -> Path:
-    """Where records and job folders are: ``ENCAMP_STATE_DIR``, else ``.encamp`` of the repository or of the cwd.
+    """Where records and job folders are: ``ENCAMP_STATE_DIR``, else ``.encamp`` of the project or of the cwd.
 
     A sandbox is a cloud of its own, so its jobs are kept with it: two sandboxes share no record, and one that is
     reset takes its jobs along.
     """
     if given := os.environ.get(STATE_VARIABLE):
         return Path(given)
-    return (resources.repository() or Path.cwd()) / ".encamp"
+    return (find_project() or Path.cwd()) / ".encamp"
 
 
 def make_workspace(folder: Path, stack: str, config: dict[str, Any]) -> Path:
@@ -50,18 +40,20 @@ def make_workspace(folder: Path, stack: str, config: dict[str, Any]) -> Path:
     ``config`` has keys such as ``encamp:job``; its values are JSON data.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    settings = yaml.safe_load(project_file().read_text())
+    source = project_folder()
+    settings = read_project(source)
+    # Without it the folder is a workspace of the engine, and no project of encamp's: see ``encamp.project``.
     settings.pop("stackConfigDir", None)
-    source = project_file().parent
-    settings["main"] = os.path.relpath(source / settings["main"], folder)
-    options = settings.get("runtime", {}).get("options", {})
+    settings["main"] = os.path.relpath(source / settings.get("main", "."), folder)
+    runtime = settings.get("runtime")
+    options = (runtime.get("options") or {}) if isinstance(runtime, dict) else {}
     if "virtualenv" in options:
         environment = source / options["virtualenv"]
         if environment.is_dir():
             options["virtualenv"] = os.path.relpath(environment, folder)
         else:
             del options["virtualenv"]
-    _write(folder / "Pulumi.yaml", settings)
+    _write(folder / FILE, settings)
     file = folder / f"Pulumi.{stack}.yaml"
     kept: dict[str, Any] = {}
     if file.exists():
@@ -72,13 +64,12 @@ def make_workspace(folder: Path, stack: str, config: dict[str, Any]) -> Path:
 
 
 def committed_config(stack: str) -> dict[str, Any] | None:
-    """A stack's config as it is committed under the project's ``stackConfigDir``, None where there is none.
+    """A stack's config as it is committed in the project, None where there is none.
 
     Raises:
         EngineError: the file is no YAML mapping.
     """
-    settings = yaml.safe_load(project_file().read_text())
-    file = project_file().parent / settings.get("stackConfigDir", ".") / f"Pulumi.{stack}.yaml"
+    file = project_folder() / STACKS / f"Pulumi.{stack}.yaml"
     if not file.is_file():
         return None
     try:
@@ -90,8 +81,7 @@ def committed_config(stack: str) -> dict[str, Any] | None:
 
 def committed_stacks() -> list[str]:
     """Names of the stacks whose config is committed."""
-    settings = yaml.safe_load(project_file().read_text())
-    return list(stack_files(project_file().parent / settings.get("stackConfigDir", ".")))
+    return list(stack_files(project_folder() / STACKS))
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:

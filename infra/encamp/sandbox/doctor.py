@@ -21,6 +21,7 @@ from encamp.guard.peers import can_tell
 from encamp.sandbox.kubelet.fuse import DEVICE, look_for_fuse
 from encamp.sandbox.kubelet.isolation import NAMESPACES, isolation
 from encamp.sandbox.ports import Ports
+from encamp.sandbox.pythons.report import versions
 from encamp.sandbox.tools import TOOLS, cache_folder, missing
 from encamp.sandbox.tools.catalog import is_installed
 
@@ -47,6 +48,7 @@ def examine(layout: Layout) -> list[Finding]:
         _system,
         _python,
         _tensorflow,
+        _images,
         _tools,
         _go,
         _namespaces,
@@ -90,6 +92,19 @@ def _tensorflow() -> Finding:
     if importlib.util.find_spec("tensorflow"):
         return Finding("TensorFlow", GOOD, "installed, so the example trainers run")
     return Finding("TensorFlow", NOTE, "not installed: the example trainers need it", "pip install 'encamp[trainer]'")
+
+
+def _images() -> Finding:
+    found = versions()
+    groups = (
+        ("exactly", [one.version for one in found if one.exact]),
+        ("exactly once they are brought", [one.version for one in found if one.possible and not one.exact]),
+        ("only nearly", [one.version for one in found if not one.possible]),
+    )
+    text = "; ".join(f"{how}: {', '.join(names)}" for how, names in groups if names)
+    nearly = [one for one in found if not one.exact]
+    advice = "encamp sandbox images says how they differ, and pull VERSION brings one" if nearly else ""
+    return Finding("Python of runtime versions", GOOD, text, advice)
 
 
 def _tools() -> Finding:

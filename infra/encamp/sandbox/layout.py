@@ -1,6 +1,6 @@
 """Where everything of one sandbox lies, and the few facts that were chosen for it: ports, project and token.
 
-A sandbox is a folder: ``$ENCAMP_SANDBOX_DIR``, else ``.encamp/sandbox`` of the checkout, else of the current
+A sandbox is a folder: ``$ENCAMP_SANDBOX_DIR``, else ``.encamp/sandbox`` of the project, else of the current
 folder. Its folders are 0700 and its files with secrets 0600. Nothing here starts or watches a process.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from encamp.errors import SandboxError
 from encamp.guard.sockets import LONGEST_SOCKET_PATH, temporary_folder
-from encamp.resources import repository
+from encamp.project import find_project
 from encamp.sandbox.ports import Ports
 
 #: The environment variable that names the sandbox's folder, for people and for the sandbox's own processes.
@@ -120,7 +120,7 @@ class Layout:
         """Give the layout of the folder that this call is about, whether or not a sandbox is there."""
         if root := os.environ.get(ROOT_VARIABLE):
             return cls(Path(root))
-        return cls((repository() or Path.cwd()) / ".encamp" / "sandbox")
+        return cls((find_project() or Path.cwd()) / ".encamp" / "sandbox")
 
     @classmethod
     def open(cls, root: Path | None = None) -> Layout:

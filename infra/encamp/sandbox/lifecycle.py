@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from encamp.errors import SandboxError, UsageError
-from encamp.resources import repository
+from encamp.extras import need
+from encamp.project import FOLDER_VARIABLE, find_project
 from encamp.sandbox import state
 from encamp.sandbox.access import write_access
 from encamp.sandbox.layout import PROJECT, ROOT_VARIABLE, Layout
@@ -66,9 +67,10 @@ def up(layout: Layout, listener: Listener, project: str | None = None) -> Sandbo
         project: what a new sandbox serves in place of a project of its own.
 
     Raises:
-        UsageError: it serves another project.
+        UsageError: it serves another project, or its servers are not installed.
         SandboxError: a tool cannot be built, or a process does not come up; says which and shows its last words.
     """
+    need("sandbox", "the sandbox")
     _make_folder(layout)
     with lock(layout.root / _LOCK, lambda: listener.say("another command works on this sandbox, waiting for it")):
         tools = ensure(listener.building)
@@ -81,7 +83,7 @@ def up(layout: Layout, listener: Listener, project: str | None = None) -> Sandbo
         if layout.queues_mark.is_file() or layout.config.installs_controllers:
             ensure_one(TOOLS[QUEUES], listener.building)
         # The state backend is files: stacks are made while the processes come up.
-        made = make_stacks(layout, checkout) if (checkout := repository()) is not None else []
+        made = make_stacks(layout, folder) if (folder := find_project()) is not None else []
         found = _wait_until_ready(layout, listener)
         if made:
             listener.say(f"made the committed stacks {', '.join(made)} in its state backend")
@@ -190,6 +192,7 @@ def supervisor_environment(layout: Layout) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
         ROOT_VARIABLE: str(layout.root),
         MARK: str(layout.root),
+        **({FOLDER_VARIABLE: str(folder)} if (folder := find_project()) is not None else {}),
         **({"SSL_CERT_FILE": str(layout.bundle)} if layout.config.installs_controllers else {}),
     }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from encamp.errors import SandboxError
+from encamp.project import STACKS, project_name
 from encamp.sandbox.environment import variables
 from encamp.spec.stack_files import stack_files
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from encamp.sandbox.layout import Layout
 
 
-def make_stacks(layout: Layout, checkout: Path) -> list[str]:
-    """Make those that are missing; gives their names. A backend of the user's own is left to its owner.
+def make_stacks(layout: Layout, folder: Path) -> list[str]:
+    """Make those of a project's folder that are missing; gives their names. A backend of the user's own is left alone.
 
     Raises:
         SandboxError: the engine refuses; shows its words.
@@ -31,14 +32,14 @@ def make_stacks(layout: Layout, checkout: Path) -> list[str]:
     values = variables(layout)
     if values["PULUMI_BACKEND_URL"] != f"file://{layout.pulumi_backend}":
         return []
-    known = layout.pulumi_backend / ".pulumi" / "stacks" / _project(checkout)
+    known = layout.pulumi_backend / ".pulumi" / "stacks" / project_name(folder)
     made: list[str] = []
-    for stack in committed(layout.project, checkout):
+    for stack in committed(layout.project, folder):
         if (known / f"{stack}.json").exists():
             continue
         ended = subprocess.run(
             [str(layout.bin / "pulumi"), "stack", "init", stack, "--no-select", "--non-interactive"],
-            cwd=checkout,
+            cwd=folder,
             env={**os.environ, **values},
             capture_output=True,
             text=True,
@@ -50,9 +51,9 @@ def make_stacks(layout: Layout, checkout: Path) -> list[str]:
     return made
 
 
-def committed(project: str, checkout: Path) -> Iterator[str]:
-    """Names of the stacks whose config says that they live in a project."""
-    for name, file in stack_files(checkout / "stacks").items():
+def committed(project: str, folder: Path) -> Iterator[str]:
+    """Names of the stacks in a Pulumi project's folder whose config says that they live in a Google Cloud project."""
+    for name, file in stack_files(folder / STACKS).items():
         try:
             content = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError):
@@ -62,7 +63,3 @@ def committed(project: str, checkout: Path) -> Iterator[str]:
         # With a secrets provider of its owner's it is made where that is; a passphrase would be written into the file.
         if isinstance(config, dict) and config.get("gcp:project") == project and "secretsprovider" not in content:
             yield name
-
-
-def _project(checkout: Path) -> str:
-    return str(yaml.safe_load((checkout / "Pulumi.yaml").read_text(encoding="utf-8"))["name"])

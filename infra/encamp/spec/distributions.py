@@ -38,7 +38,7 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
 
     A distribution that no table knows has a module of its own name, with ``_`` for ``-``, as most have.
     """
-    wanted = {_common_name(name) for name in names}
+    wanted = {common_name(name) for name in names}
     known = {module for module, name in distributions().items() if normal_name(name) in wanted}
     return frozenset(known | {name.replace("-", "_") for name in wanted})
 
@@ -46,13 +46,18 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
 def brought(names: Collection[str]) -> frozenset[str] | None:
     """Return distributions with all that they bring; None if a name is not known, as it may bring anything."""
     table = data_file("requirements")["brings"]
-    asked = {_common_name(name) for name in names}
+    asked = {common_name(name) for name in names}
     if not asked <= table.keys():
         return None
     return frozenset(asked).union(*(table[name] for name in asked))
 
 
-def _common_name(name: str) -> str:
-    """Return the name that tables know a distribution by, which may be another build of the same."""
+def common_name(name: str) -> str:
+    """The name that tables know a distribution by, which may be another build of the same."""
     normal = normal_name(name)
     return normal_name(data_file("distributions")["alternatives"].get(normal, normal))
+
+
+def builds_of(name: str) -> list[str]:
+    """Other builds of a distribution, such as ``tensorflow-cpu`` of ``tensorflow``."""
+    return [other for other, common in data_file("distributions")["alternatives"].items() if common == name]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from encamp.new_project import project_files, write_project
 from encamp.resources import resource
 from encamp.sandbox.kubelet.own_image import FOLDER, own_image
 
@@ -39,6 +40,23 @@ def test_everything_is_where_the_image_has_it(tmp_path: Path) -> None:
         below = places.get(f"{FOLDER}/{name}", places[FOLDER] / name)
         assert below.exists(), name
     assert copied >= {"infra", "templates", "stacks"}
+
+
+def test_a_project_of_ones_own_is_in_it_and_encamp_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "camp"
+    write_project(project, project_files("camp"))
+    monkeypatch.chdir(project)
+    made = own_image(IMAGE, tmp_path / "pod")
+    assert made is not None
+    places = {mount["target"]: Path(mount["source"]) for mount in made.mounts}
+    assert places[f"{FOLDER}/infra"] == project / "infra"
+    assert places[made.env["PYTHONPATH"]] == repository_infra()
+    assert (tmp_path / "pod" / "stacks" / "Pulumi.production.yaml").is_file()
+    assert (tmp_path / "pod" / "Pulumi.yaml").read_text() == (project / "Pulumi.yaml").read_text()
+
+
+def repository_infra() -> Path:
+    return Path(__file__).resolve().parents[3] / "infra"
 
 
 def test_the_engine_writes_to_a_copy(tmp_path: Path) -> None:

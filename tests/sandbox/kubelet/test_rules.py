@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,11 @@ from encamp.sandbox.kubelet.addresses import AddressBook
 from encamp.sandbox.kubelet.environment import ConfigError, container_environment, field
 from encamp.sandbox.kubelet.expansion import expand, expand_all
 from encamp.sandbox.kubelet.plain import rewrite_hosts, rewrite_paths
+from encamp.sandbox.kubelet.requirements import requirements
 from encamp.sandbox.kubelet.status import ContainerState, conditions, phase
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CLUSTER = {"name": "encamp", "location": "us-central1"}
@@ -283,6 +287,22 @@ def test_without_namespaces_names_and_paths_are_rewritten() -> None:
     assert rewrite_paths("/encamp/bootstrap.py", paths) == "/d/v/bootstrap.py"
     assert rewrite_paths("--a=/encamp/deep/x:/encamp", paths) == "--a=/d/w/x:/d/v"
     assert rewrite_paths("gs://b/encamp /encamped /x/encamp", paths) == "gs://b/encamp /encamped /x/encamp"
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ('{"requirements": ["scikit-learn", 7]}', ["scikit-learn"]),
+        ('{"requirements": "scikit-learn"}', []),
+        ('["requirements"]', []),
+        ("no JSON", []),
+    ],
+)
+def test_requirements_are_those_of_the_set_up(tmp_path: Path, settings: str, found: list[str]) -> None:
+    (tmp_path / "bootstrap.json").write_text(settings)
+    mount = {"source": str(tmp_path), "target": "/encamp", "read_only": True}
+    assert requirements([{"source": "/nowhere", "target": "/x", "read_only": True}, mount]) == found
+    assert requirements([{**mount, "read_only": False}]) == [], "the trainer writes there"
 
 
 def test_accelerators_are_counted() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from encamp.sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
 from encamp.sandbox.outbound.destinations import Public, RefusedError, own_addresses, refusal
-from encamp.sandbox.outbound.owner import OwnerIndexes, owner_indexes
+from encamp.sandbox.outbound.owner import OwnerIndexes, owner_indexes, pip_setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +113,9 @@ def test_the_owners_configuration_is_pips(tmp_path: Path) -> None:
     found = owner_indexes(variables)
     assert {("mirror.corp", 443), ("localhost", 3141), ("other.corp", 8443)} <= found.named
     assert ("pypi.org", 443) in found.usual
+    asked = [pip_setting(variables, key) for key in ("index-url", "find-links", "no-such-setting")]
+    assert asked == ["https://user:secret@mirror.corp/simple", "/wheels", ""]
+    assert pip_setting({**variables, "PIP_FIND_LINKS": "/others"}, "find-links") == "/others"
 
 
 def ruled(host: str, port: int, *blocks: str, indexes: OwnerIndexes | None = None, **rule: Any) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from encamp.plan.rendering import render_text
 
-#: Packages of the lock that only trainers and developers need: the image is a quarter as large without them.
+#: Packages of the lock that only trainers and developers need: the image is much smaller without them.
 LEFT_OUT = (
     "absl-py",
     "google-api-python-client",
@@ -16,8 +16,6 @@ LEFT_OUT = (
     "pyrefly",
     "ruff",
     "schemathesis",
-    "scikit-learn",
-    "scipy",
     "tensorflow",
     "tensorflow-cpu",
     "xgboost",
@@ -27,13 +25,23 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class OwnImage:
-    """Versions in the image: encamp's, Python's as ``X.Y``, the engine's, and those of the two providers' plugins."""
+    """What is in the image.
+
+    Attributes:
+        version: of encamp.
+        python: as ``X.Y``.
+        pulumi: version of the engine.
+        gcp: version of that provider's plugin.
+        kubernetes: version of that provider's plugin.
+        checkout: the project is encamp's own checkout; otherwise encamp is one of the project's requirements.
+    """
 
     version: str
     python: str
     pulumi: str
     gcp: str
     kubernetes: str
+    checkout: bool
 
 
 def own_containerfile(image: OwnImage) -> str:
@@ -46,4 +54,5 @@ def own_containerfile(image: OwnImage) -> str:
         gcp=image.gcp,
         kubernetes=image.kubernetes,
         left_out=LEFT_OUT,
+        checkout=image.checkout,
     )

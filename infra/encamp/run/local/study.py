@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.errors import ExitCode
+from encamp.extras import TUNING, need
 from encamp.retries import SHORT
 from encamp.run.local.runner import on_signals
 from encamp.run.local.study_record import StudyRecord, earlier_trials
@@ -56,8 +57,10 @@ async def run_study(
         process got the signal n.
 
     Raises:
-        UsageError: another command runs the same study, or there is another one in its folder.
+        UsageError: what tuning needs is not installed, another command runs the same study, or there is another one in
+            its folder.
     """
+    need("tuning", TUNING)
     job_id, study = slots.job.plan.job_id, slots.study
     folder = results / job_id
     earlier = earlier_trials(results, study)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.extras import TUNING, need
 from encamp.plan.access.ownership import job_prefix
 from encamp.plan.study import StudyPlan
 from encamp.run.times import rfc3339
@@ -124,7 +125,12 @@ def write_results(folder: Path, results: StudyResults) -> None:
 
 
 def page_of(results: StudyResults) -> str:
-    """Return the report, one page of HTML."""
+    """Return the report, one page of HTML.
+
+    Raises:
+        UsageError: the extra that draws it is not installed.
+    """
+    need("tuning", TUNING)
     from encamp.tuning.report import report  # noqa: PLC0415 - whoever only reads results draws nothing
 
     return report(results.job_id, results.study, results.trials)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, UsageError
+from encamp.extras import TUNING, need
 from encamp.plan.limits import PREPARING_ALLOWANCE_SECONDS
 from encamp.run.recover import recover_logs
 from encamp.run.states import Outcome, State
@@ -175,6 +176,7 @@ class StudySupervisor(Supervision):
         return None
 
     def _made(self, plan: StudyPlan, host: ClusterTrials) -> Study:
+        need("tuning", TUNING)
         from encamp.tuning.methods import search_for  # noqa: PLC0415 - heavy, and wanted by studies alone
         from encamp.tuning.stopping import hopeless  # noqa: PLC0415
 

@@ -23,17 +23,20 @@ from encamp.sandbox.kubelet.environment import ConfigError, container_environmen
 from encamp.sandbox.kubelet.expansion import expand_all
 from encamp.sandbox.kubelet.logs import LogFile, last_lines
 from encamp.sandbox.kubelet.own_image import own_image
+from encamp.sandbox.kubelet.requirements import requirements
 from encamp.sandbox.kubelet.runtime import ContainerRequest, PodSandbox, StartError
 from encamp.sandbox.kubelet.status import MESSAGE_BYTES, ContainerState
 from encamp.sandbox.kubelet.times import now
+from encamp.sandbox.pythons.choice import image_python
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from encamp.process import LiveProcess, OutputLine, ProcessOutcome
     from encamp.sandbox.kubelet.egress import Dial
     from encamp.sandbox.kubelet.environment import Lookup
     from encamp.sandbox.kubelet.volumes import Volumes
+    from encamp.sandbox.pythons.choice import ImagePython
 
 _LOG = logging.getLogger(__name__)
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -232,8 +235,11 @@ class Container:
             raise ConfigError(_NO_ENTRYPOINT)
         own = await container_environment(context.pod(), spec, context.allocatable, context.lookup)
         own = accelerators.environment(spec) | accelerators.tpu_environment(context.pod(), spec) | own
+        mounts = context.volumes.mounts(spec, own)
         image = own_image(spec.get("image", ""), context.folder / "own-image")
-        folders = [*(image.path if image else ()), str(Path(sys.executable).parent), _SYSTEM_PATH]
+        python = await _image_python(spec.get("image", ""), requirements(mounts))
+        programs = python.programs if python else Path(sys.executable).parent
+        folders = [*(image.path if image else ()), str(programs), _SYSTEM_PATH]
         path = {"PATH": os.pathsep.join(folders), **(image.env if image else {})}
         hostname = {"HOSTNAME": context.pod()["spec"].get("hostname") or context.pod()["metadata"]["name"]}
         argv = network_devices.installer(spec) or expand_all([*spec["command"], *(spec.get("args") or [])], own)
@@ -244,18 +250,25 @@ class Container:
         termination_log.write_bytes(b"")
         # Not its arguments, which may hold secrets.
         _LOG.info("container %s of %s: %s", spec["name"], context.pod()["metadata"]["name"], shlex.quote(argv[0]))
-        mounts = context.volumes.mounts(spec, own)
         self.memory_mounts = tuple(mount["target"] for mount in mounts if "memory" in mount)
         return ContainerRequest(
             name=spec["name"],
             argv=argv,
             env={**path, **hostname, **context.base_env, **own},
             cwd=spec.get("workingDir") or (image.folder if image else "/"),
-            mounts=[*(image.mounts if image else ()), *mounts],
+            mounts=[*(image.mounts if image else ()), *(python.mounts if python else ()), *mounts],
             termination_log=(termination_log, spec.get("terminationMessagePath") or _TERMINATION_LOG),
             output=lambda _line: None,
             errors=lambda _line: None,
         )
+
+
+async def _image_python(image: str, wanted: Sequence[str]) -> ImagePython | None:
+    """The Python environment of a container. Raises ConfigError."""
+    try:
+        return await asyncio.to_thread(image_python, image, wanted)
+    except EncampError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _with_log(request: ContainerRequest, log: LogFile) -> ContainerRequest:

@@ -1,4 +1,4 @@
-"""What stands for encamp's own image in a pod: the checkout of the sandbox and its engine, at the image's places.
+"""What stands for encamp's own image in a pod: project, encamp and engine of the sandbox, at the image's places.
 
 ``templates/encamp.Containerfile.j2`` says what the image holds. Its provider plugins have no stand-in: the sandbox's
 providers are servers of this machine, which a pod does not reach. A reaper looks, and ends no job that has a stack.
@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from encamp.project import FILE, STACKS, find_project
 from encamp.resources import repository
 from encamp.sandbox.tools.catalog import TOOLS, build_folder
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 #: WORKDIR of the image, where its user may write.
 FOLDER = "/encamp"
+#: Where a checkout is in the image, when the project is another folder.
+_CHECKOUT = ".checkout"
 _IMAGE = re.compile(r"/encamp(:[^/@]+)?(@[^/]+)?$")
-#: Folders of the checkout in the image; ``stacks`` is a copy, since the engine writes there.
-_READ, _COPIED = ("infra", "templates"), ("stacks",)
+#: Folders of encamp's checkout in the image, where encamp runs from one. A project's program is in ``infra``, too.
+_SOURCES = ("infra", "templates")
 
 
 @dataclass(frozen=True)
@@ -37,26 +40,31 @@ class OwnImage:
 
 
 def own_image(image: str, folder: Path) -> OwnImage | None:
-    """Make the stand-in for encamp's image; None for other images, and where encamp runs from no checkout.
+    """Make the stand-in for encamp's image; None for other images, and where there is no project.
 
     Args:
         image: name of a container's image.
         folder: of the pod, for its own copies.
     """
-    checkout = repository()
-    if checkout is None or not _IMAGE.search(image):
+    project, checkout = find_project(), repository()
+    if project is None or not _IMAGE.search(image):
         return None
-    for name in _READ:  # places to mount them on
+    read = {name: project / name for name in _SOURCES if (project / name).is_dir()}
+    package = FOLDER
+    if checkout is not None and checkout != project:
+        read |= {f"{_CHECKOUT}/{name}": checkout / name for name in _SOURCES}
+        package = f"{FOLDER}/{_CHECKOUT}"
+    for name in read:  # places to mount them on
         (folder / name).mkdir(parents=True, exist_ok=True)
-    shutil.copy2(checkout / "Pulumi.yaml", folder / "Pulumi.yaml")
-    for name in _COPIED:
-        shutil.copytree(checkout / name, folder / name, dirs_exist_ok=True)
+    shutil.copy2(project / FILE, folder / FILE)
+    # A copy: the engine writes there.
+    shutil.copytree(project / STACKS, folder / STACKS, dirs_exist_ok=True)
     environment = folder / ".venv"
     if not environment.is_symlink():
         environment.symlink_to(sys.prefix)
-    read = [{"source": str(checkout / name), "target": f"{FOLDER}/{name}", "read_only": True} for name in _READ]
+    mounts = [{"source": str(source), "target": f"{FOLDER}/{name}", "read_only": True} for name, source in read.items()]
     return OwnImage(
-        env={"PYTHONPATH": f"{FOLDER}/infra", "PYTHONDONTWRITEBYTECODE": "1", "PULUMI_SKIP_UPDATE_CHECK": "true"},
-        mounts=[{"source": str(folder), "target": FOLDER, "read_only": False}, *read],
+        env={"PYTHONPATH": f"{package}/infra", "PYTHONDONTWRITEBYTECODE": "1", "PULUMI_SKIP_UPDATE_CHECK": "true"},
+        mounts=[{"source": str(folder), "target": FOLDER, "read_only": False}, *mounts],
         path=[str(build_folder(TOOLS["pulumi"]))],
     )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+PACKAGE: Final = "encamp"
 THREADS_PER_OPERATION: Final = 4
 """Threads for calls to the engine per parallel resource operation, as the SDK's own server counts them."""
 
@@ -101,8 +102,7 @@ def _enter(run: ProgramRun) -> None:
     if sys.path[0] != folder:
         sys.path.insert(0, folder)
     # The program brings its own copy of everything under this package's name, also where it is another checkout.
-    package = __name__.partition(".")[0]
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+    for name in [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]:
         del sys.modules[name]
 
 

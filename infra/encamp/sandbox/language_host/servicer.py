@@ -7,13 +7,18 @@ import importlib.metadata
 import platform
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf import json_format
+
 from encamp.sandbox.language_host.program import ProgramRun, run_program
+from encamp.sandbox.language_host.virtualenv import VirtualenvError, about, run_in, site_packages, virtualenv
 from encamp.sandbox.provider.messages import language_pb2, language_pb2_grpc, plugin_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Message = Any
 
@@ -47,7 +52,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.GetRequiredPackagesResponse()
 
     def RuntimeOptionsPrompts(self, request: Message, context: Any) -> Message:
-        """Return no prompts: the interpreter is the one that runs this host."""
+        """Return no prompts: the interpreter is the one of the project's virtual environment, or of this host."""
         del request, context
         return language_pb2.RuntimeOptionsResponse()
 
@@ -57,19 +62,29 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         yield language_pb2.InstallDependenciesResponse(stdout=b"The dependencies are those of encamp's environment.\n")
 
     def GetProgramDependencies(self, request: Message, context: Any) -> Message:
-        """Return every distribution of this interpreter, in order of name."""
-        del request, context
-        found = {item.name: item.version for item in importlib.metadata.distributions() if item.name}
+        """Return every distribution of the program's interpreter, in order of name."""
+        del context
+        folder = _virtualenv(request.info)
+        places = sys.path if folder is None else site_packages(folder)
+        listed = importlib.metadata.distributions(path=list(places))
+        found = {item.name: item.version for item in listed if item.name}
         dependencies = [language_pb2.DependencyInfo(name=name, version=found[name]) for name in sorted(found)]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def About(self, request: Message, context: Any) -> Message:
         """Return the interpreter."""
-        del request, context
+        del context
+        folder = _virtualenv(request.info)
+        if folder is not None:
+            executable, version = about(folder)
+            return language_pb2.AboutResponse(executable=executable, version=version)
         return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
 
     def Run(self, request: Message, context: Any) -> Message:
-        """Run the program; one at a time, since it owns this process's working directory and modules."""
+        """Run the program; one at a time, since it owns this process's working directory and modules.
+
+        One whose project has a virtual environment of its own runs there.
+        """
         del context
         info = request.info
         run = ProgramRun(
@@ -87,8 +102,15 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
             config=dict(request.config),
             secret_keys=list(request.configSecretKeys),
         )
-        with self._one_program:
-            succeeded = run_program(run)
+        try:
+            folder = virtualenv(info.root_directory, json_format.MessageToDict(info.options))
+            if folder is not None:
+                succeeded = run_in(folder, run)
+            else:
+                with self._one_program:
+                    succeeded = run_program(run)
+        except VirtualenvError as error:
+            return language_pb2.RunResponse(error=str(error))
         # Bail means: it failed, and the program's user has been told why.
         return language_pb2.RunResponse(bail=not succeeded)
 
@@ -98,3 +120,10 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
 
         del request, context
         return Empty()
+
+
+def _virtualenv(info: Message) -> Path | None:
+    """The program's virtual environment; None where this process serves, or what is named is none."""
+    with suppress(VirtualenvError):
+        return virtualenv(info.root_directory, json_format.MessageToDict(info.options))
+    return None

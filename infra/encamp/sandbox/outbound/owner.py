@@ -47,6 +47,14 @@ def owner_indexes(variables: Mapping[str, str]) -> OwnerIndexes:
     return OwnerIndexes(frozenset(_places(word for text in texts for word in text.split())))
 
 
+def pip_setting(variables: Mapping[str, str], key: str) -> str:
+    """A setting of pip, such as ``index-url``, as its variables or files have it; empty where nobody set it."""
+    if given := variables.get(f"PIP_{key.upper().replace('-', '_')}"):
+        return given
+    # pip reads the more particular files later, and they win.
+    return next((text for file in reversed(_files(variables)) for text in _of_key(file, key) if text), "")
+
+
 def _places(words: Iterable[str]) -> Iterator[tuple[str, int]]:
     for word in words:
         try:
@@ -74,14 +82,18 @@ def _files(variables: Mapping[str, str]) -> list[Path]:
 
 
 def _configured(file: Path) -> Iterator[str]:
+    for key in _KEYS:
+        yield from _of_key(file, key)
+
+
+def _of_key(file: Path, key: str) -> Iterator[str]:
     parser = configparser.RawConfigParser()
     try:
         parser.read(file, encoding="utf-8")
     except (OSError, configparser.Error, UnicodeDecodeError):
         return
     for section in _SECTIONS:
-        for key in _KEYS:
-            yield parser.get(section, key, fallback="")
+        yield parser.get(section, key, fallback="")
 
 
 def owner_proxy(variables: Mapping[str, str]) -> str:

@@ -55,7 +55,7 @@ class PolicySpec(Written):
     """Rules for the jobs of an environment, and for where it is: in a file, written here, or both."""
 
     file: Text = ""
-    """A file in YAML or JSON with ``rules``, relative to the checkout, that several environments may share."""
+    """A file in YAML or JSON with ``rules``, relative to the project's folder, that several environments may share."""
     rules: list[PolicyRuleSpec] | None = None
     """The rules; all of them hold."""
 

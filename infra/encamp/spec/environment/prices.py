@@ -18,7 +18,7 @@ class PricesSpec(PriceTableSpec):
     """The prices that costs and budgets are counted by: in a file, or written here."""
 
     file: Text = ""
-    """A table of prices in YAML or JSON, relative to the checkout; `encamp prices` prints one to begin with."""
+    """A table of prices in YAML or JSON, relative to the project's folder; `encamp prices` prints one to begin with."""
 
     @property
     def is_read(self) -> bool:

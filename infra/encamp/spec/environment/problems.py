@@ -26,9 +26,9 @@ class Found(NamedTuple):
 
 
 def file_problem(file: str) -> Iterator[Found]:
-    """Yield the problem of a file name outside the checkout, in the block's field ``file``."""
+    """What is wrong with the name of a file that lies in the project, in the block's field ``file``."""
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts:
         yield Found(
-            ("file",), f"{file!r} must lie in the checkout", "name it relative to it, such as stacks/prices.yaml"
+            ("file",), f"{file!r} must lie in the project", "name it relative to it, such as stacks/prices.yaml"
         )
