@@ -53,11 +53,11 @@ def brought(names: Collection[str]) -> frozenset[str] | None:
 
 
 def common_name(name: str) -> str:
-    """The name that tables know a distribution by, which may be another build of the same."""
+    """Return the name that tables know a distribution by, which may be another build of the same."""
     normal = normal_name(name)
     return normal_name(data_file("distributions")["alternatives"].get(normal, normal))
 
 
 def builds_of(name: str) -> list[str]:
-    """Other builds of a distribution, such as ``tensorflow-cpu`` of ``tensorflow``."""
+    """Return other builds of a distribution, such as ``tensorflow-cpu`` of ``tensorflow``."""
     return [other for other, common in data_file("distributions")["alternatives"].items() if common == name]

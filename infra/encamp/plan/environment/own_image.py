@@ -25,7 +25,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class OwnImage:
-    """What is in the image.
+    """The contents of the image.
 
     Attributes:
         version: of encamp.

@@ -123,7 +123,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _virtualenv(info: Message) -> Path | None:
-    """The program's virtual environment; None where this process serves, or what is named is none."""
+    """Return the program's virtual environment; None if this process serves, or the named folder is none."""
     with suppress(VirtualenvError):
         return virtualenv(info.root_directory, json_format.MessageToDict(info.options))
     return None

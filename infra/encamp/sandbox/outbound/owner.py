@@ -48,7 +48,7 @@ def owner_indexes(variables: Mapping[str, str]) -> OwnerIndexes:
 
 
 def pip_setting(variables: Mapping[str, str], key: str) -> str:
-    """A setting of pip, such as ``index-url``, as its variables or files have it; empty where nobody set it."""
+    """Return a setting of pip, such as ``index-url``, from its variables or files; empty if nobody set it."""
     if given := variables.get(f"PIP_{key.upper().replace('-', '_')}"):
         return given
     # pip reads the more particular files later, and they win.
