@@ -1,4 +1,4 @@
-"""Where the engine keeps the states of stacks, as its own rules find it; and what is broken there by a killed engine.
+"""The engine's backend for states, found by the engine's own rules; and repair of what a killed engine broke there.
 
 In a backend of files the engine's library keeps the attributes of each file beside it, and writes them in place. Of an
 engine that was killed at that moment an empty file stays, with which every reading of that state, and every listing of
@@ -24,7 +24,10 @@ _WRITTEN_SECONDS = 1.0
 
 
 def backend_url(folder: Path, environ: Mapping[str, str]) -> str | None:
-    """Where the engine keeps states: what the environment says, the project in a folder, or the last `pulumi login`."""
+    """Return the URL of the engine's backend.
+
+    By the environment, the project in a folder, or the last `pulumi login`.
+    """
     if given := environ.get("PULUMI_BACKEND_URL"):
         return given
     with suppress(FileNotFoundError):
@@ -36,7 +39,7 @@ def backend_url(folder: Path, environ: Mapping[str, str]) -> str | None:
 
 
 def pulumi_credentials(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """What `pulumi login` keeps on this machine; empty where nobody logged in."""
+    """Return the credentials that `pulumi login` keeps on this machine; empty without a login."""
     home = environ.get("PULUMI_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".pulumi")
     try:
         found = json.loads((Path(home) / "credentials.json").read_text(encoding="utf-8"))

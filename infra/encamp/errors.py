@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code says; the table in README.md is the same."""
+    """The exit code of a command; the table in README.md is the same."""
 
     OK = 0
     JOB_FAILED = 1
@@ -69,8 +69,8 @@ class Problem:
 
     Attributes:
         path: dotted path of the field, such as ``trainingInput.workerCount``; empty for the whole file.
-        line: 1-based line in the file, or None where the text has no such place.
-        rule: id of the rule in the job model (``V04``), or None where the rule has no id.
+        line: 1-based line in the file, or None if the text has no such place.
+        rule: id of the rule in the job model (``V04``), or None if the rule has no id.
         message: what is wrong and what is allowed.
         hint: what to try; the nearest right spelling where there is one.
     """

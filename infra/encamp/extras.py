@@ -48,7 +48,7 @@ def lacking(extra: str, what: str) -> UsageError | None:
 
 
 def missing_extra(error: ModuleNotFoundError) -> UsageError | None:
-    """The message for a module that an extra brings; None for every other module, whose absence is a bug."""
+    """Return the message for a module that an extra brings; None for every other module, whose absence is a bug."""
     module = (error.name or "").partition(".")[0]
     extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
     return _not_installed(extra, "this", [module]) if extra is not None else None
@@ -59,5 +59,5 @@ def _not_installed(extra: str, what: str, modules: Sequence[str]) -> UsageError:
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra."""
+    """Return the command that installs an extra."""
     return f"pip install 'encamp[{extra}]'"

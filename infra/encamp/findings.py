@@ -1,4 +1,4 @@
-"""What somebody who looks at a machine or a stack finds, and how grave it is."""
+"""Findings of checks of a machine or a stack, and their grades."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Finding:
     advice: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """As JSON data."""
+        """Return JSON data."""
         return asdict(self)

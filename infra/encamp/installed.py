@@ -16,7 +16,7 @@ _NOT_FOR_PROJECTS = {"dev", "trainer"}
 
 
 def pinned_requirements() -> list[str]:
-    """Encamp with those of its extras that are installed here, then everything that they need, as ``name==version``.
+    """Return encamp with its installed extras, then everything that they need, as ``name==version``.
 
     What another platform needs beside them is not among it.
     """
@@ -41,7 +41,10 @@ def pinned_requirements() -> list[str]:
 
 
 def own_requirements() -> list[Requirement]:
-    """What encamp asks for: by its metadata, or in a checkout, which is not installed, by ``pyproject.toml``."""
+    """Return encamp's requirements.
+
+    They come from its metadata, or in a checkout, which is not installed, from ``pyproject.toml``.
+    """
     try:
         return [Requirement(text) for text in metadata.requires("encamp") or ()]
     except metadata.PackageNotFoundError:
@@ -59,7 +62,7 @@ def own_requirements() -> list[Requirement]:
 
 
 def _by_extra(needs: list[Requirement]) -> dict[str, list[Requirement]]:
-    """The requirements of each extra that count on this platform."""
+    """Return the requirements of each extra that count on this platform."""
     names = {canonicalize_name(name) for name in _extra_names(needs)}
     return {name: [need for need in needs if not applies(need, {""}) and applies(need, {name})] for name in names}
 
@@ -75,7 +78,7 @@ def applies(need: Requirement, extras: set[str]) -> bool:
 
 
 def _version(need: Requirement) -> str | None:
-    """The version that is installed here."""
+    """Return the version that is installed here."""
     try:
         return metadata.version(need.name)
     except metadata.PackageNotFoundError:

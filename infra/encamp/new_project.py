@@ -37,12 +37,12 @@ PLACEHOLDER = "your-project-id"
 
 
 def project_name_from(folder: Path) -> str:
-    """A project's name made of the name of its folder."""
+    """Return a project's name made of the name of its folder."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.resolve().name).strip("-.")[:100] or "training"
 
 
 def project_files(name: str, google_project: str = PLACEHOLDER) -> dict[str, str]:
-    """The text of each file of a new project, by its path in the project.
+    """Return the text of each file of a new project, by its path in the project.
 
     Args:
         name: of the Pulumi project.

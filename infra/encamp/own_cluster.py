@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def own_kubeconfig(cluster: str, environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER) -> str | None:
-    """Give the kubeconfig of a pod in this cluster, ``projects/P/locations/L/clusters/C``; None for everybody else.
+    """Return the kubeconfig of a pod in this cluster, ``projects/P/locations/L/clusters/C``; None elsewhere.
 
     Raises:
         EngineError: this process is said to be such a pod, and has no token of its account.

@@ -95,7 +95,7 @@ class _Check:
         self.warnings: list[str] = []
 
     def account(self, accounts: ServiceAccounts) -> None:
-        """A given account is there, and who starts the job may let the job's Kubernetes account act as it."""
+        """Check that a given account exists, and that the caller may let the job's Kubernetes account act as it."""
         self._field = "trainingInput.serviceAccount"
         email = self._plan.identity.service_account
         if email is None or self._plan.identity.account_id is not None:
@@ -113,7 +113,7 @@ class _Check:
             )
 
     def job_dir(self) -> None:
-        """The job dir's bucket: there, near, and writable by who has to write."""
+        """Check the job dir's bucket: that it exists, is near, and is writable by those who write."""
         self._field = "trainingInput.jobDir"
         where = self._plan.storage.job_dir
         if where is None:
@@ -126,7 +126,7 @@ class _Check:
             self._rights(bucket, f"the job dir {where}", (CREATE,), (READ, LIST, DELETE))
 
     def packages(self) -> None:
-        """Every package that the job names is there."""
+        """Check that every package that the job names exists."""
         self._field = "trainingInput.packageUris"
         local = {package.uri for package in self._plan.storage.packages}
         uris = {uri for group in self._plan.groups for uri in group.package_uris} - local
@@ -145,7 +145,7 @@ class _Check:
                 self._rights(bucket, f"the package {uri}", (READ,), ())
 
     def mounts(self) -> None:
-        """Every bucket that replicas see as files is there, near, and open to who has to use it."""
+        """Check that every mounted bucket exists, is near, and is open to its users."""
         self._field = "encamp.mounts"
         for mount in self._plan.storage.mounts:
             what = f"the mount {mount.path}"
@@ -157,7 +157,7 @@ class _Check:
                 self._rights(mount.bucket, what, needed, () if mount.read_only else (DELETE,))
 
     def grants(self) -> None:
-        """Who starts the job may grant what it gets."""
+        """Check that the caller may grant what the job gets."""
         self._field = "trainingInput.serviceAccount"
         buckets = {grant.bucket for grant in self._plan.identity.grants if grant.bucket is not None}
         for bucket in sorted(buckets - self._made - self._missing):
@@ -171,10 +171,7 @@ class _Check:
                 )
 
     def uniform_access(self) -> None:
-        """Buckets take a Kubernetes account as a member only with uniform bucket-level access.
-
-        Belief: ``storage-federated-members-need-uniform-access``.
-        """
+        """Check that buckets with a Kubernetes account as member have uniform bucket-level access, which that needs."""
         self._field = "encamp.identity.mode"
         if self._plan.identity.service_account is not None:
             return
@@ -194,7 +191,7 @@ class _Check:
                 )
 
     def shared_pools(self, container: Container) -> None:
-        """Node pools that the job shares with others are there: else its replicas wait for ever."""
+        """Check that the node pools which the job shares with others exist: else its replicas wait for ever."""
         self._field = "encamp.queue"
         for cluster in {str(pool.shared_in) for pool in self._plan.shared_pools} - self._made:
             try:
@@ -213,7 +210,7 @@ class _Check:
                 )
 
     def _near(self, bucket: str, what: str) -> None:
-        """Say so where a bucket is far from the job."""
+        """Warn if a bucket is far from the job."""
         found = self._buckets.find(bucket) or {}
         location = str(found.get("location", "")).lower()
         if location and not is_near(found, self._plan.region):
@@ -239,7 +236,7 @@ class _Check:
         return True
 
     def _rights(self, bucket: str, what: str, needed: tuple[str, ...], useful: tuple[str, ...]) -> None:
-        """Whether a given account, whose rights are its owner's to give, has what it needs."""
+        """Check whether a given account has the rights that it needs; its owner has to grant them."""
         account = self._plan.identity.service_account
         if account is None:
             return

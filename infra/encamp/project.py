@@ -24,7 +24,7 @@ STACKS = "stacks"
 
 
 def find_project() -> Path | None:
-    """The project's folder; None where there is none.
+    """Return the project's folder, or None.
 
     Outside every project it is the checkout that encamp itself runs from, if it does.
 
@@ -41,7 +41,7 @@ def find_project() -> Path | None:
 
 
 def project_folder() -> Path:
-    """The project's folder.
+    """Return the project's folder.
 
     Raises:
         UsageError: there is none.
@@ -57,7 +57,7 @@ def project_folder() -> Path:
 
 
 def read_project(folder: Path) -> dict[str, Any]:
-    """What a project's ``Pulumi.yaml`` says.
+    """Return the content of a project's ``Pulumi.yaml``.
 
     Raises:
         UsageError: it is no YAML mapping.
@@ -73,7 +73,7 @@ def read_project(folder: Path) -> dict[str, Any]:
 
 
 def project_name(folder: Path) -> str:
-    """The name of a project."""
+    """Return the name of a project."""
     return str(read_project(folder)["name"])
 
 

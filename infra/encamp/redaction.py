@@ -37,7 +37,7 @@ _SHORTEST = 6
 
 
 def redacted(text: str, values: Iterable[str] = ()) -> str:
-    """A text in which neither secrets of a known form nor the values are to be read."""
+    """Return a text in which neither secrets of a known form nor the values are to be read."""
     for value in sorted(set(values), key=len, reverse=True):
         if len(value) >= _SHORTEST:
             text = text.replace(value, MASK)
@@ -49,7 +49,7 @@ def redacted(text: str, values: Iterable[str] = ()) -> str:
 
 
 def redacted_data(data: Data) -> Data:
-    """JSON data, tuples allowed, without secrets of a known form."""
+    """Return JSON data, tuples allowed, without secrets of a known form."""
     found: Any = data
     if isinstance(data, str):
         found = redacted(data)
@@ -66,7 +66,7 @@ def holds_secret(data: Any) -> bool:
 
 
 def texts(data: Any) -> Iterator[str]:
-    """Every text among JSON data; keys are not meant."""
+    """Yield every text among JSON data; keys are not meant."""
     if isinstance(data, str):
         yield data
     elif isinstance(data, dict):

@@ -1,4 +1,4 @@
-"""Where encamp's own files are: in a checkout beside ``infra/``, in a wheel inside the package."""
+"""The location of encamp's own files: in a checkout beside ``infra/``, in a wheel inside the package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _CHECKOUT = PACKAGE.parent.parent
 
 
 def repository() -> Path | None:
-    """The checkout that this package runs from, or None for an installed wheel."""
+    """Return the checkout that this package runs from, or None for an installed wheel."""
     return _CHECKOUT if (_CHECKOUT / "Pulumi.yaml").is_file() else None
 
 
 def resource(*parts: str) -> Path:
-    """A file or folder that ships with encamp, such as ``resource("templates", "jobset.yaml.j2")``.
+    """Return a file or folder that ships with encamp, such as ``resource("templates", "jobset.yaml.j2")``.
 
     Raises:
         FileNotFoundError: it is neither beside the package nor inside it.

@@ -21,7 +21,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long something is tried; times in seconds.
+    """Limits of retries: number and duration; times in seconds.
 
     Attributes:
         attempts: most attempts, the first among them.
@@ -36,7 +36,7 @@ class RetryPolicy:
     total: float | None = None
 
     def pause(self, attempt: int, wanted: float | None = None) -> float:
-        """Seconds to pause after so many attempts; ``wanted`` is the least that a server asks for.
+        """Return seconds to pause after so many attempts; ``wanted`` is the least that a server asks for.
 
         Between half of the bound and all of it, so that clients that failed together do not come back together.
         """
@@ -45,7 +45,7 @@ class RetryPolicy:
         return max(spread, min(wanted or 0.0, self.longest_pause))
 
     def at_most(self, attempts: int | None) -> RetryPolicy:
-        """The same policy with fewer attempts, for what must not simply be repeated; None changes nothing."""
+        """Return the same policy with fewer attempts, for what must not simply be repeated; None changes nothing."""
         return self if attempts is None else replace(self, attempts=min(attempts, self.attempts))
 
 
@@ -78,7 +78,7 @@ def with_retries(
     sleep: Callable[[float], None] = time.sleep,
     told: Callable[[int, float, Exception], None] = lambda *_: None,
 ) -> _Answer:
-    """Do ``work`` until it returns, or raises anything but ``TransientError``, or the policy ends.
+    """Retry ``work`` until it returns, or raises anything but ``TransientError``, or the policy ends.
 
     ``told`` gets the number of attempts, the pause that follows, and the error, before each pause.
 
@@ -123,7 +123,7 @@ def _transient(state: RetryCallState) -> TransientError:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds of a ``Retry-After`` header; None where there is none, or it names a date."""
+    """Return seconds of a ``Retry-After`` header; None if there is none, or it names a date."""
     try:
         return max(0.0, float(header)) if header else None
     except ValueError:

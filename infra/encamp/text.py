@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def visible(text: str, *, kept: str = "") -> str:
-    """A text without what would steer a terminal, turn the direction of writing or break a line; but for ``kept``."""
+    """Return a text without what would steer a terminal, turn the direction of writing or break a line.
+
+    But for ``kept``.
+    """
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text)
@@ -21,26 +24,26 @@ def is_plain(text: str) -> bool:
 
 
 def table_cell(text: str) -> str:
-    """A text as a cell of a Markdown table: in one line, and without a bar that would end the cell."""
+    """Return a text as a cell of a Markdown table: in one line, and without a bar that would end the cell."""
     return visible(" ".join(text.split())).replace("|", "\\|")
 
 
 def table_line(*cells: str) -> str:
-    """A row of a Markdown table."""
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(map(table_cell, cells))} |"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of as many cells each as lines with columns, two blanks apart."""
+    """Return rows of as many cells each as lines with columns, two blanks apart."""
     widths = column_widths(rows)
     return [row_text(row, widths) for row in rows]
 
 
 def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """How wide each column of a table is."""
+    """Return the width of each column of a table."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def row_text(row: Sequence[str], widths: Sequence[int]) -> str:
-    """A row as a line; cells wider than their column push the rest aside."""
+    """Return a row as a line; cells wider than their column push the rest aside."""
     return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""Ends runs whose process is dead: their jobs, and the environment that they had brought up."""
+"""The end of runs whose process is dead: of their jobs, and of the environment that they had brought up."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def end_abandoned(
     context: Context, spec: EnvironmentSpec, stack: str, *, checkout: Path, root: Path, dry_run: bool = False
 ) -> Iterator[tuple[str, EncampError | None]]:
-    """Bring abandoned runs on a stack to their ends; yields what was done of each, and what went wrong with it.
+    """Tear down abandoned runs on a stack; yield each action, and its error if there is one.
 
-    A run of this machine is abandoned when its process is dead; one of another machine when the time has passed that
-    it had claimed for the environment.
+    A run of this machine is abandoned when its process is dead; one of another machine when the time has passed that it
+    had claimed for the environment.
     """
     host = HostEnvironment(context, spec, stack, checkout)
     for progress in [one for one in unfinished(root, stack) if not one.is_alive]:

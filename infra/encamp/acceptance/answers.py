@@ -1,4 +1,4 @@
-"""What Google did about a belief: held, broken, or not asked, with what was seen."""
+"""Answers about beliefs: held, broken, or not asked, with what was seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BeliefState(StrEnum):
-    """What became of a question, in the order in which the answers of several places outweigh each other."""
+    """The state of a belief, in the order in which the answers of several places outweigh each other."""
 
     BROKEN = "broken"
     HELD = "held"
@@ -36,17 +36,17 @@ class BeliefAnswer:
     saw: str
 
     def to_json(self) -> dict[str, str]:
-        """As the run's file and the report keep it."""
+        """Return the form of the run's file and of the report."""
         return {"belief": self.belief, "state": str(self.state), "place": self.place, "saw": self.saw}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> BeliefAnswer:
-        """The answer that ``to_json`` wrote."""
+        """Return the answer that ``to_json`` wrote."""
         return cls(str(data["belief"]), BeliefState(data["state"]), str(data["place"]), str(data["saw"]))
 
 
 class BrokenBeliefError(Exception):
-    """Google does otherwise than the belief says; the message says what it does."""
+    """Google does not do what the belief says; the message says what it does."""
 
     def __init__(self, saw: str) -> None:
         super().__init__(redacted(saw))
@@ -60,7 +60,7 @@ class NotAskedError(Exception):
 
 
 def expect(held: object, saw: str) -> None:
-    """Go on while Google does as believed.
+    """Raise unless Google does as believed.
 
     Raises:
         BrokenBeliefError: it does not; ``saw`` says what it does.
@@ -70,7 +70,7 @@ def expect(held: object, saw: str) -> None:
 
 
 def overall(answers: Iterable[BeliefAnswer]) -> Mapping[str, tuple[BeliefState, tuple[BeliefAnswer, ...]]]:
-    """Each belief's answers of all places, with the gravest state: broken before held before not asked."""
+    """Return each belief's answers of all places, with the gravest state: broken before held before not asked."""
     found: dict[str, list[BeliefAnswer]] = {}
     for answer in answers:
         found.setdefault(answer.belief, []).append(answer)

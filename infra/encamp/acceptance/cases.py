@@ -1,4 +1,4 @@
-"""What a probe is given: an environment that is up, a job that has ended, or what is left after the environment."""
+"""The inputs of probes: an environment that is up, a job that has ended, or what is left after the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EnvironmentCase:
     """An environment that is up.
 
     Attributes:
-        bucket: a bucket of the run's own that probes may do anything to; None where none could be made.
+        bucket: a bucket of the run's own that probes may do anything to; None if none could be made.
         operations: GKE's operations on the cluster.
         previews: ``again`` of an environment that nothing has changed, and ``refreshed`` against the cloud.
         made_here: this run brought the environment up.
@@ -88,7 +88,7 @@ class JobCase:
         logs: each replica's stored log.
         operations: GKE's operations on its node pools.
         lines: its lines in Cloud Logging, as entries.
-        preview: of its stack while it ran; None where the rung is not previewed.
+        preview: of its stack while it ran; None if the rung is not previewed.
         swept: what was deleted because Google listed it after the engine had destroyed everything.
     """
 
@@ -109,7 +109,7 @@ class JobCase:
     swept: tuple[str, ...] = ()
 
     def seen(self, kind: str) -> list[Mapping[str, Any]]:
-        """The last version of each object of a kind.
+        """Return the last version of each object of a kind.
 
         Raises:
             NotAskedError: none was seen; says why where that is known.
@@ -120,7 +120,7 @@ class JobCase:
         return found
 
     def nodes(self) -> Iterator[tuple[Mapping[str, Any], NodePoolPlan]]:
-        """Each machine that was seen ready, with its pool's plan.
+        """Yield each machine that was seen ready, with its pool's plan.
 
         Raises:
             NotAskedError: none was seen.
@@ -133,7 +133,7 @@ class JobCase:
             yield node, pools.get(node["metadata"]["labels"].get(POOL_LABEL, ""), self.plan.node_pools[0])
 
     def system_pods(self, node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Pods of GKE's own and of the cluster's that were seen on a machine.
+        """Return pods of GKE's own and of the cluster's that were seen on a machine.
 
         Raises:
             NotAskedError: none was seen.
@@ -145,7 +145,7 @@ class JobCase:
         return found
 
     def inside(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """What each replica's trainer saw from inside its pod.
+        """Yield what each replica's trainer saw from inside its pod.
 
         Raises:
             NotAskedError: no replica said anything.
@@ -161,7 +161,7 @@ class JobCase:
         yield from found
 
     def replica_pods(self) -> list[Mapping[str, Any]]:
-        """The job's own pods.
+        """Return the job's own pods.
 
         Raises:
             NotAskedError: none was seen.
@@ -175,7 +175,7 @@ class JobCase:
 
 @dataclass(frozen=True)
 class EndCase:
-    """What Google lists after everything was taken down.
+    """Google's listings after everything was taken down.
 
     Attributes:
         left: what is still listed of the run, by kind.
@@ -191,11 +191,11 @@ class EndCase:
 
 
 def condition(item: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """A condition of an object's status, empty where it has none of that type."""
+    """Return a condition of an object's status, empty if it has none of that type."""
     conditions = (item.get("status") or {}).get("conditions") or []
     return next((one for one in conditions if one.get("type") == kind), {})
 
 
 def _ready(versions: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The last version of a node that was ready."""
+    """Return the last version of a node that was ready."""
     return next((one for one in reversed(versions) if condition(one, "Ready").get("status") == "True"), None)

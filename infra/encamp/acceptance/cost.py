@@ -1,4 +1,4 @@
-"""What a run of the ladder costs, counted by the plan's own cost model, and how a budget shortens it."""
+"""The cost of a run of the ladder, by the plan's own cost model, and the rungs that fit a budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PlannedRung:
 
     @property
     def cost(self) -> CostPlan:
-        """What its job costs.
+        """The cost of its job.
 
         Raises:
             UsageError: a price is not known, so that no budget can hold.
@@ -51,17 +51,17 @@ class PlannedRung:
 
     @property
     def seconds(self) -> int:
-        """How long it is expected to take."""
+        """Its expected time in seconds."""
         run = self.cost.expected_seconds
         return (self.plan.limits.max_running_time_seconds if run is None else run) + _BESIDE_SECONDS
 
 
 @dataclass(frozen=True)
 class LadderCost:
-    """What a run costs, in US dollars.
+    """The cost of a run, in US dollars.
 
     Attributes:
-        environment_hourly: an hour of the environment, 0 where it is there already.
+        environment_hourly: an hour of the environment, 0 if it is there already.
         expected_seconds: how long the run is expected to take.
         worst_seconds: how long the environment stands if every job lasts to its last limit, one after the other.
         expected: all jobs run once.
@@ -77,7 +77,7 @@ class LadderCost:
 
 @dataclass(frozen=True)
 class PlannedLadder:
-    """What is to be run, what is left out and why, and what it costs."""
+    """The rungs to run, those left out and why, and the cost."""
 
     rungs: tuple[PlannedRung, ...]
     left_out: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ class PlannedLadder:
 
 
 def environment_hourly(spec: EnvironmentSpec) -> float:
-    """An hour of an environment without jobs.
+    """Return the cost of an hour of an environment without jobs.
 
     Raises:
         UsageError: a price is not known.
@@ -101,7 +101,7 @@ def environment_hourly(spec: EnvironmentSpec) -> float:
 
 
 def ladder_cost(planned: Sequence[PlannedRung], hourly: float) -> LadderCost:
-    """What rungs cost one after the other, in an environment that costs ``hourly`` meanwhile."""
+    """Return the cost of rungs one after the other, in an environment that costs ``hourly`` meanwhile."""
     expected_seconds = AROUND_SECONDS + sum(one.seconds for one in planned)
     worst_seconds = AROUND_SECONDS + sum(one.cost.worst_seconds for one in planned)
     return LadderCost(

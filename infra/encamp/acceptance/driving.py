@@ -53,7 +53,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
 
 @dataclass(frozen=True)
 class Place:
-    """Where rungs are run.
+    """The environment and folder that rungs are run in.
 
     Attributes:
         folder: of the run; each rung has one in it.
@@ -127,7 +127,7 @@ class RungRun:
         return ended, case
 
     def _write(self) -> Path:
-        """The rung's job file, with its trainer beside it."""
+        """Return the rung's job file, with its trainer beside it."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copytree(
             resource("templates", "acceptance", "trainer"),
@@ -173,7 +173,7 @@ class RungRun:
             self._show(text)
 
     def _act(self) -> None:
-        """Do to the job what the rung, or who interrupts the run, wants of it."""
+        """Apply to the job what the rung requires, or a person who interrupts the run."""
         if self._place.interrupts.cancelled.is_set() and not self._cancelled:
             self._cancelled = True
             self._place.records.request_cancel(self._job, Actor.myself().words())
@@ -188,7 +188,7 @@ class RungRun:
                 self._look_beside()
 
     def _look_beside(self) -> None:
-        """Do what a rung does beside its job while that trains."""
+        """Apply the rung's further checks while its job trains."""
         if self._rung.misfit:
             self._place.cluster.create("pods", self._plan.namespace, misfit(self._plan))
         if self._rung.previews:

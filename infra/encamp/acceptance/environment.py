@@ -44,12 +44,12 @@ class Claim:
     until: float
 
     def text(self) -> str:
-        """As the tag holds it."""
+        """Return the tag's text."""
         return json.dumps({"run": self.run, "until": int(self.until)})
 
     @classmethod
     def read(cls, text: str | None) -> Claim | None:
-        """The claim of a tag, None where there is none or somebody else wrote it."""
+        """Return the claim of a tag, None if it has none or a foreign one."""
         try:
             data: Any = json.loads(text or "null")
             return cls(str(data["run"]), float(data["until"]))
@@ -76,7 +76,7 @@ class HostEnvironment:
         self._engine.interrupt()
 
     def claim(self) -> Claim | None:
-        """Whose run has brought it up; None where it is not there or was there before."""
+        """Return the claim of the run that has brought it up; None if it does not exist or existed before."""
         return Claim.read(self._engine.tag(self.stack, TAG))
 
     def is_up(self) -> bool:
@@ -110,7 +110,7 @@ class HostEnvironment:
             )
 
     def tear_down(self, run: str) -> None:
-        """Take everything of the environment down, which nobody but a run may use.
+        """Tear down everything of the environment, which only a run may use.
 
         Raises:
             TeardownError: somebody else uses it, or something of it is left; names it.
@@ -173,7 +173,7 @@ class HostEnvironment:
             )
 
     def _buckets(self) -> Iterator[str]:
-        """Buckets that go with the environment."""
+        """Yield buckets that go with the environment."""
         plan = plan_environment(self._spec)
         if "artifactsBucket" not in plan.adopted:
             yield plan.artifacts.name
@@ -184,5 +184,5 @@ class HostEnvironment:
             yield sink.bucket
 
 
-#: How many things of others are named.
+#: Number of other things that are named.
 _NAMED: Final = 5

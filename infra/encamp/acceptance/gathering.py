@@ -1,4 +1,4 @@
-"""Gathers what probes of a job are given, after its end: receipt, stored logs, operations, lines in Cloud Logging."""
+"""Gathering of probes' inputs after a job's end: receipt, stored logs, operations, lines in Cloud Logging."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def gather(
     refused: Mapping[str, str],
     preview: Previewed | None,
 ) -> JobCase:
-    """What is known of a rung's job that has ended; what cannot be asked for is noted with its reason."""
+    """Return all data of a rung's ended job; data that cannot be had is noted with its reason."""
     missing = dict(refused)
     storage = Storage(client)
     pools = tuple(f"/nodePools/{pool.name}" for pool in plan.node_pools)
@@ -70,7 +70,7 @@ def gather(
 
 
 def _swept(record: RunRecord | None) -> Iterator[str]:
-    """What was deleted by its listing; what the engine deletes has a name of the engine's."""
+    """Yield what was deleted by its listing; what the engine deletes has a name of the engine's."""
     for entry in record.entries if record is not None else ():
         swept = entry.kind == "resource" and entry.data["done"] == "deleted" and not entry.data.get("urn")
         # The run's own pod, which no engine knows, goes with the job.
@@ -79,7 +79,7 @@ def _swept(record: RunRecord | None) -> Iterator[str]:
 
 
 def _lines(client: GoogleClient, plan: JobPlan) -> Sequence[Mapping[str, Any]]:
-    """The first lines of the job's containers in Cloud Logging, as it keeps them."""
+    """Return the first lines of the job's containers in Cloud Logging, as it keeps them."""
     wanted = f'resource.type="k8s_container" AND resource.labels.container_name="{CONTAINER}"'
     wanted += f' AND labels."k8s-pod/encamp-job"="{plan.name}"'
     body = {
@@ -94,7 +94,7 @@ def _lines(client: GoogleClient, plan: JobPlan) -> Sequence[Mapping[str, Any]]:
 
 
 def _logs(storage: Storage, job: KnownJob) -> Iterator[tuple[str, str]]:
-    """Each replica's stored log."""
+    """Yield each replica's stored log."""
     sealed = SealedLogs(storage, job.bucket, job.prefix)
     for replica, size in sealed.sizes().items():
         if size <= _LONGEST_LOG:

@@ -1,4 +1,4 @@
-"""What Google still lists of a run: things of its jobs, its own bucket, and the cluster if that was taken down."""
+"""Google's listing of a run's remains: resources of its jobs, its own bucket, and the cluster if it was taken down."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 def probe_bucket(spec: EnvironmentSpec, run: str) -> str:
-    """The name of the bucket that a run's questions are put to."""
+    """Return the name of the bucket that a run's questions are put to."""
     job_id = f"acceptance-{run}"
     return scratch_bucket(spec.project, spec.name, job_id, short_name(spec.project, spec.name, job_id))
 
 
 def cluster_path(spec: EnvironmentSpec) -> str:
-    """The full name of an environment's cluster."""
+    """Return the full name of an environment's cluster."""
     return f"projects/{spec.project}/locations/{spec.region}/clusters/{spec.cluster}"
 
 
 def inventory(
     context: Context, spec: EnvironmentSpec, progress: Progress, *, environment_gone: bool
 ) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
-    """What is left by kind, and what could not be listed, with the reason."""
+    """Return what is left by kind, and what could not be listed, with the reason."""
     left: dict[str, set[str]] = {}
     unknown: dict[str, str] = {}
     asked = {f"job {job}": _of_job(context, job) for job in progress.jobs}
@@ -50,7 +50,7 @@ def inventory(
 
 
 def _of_job(context: Context, job: str) -> Iterator[tuple[str, str]]:
-    """What Google lists of a job; its results in the artifacts bucket are not meant."""
+    """Yield what Google lists of a job, without its results in the artifacts bucket."""
     records = context.records()
     try:
         record = records.record(job)
@@ -68,7 +68,7 @@ def _bucket(context: Context, bucket: str) -> Iterator[tuple[str, str]]:
 
 
 def _environment(context: Context, spec: EnvironmentSpec) -> Iterator[tuple[str, str]]:
-    """What of an environment would be paid for."""
+    """Yield the parts of an environment that would be paid for."""
     path = cluster_path(spec)
     if Container(context.client).cluster(path) is not None:
         yield "cluster", path

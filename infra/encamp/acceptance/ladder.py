@@ -1,4 +1,4 @@
-"""The ladder: small jobs, cheapest first, each with what it shows and how it has to end.
+"""The ladder: small jobs, cheapest first, each with its purpose and its expected end.
 
 Every job ends by itself within minutes, whoever dies. Its trainer is ``templates/acceptance/trainer``; images are
 small, public and without a framework.
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment import EnvironmentSpec
 
-#: What is asked of the environment itself, without a job; named beside the rungs.
+#: Name of the questions to the environment itself, without a job; it stands beside the rungs' names.
 ENVIRONMENT: Final = "environment"
 #: Has Python and nothing else that the trainer needs; the bootstrap runs in it.
 IMAGE: Final = "python:3.11-slim"
 _CPU: Final = {"machineType": "e2-standard-4"}
-#: How long a rung waits for its machines: the shortest that a job file may say.
+#: Longest wait of a rung for its machines: the shortest that a job file may say.
 WAIT_SECONDS: Final = 1800
-#: How long the trainer of a rung runs when all is well, and how long one that hangs may: where machines take minutes,
+#: Running time of a rung's trainer when all is well, and of one that hangs: where machines take minutes,
 #: and in the sandbox.
 _TRAIN_SECONDS, _TRAIN_SANDBOX_SECONDS = 45, 10
 _HANG_SECONDS, _HANG_SANDBOX_SECONDS = 60, 15
 #: After this a rung's job is ended, however it is.
 _LONGEST_SECONDS: Final = 600
 _FOR_EVER: Final = 86_400
-#: What a rung may be expected to run beside its training: its image and its package come. Belief: time-image-pull.
+#: Expected time of a rung beside its training: its image and its package come. Belief: time-image-pull.
 _AROUND_SECONDS: Final = 120
 
 
 class Kill(StrEnum):
-    """When the driver of a rung's job is killed."""
+    """The moment at which the driver of a rung's job is killed."""
 
     BRINGING_UP = "while the job is brought up"
     RUNNING = "while the job trains"
@@ -72,7 +72,7 @@ class Rung:
     misfit: bool = False
 
     def job(self, spec: EnvironmentSpec) -> dict[str, Any]:
-        """The rung's job file as data; in an environment with queues it waits in the first one."""
+        """Return the rung's job file as data; in an environment with queues it waits in the first one."""
         queues = spec.queues
         trains = _TRAIN_SANDBOX_SECONDS if spec.is_sandbox else _TRAIN_SECONDS
         longest = _LONGEST_SECONDS
@@ -172,7 +172,7 @@ LADDER: Final = (
 
 
 def rungs(only: Collection[str] = (), skip: Collection[str] = ()) -> tuple[Rung, ...]:
-    """The rungs of the ladder that are asked for, in its order.
+    """Return the rungs of the ladder that are asked for, in its order.
 
     Raises:
         UsageError: a name is not known.

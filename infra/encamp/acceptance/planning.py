@@ -1,4 +1,4 @@
-"""What a run is going to be, decided before anything is made: rungs that this environment can run, and their cost."""
+"""The plan of a run, made before anything exists: the rungs that this environment can run, and their cost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def plan_ladder(
     spec: EnvironmentSpec, host: HostEnvironment, rungs: Sequence[Rung], budget: float | None, own: Collection[str] = ()
 ) -> PlannedLadder:
-    """The rungs that this environment can run within a budget, and why others are left out.
+    """Return the rungs that this environment can run within a budget, and why others are left out.
 
     Args:
         spec: the environment.
         host: its stack.
         rungs: those that are wanted.
         budget: USD, None for no limit.
-        own: ids of runs that are gone on with or taken down: an environment of theirs is none of somebody else's.
+        own: ids of runs that are resumed or taken down: an environment of theirs belongs to nobody else.
 
     Raises:
         UsageError: the budget is too small, a price is not known, the environment is protected, or another run has it.

@@ -1,4 +1,4 @@
-"""A probe: a small function bound to a belief, which looks at what Google serves and says what it did."""
+"""Probes: small functions bound to a belief, which look at what Google serves and say what it did."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _bind(belief: str, case: type, rungs: frozenset[str]) -> Callable[[Callable[
 
 @cache
 def probes() -> tuple[Probe, ...]:
-    """Every probe of the modules of ``probes/``, by belief."""
+    """Return every probe of the modules of ``probes/``, by belief."""
     for module in pkgutil.iter_modules(probes_package.__path__):
         importlib.import_module(f"{probes_package.__name__}.{module.name}")
     return tuple(sorted(_FOUND, key=lambda probe: probe.belief))
@@ -86,6 +86,6 @@ def ask(probe: Probe, case: Any, place: str) -> BeliefAnswer:
     except EncampError as error:
         return BeliefAnswer(probe.belief, BeliefState.NOT_ASKED, place, error.what)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        # What Google serves has another shape than the probe knows: that ends neither the run nor its tear-down.
+        # An answer of a shape that the probe does not know ends neither the run nor its tear-down.
         why = f"what was served could not be read: {type(error).__name__}: {error}"
         return BeliefAnswer(probe.belief, BeliefState.NOT_ASKED, place, why)

@@ -1,4 +1,4 @@
-"""How far a run of the ladder has come, kept in a file of its folder, so that a killed run can be gone on with."""
+"""The progress of a ladder's run, kept in a file of its folder, so that a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FOR_EVER: Final = float("inf")
 
 @dataclass(frozen=True)
 class RungResult:
-    """What became of a rung.
+    """The result of a rung.
 
     Attributes:
         job: id of its job.
         state: how the job ended; None while it has not.
         as_believed: whether it ended as it has to.
-        trouble: why it did not run or not end so, empty where it did.
-        cost: USD by the receipt, None where that is not known.
+        trouble: why it did not run or not end so, empty if it did.
+        cost: USD by the receipt, None if that is not known.
         seconds: how long it took.
     """
 
@@ -69,12 +69,12 @@ class Progress:
 
     @classmethod
     def made(cls, root: Path, stack: str, run: str, started: float) -> Progress:
-        """A run of this process."""
+        """Return a run of this process."""
         return cls(root / stack / run, run, stack, started, holder.myself())
 
     @classmethod
     def begin(cls, root: Path, stack: str, run: str, started: float) -> Progress:
-        """A new run of this process, on file at once."""
+        """Return a new run of this process, on file at once."""
         progress = cls.made(root, stack, run, started)
         progress.save()
         return progress
@@ -98,7 +98,7 @@ class Progress:
             )
 
     def take_over(self) -> None:
-        """Go on with the run of a process that has died.
+        """Resume the run of a process that has died.
 
         Raises:
             UsageError: it lives.
@@ -143,19 +143,19 @@ class Progress:
 
 
 def unfinished(root: Path, stack: str) -> list[Progress]:
-    """Runs on a stack that were not brought to their end on this machine, oldest first."""
+    """Return runs on a stack that were not brought to their end on this machine, oldest first."""
     folders = sorted((root / stack).glob(f"*/{_FILE}"))
     return [found for path in folders if not (found := _read(path)).finished]
 
 
 def find(root: Path, stack: str, run: str) -> Progress | None:
-    """A run by its id; None where this machine does not know it."""
+    """Return a run by its id; None if this machine does not know it."""
     path = root / stack / run / _FILE
     return _read(path) if path.is_file() else None
 
 
 def _read(path: Path) -> Progress:
-    """The run of a file.
+    """Return the run of a file.
 
     Raises:
         UsageError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""The report of a run: what Google did, belief by belief; Markdown for people, JSON for programs."""
+"""The report of a run: Google's behaviour, belief by belief; Markdown for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_report(result: AcceptanceResult, ladder: PlannedLadder, project: str, 
 
 
 def report_document(result: AcceptanceResult, ladder: PlannedLadder, project: str) -> dict[str, Any]:
-    """The report as JSON data; every belief of the table is in it."""
+    """Return the report as JSON data; every belief of the table is in it."""
     progress = result.progress
     found = overall(progress.answers)
     asked = {probe.belief for probe in probes()}
@@ -81,7 +81,7 @@ def _no_probe(belief: Belief) -> str:
 
 
 def _receipts(result: AcceptanceResult) -> float:
-    """What the rungs' jobs came to by their receipts, in USD."""
+    """Return the total of the rungs' jobs by their receipts, in USD."""
     return round(sum(one.cost or 0.0 for one in result.progress.rungs.values()), 2)
 
 
@@ -90,7 +90,7 @@ def _utc(seconds: float) -> str:
 
 
 def report_markdown(document: dict[str, Any]) -> str:
-    """The report for people: broken beliefs first."""
+    """Return the report for people: broken beliefs first."""
     return "\n".join((*_head(document), *_rungs(document), *_broken(document), *_areas(document)))
 
 

@@ -65,7 +65,7 @@ class AcceptanceRequest:
 
 @dataclass
 class AcceptanceResult:
-    """What became of a run.
+    """The result of a run.
 
     Attributes:
         error: the first error that ended the run before its last rung.
@@ -122,7 +122,7 @@ def run_acceptance(request: AcceptanceRequest, context: Context, progress: Progr
 def finish(
     progress: Progress, host: HostEnvironment, spec: EnvironmentSpec, context: Context, result: AcceptanceResult
 ) -> None:
-    """Bring the run's jobs to their ends, take its environment down, and look at what is left."""
+    """End the run's jobs, tear its environment down, and look at what is left."""
     made = progress.claimed
     progress.ended = True
     progress.save()
@@ -152,7 +152,7 @@ def finish(
 
 
 def operations(context: Context, cluster: str) -> tuple[Mapping[str, Any], ...]:
-    """GKE's operations on a cluster, none where they cannot be listed."""
+    """Return GKE's operations on a cluster, none if they cannot be listed."""
     try:
         return tuple(Container(context.client).operations(cluster, (f"/clusters/{cluster.rpartition('/')[2]}",)))
     except EncampError as error:
@@ -202,7 +202,7 @@ class _Run:
         self._made_here = False
 
     def climb(self) -> None:
-        """Bring the environment up if it is not there, ask it, and run rung by rung.
+        """Bring the environment up if it does not exist, probe it, and run rung by rung.
 
         Raises:
             EncampError: the environment could not be brought up, or somebody interrupted.
@@ -253,7 +253,7 @@ class _Run:
         self._progress.add(ask_all(case, place))
 
     def _bucket(self) -> str | None:
-        """Make the bucket that questions are put to; None where the caller may not."""
+        """Create the bucket for probes; None if the caller may not."""
         spec = self._request.spec
         name = probe_bucket(spec, self._progress.run)
         try:
@@ -295,7 +295,7 @@ class _Run:
             self._progress.add(ask_all(case, name, name))
 
     def _checked(self) -> None:
-        """Go on unless somebody interrupted.
+        """Raise if somebody interrupted.
 
         Raises:
             EngineError: somebody did.

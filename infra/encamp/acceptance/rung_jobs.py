@@ -24,7 +24,7 @@ MISFIT: Final = "-misfit"
 
 
 def job_id(rung: Rung, run: str, before: Collection[str] = ()) -> str:
-    """The id of a rung's job, by which everybody knows its run; another one than those ``before``."""
+    """Return the id of a rung's job, by which everybody knows its run; another one than those ``before``."""
     first = f"acceptance_{rung.name.replace('-', '_')}_{run}"
     candidates = (first, *(f"{first}_{count}" for count in range(2, len(before) + 3)))
     return next(one for one in candidates if one not in before)
@@ -36,7 +36,7 @@ def is_of_run(job: str, run: str) -> bool:
 
 
 def plan_rung(rung: Rung, spec: EnvironmentSpec, chosen: str) -> JobPlan:
-    """The plan of a rung's job.
+    """Return the plan of a rung's job.
 
     Raises:
         PlanError: it cannot be planned for this environment.
@@ -50,7 +50,10 @@ def _job_file(rung: Rung, spec: EnvironmentSpec, folder: Path) -> JobFile:
 
 
 def misfit(plan: JobPlan) -> dict[str, Any]:
-    """A pod that no machine of any pool can take; it goes with the job's labels, by which the reaper finds it."""
+    """Return a pod that no machine of any pool can take.
+
+    It goes with the job's labels, by which the reaper finds it.
+    """
     container = {
         "name": "misfit",
         "image": IMAGE,

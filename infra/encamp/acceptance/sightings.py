@@ -1,4 +1,4 @@
-"""What was seen of a job's objects while it lived: each version of each, with the time at which it was seen.
+"""Sightings of a job's objects while it lived: each version of each, with the time at which it was seen.
 
 Probes look at this after the job's end, so that asking disturbs nothing and can be asked again of a file.
 """
@@ -50,15 +50,15 @@ class Sightings:
         self._there[kind] = names
 
     def latest(self, kind: str) -> list[Mapping[str, Any]]:
-        """The last version of each object of a kind, also of those that are gone."""
+        """Return the last version of each object of a kind, also of those that are gone."""
         return [versions[-1].item for versions in self._seen.get(kind, {}).values()]
 
     def versions(self, kind: str) -> Iterator[tuple[str, list[Sighting]]]:
-        """Every object of a kind with all of its versions."""
+        """Yield every object of a kind with all of its versions."""
         yield from self._seen.get(kind, {}).items()
 
     def gone(self, kind: str) -> Mapping[str, float]:
-        """Objects that a later listing lacked, with the time of that."""
+        """Return objects that a later listing lacked, with the time of that."""
         return self._gone.get(kind, {})
 
     def write(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Sightings:
 
     @classmethod
     def read(cls, path: Path) -> Sightings:
-        """What ``write`` kept."""
+        """Return the sightings that ``write`` kept."""
         found, data = cls(), json.loads(path.read_text(encoding="utf-8"))
         for kind, items in data["seen"].items():
             for name, versions in items.items():
@@ -82,6 +82,6 @@ class Sightings:
 
 
 def identity(item: Mapping[str, Any]) -> str:
-    """What tells an object from others of its kind: its UID, else its name."""
+    """Return the identity of an object among its kind: its UID, else its name."""
     metadata = item.get("metadata") or {}
     return str(metadata.get("uid") or metadata.get("name") or item.get("selfLink") or item.get("name"))

@@ -1,4 +1,4 @@
-"""Who may do what to jobs by the API: teams of the environment, a job's own policy, and who started it. Default deny.
+"""Permissions on jobs by the API: from the environment's teams, a job's own policy, and its creator. Default deny.
 
 The environment's committed ``access.teams`` say it for the whole project, as ``encamp access check`` does; nothing is
 asked of Google. Sources: the job model, section 11; cloud.google.com/iam/docs/reference/rest/v1/Policy.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from encamp.api.caller import Caller
     from encamp.spec.environment.model import EnvironmentSpec
 
-#: What roles of AI Platform are called in policies.
+#: Prefix of AI Platform's roles in policies.
 ROLE_PREFIX: Final = "roles/"
 SERVICE: Final = "ml.googleapis.com"
 _SEE: Final = "ml.jobs.get"
@@ -31,11 +31,11 @@ _GROUP: Final = "group:"
 
 @dataclass(frozen=True)
 class JobGrants:
-    """What of a job says who may do what to it.
+    """The grants of a job.
 
     Attributes:
-        creator: e-mail (or ``principal://`` name) of who started it, None where nobody wrote it down.
-        policy: what ``checked_policy`` gave, as the record keeps it; None where there is none.
+        creator: e-mail (or ``principal://`` name) of who started it, None if nobody wrote it down.
+        policy: the result of ``checked_policy``, as the record keeps it; None without a policy.
     """
 
     creator: str | None
@@ -44,7 +44,7 @@ class JobGrants:
 
 @dataclass(frozen=True)
 class _Held:
-    """What an environment gives.
+    """The grants of an environment.
 
     Attributes:
         teams: permissions of each member of a team.
@@ -74,7 +74,7 @@ class Access:
         self._held = _Held(held, frozenset(spec.api.act_as if spec.api is not None else ()))
 
     def permissions(self, caller: Caller, job: JobGrants | None = None) -> frozenset[str]:
-        """Every permission of AI Platform's that a caller has: on the project, or on one job of it."""
+        """Return every permission of AI Platform's that a caller has: on the project, or on one job of it."""
         if caller.admin:
             return frozenset(ml_roles().permissions)
         members = caller.members
@@ -86,12 +86,12 @@ class Access:
         return found | _of_policy(job.policy, members)
 
     def require(self, caller: Caller, permission: str, resource: str, job: JobGrants | None = None) -> None:
-        """Let a caller pass who has a permission.
+        """Raise unless a caller has a permission.
 
         Args:
-            caller: who asks.
+            caller: the caller.
             permission: such as ``ml.jobs.get``.
-            resource: what it is about, such as ``projects/P`` or ``projects/P/jobs/J``.
+            resource: the resource, such as ``projects/P`` or ``projects/P/jobs/J``.
             job: the job's own grants where it is about one.
 
         Raises:
@@ -101,7 +101,7 @@ class Access:
             raise _denied(permission, resource)
 
     def require_act_as(self, caller: Caller, account: str) -> None:
-        """Let a caller pass who may let a job run with a given service account: the environment names those.
+        """Raise unless a caller may let a job run with a given service account: the environment names those.
 
         Source: the job model, section 11 (``iam.serviceAccounts.actAs``).
 
@@ -117,7 +117,7 @@ class Access:
             )
 
     def missing(self, caller: Caller, permission: str, resource: str) -> ApiError:
-        """What a caller is told of a job that does not exist, of which something was asked that takes a permission.
+        """Return the error for a call on a job that does not exist and that takes a permission.
 
         NOT_FOUND for who may see every job of the project. Whoever may not, learns nothing: it is what ``require``
         raises for a job of somebody else.
@@ -127,9 +127,9 @@ class Access:
         return _denied(permission, resource)
 
     def tested(self, caller: Caller, body: Mapping[str, Any], job: JobGrants | None) -> dict[str, Any]:
-        """The answer to testIamPermissions: those of the body's permissions that the caller has on a job.
+        """Return the answer to testIamPermissions: those of the body's permissions that the caller has on a job.
 
-        Nothing, and no error, where there is no such job (``job`` is None).
+        Nothing, and no error, if there is no such job (``job`` is None).
         Source: cloud.google.com/iam/docs/reference/rest/v1/Policy and google.iam.v1.IAMPolicy.TestIamPermissions.
 
         Raises:
@@ -144,7 +144,10 @@ class Access:
 
 
 def access_warnings(spec: EnvironmentSpec) -> tuple[str, ...]:
-    """What whoever starts the service has to be told: groups that no token tells, and that nobody has a role at all."""
+    """Return warnings for whoever starts the service.
+
+    Groups that no token tells, and teams without members by the API.
+    """
     teams = (spec.access.teams or ()) if spec.access is not None else ()
     if not teams and not spec.is_sandbox:
         return (f"environment {spec.name} names no teams in access.teams, so nobody may do anything by the API",)
@@ -163,7 +166,7 @@ def _of_roles(roles: Iterable[str]) -> frozenset[str]:
 
 
 def _of_policy(policy: Mapping[str, Any] | None, members: frozenset[str]) -> frozenset[str]:
-    """What a job's policy gives. A binding with a condition gives nothing: none was ever taken here."""
+    """Return the permissions of a job's policy. A binding with a condition gives none: none was ever accepted here."""
     bindings = (policy or {}).get("bindings") or ()
     roles = [
         binding["role"]

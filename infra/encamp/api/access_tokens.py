@@ -1,10 +1,10 @@
-"""Google's access tokens, told by Google's token service: whose, for which application, for what, how long.
+"""Verification of Google's access tokens by Google's token service: owner, application, scopes, expiry.
 
 Whoever holds an access token can use it anywhere, so one that was given to some application says nothing of what its
 owner wants from this service. It is taken from applications that are trusted with it (gcloud and application default
-credentials, unless others are named), and from service accounts, whose tokens are their own.
-Source: developers.google.com/identity/sign-in/web/backend-auth and the answers of oauth2.googleapis.com/tokeninfo; the
-token goes in a header, as Google's own Node.js library sends it there, since addresses are written into logs.
+credentials, unless others are named), and from service accounts, whose tokens are their own. Source:
+developers.google.com/identity/sign-in/web/backend-auth and the answers of oauth2.googleapis.com/tokeninfo; the token
+goes in a header, as Google's own Node.js library sends it there, since addresses are written into logs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REST_SECONDS: Final = 2.0
 
 
 class AccessTokens:
-    """Tells whose an access token is.
+    """Verifier of access tokens.
 
     Args:
         client: what asks.
@@ -59,7 +59,7 @@ class AccessTokens:
         self._silent = float("-inf")
 
     async def caller(self, token: str) -> tuple[Caller, float]:
-        """Whose a token is, and until when it is valid (seconds since the epoch).
+        """Return a token's owner, and the end of its validity (seconds since the epoch).
 
         Raises:
             ApiError: UNAUTHENTICATED; PERMISSION_DENIED where it is not for Google Cloud; UNAVAILABLE where the token
@@ -106,7 +106,7 @@ class AccessTokens:
         return _object(answer)
 
     async def _sent(self, token: str) -> httpx.Response | str:
-        """The answer, or why there is none."""
+        """Return the answer, or why there is none."""
         headers = {"authorization": f"Bearer {token}", "content-type": "application/x-www-form-urlencoded"}
         try:
             return await self._client.post(self._url, headers=headers, content=b"")
@@ -125,7 +125,7 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _seconds(value: Any) -> float | None:
-    """A number of seconds that tokeninfo writes as a text; None where it is none."""
+    """Return tokeninfo's number of seconds, which is a text; None if it is no number."""
     try:
         found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Where a request comes from: its connection's address, or what a trusted gateway says of it.
+"""The address of a request's client: that of its connection, or the one that a trusted gateway forwards.
 
 A gateway appends the address that it was called from to ``X-Forwarded-For``, so the header is read from its right end:
 each hop that is trusted is believed about the one before it, and what stands left of the first that is not may be
@@ -31,7 +31,7 @@ class Addresses:
         self._trusted = tuple(ipaddress.ip_network(one) for one in trusted)
 
     def client(self, peer: str, forwarded: Sequence[str]) -> str:
-        """The address of the client of a request.
+        """Return the address of the client of a request.
 
         Args:
             peer: the connection's own.
@@ -55,7 +55,7 @@ class Addresses:
 
 
 def _address(text: str) -> _Address | None:
-    """An address, with or without a port; None where it is none. IPv4 in IPv6 is what it stands for."""
+    """Return an address, with or without a port; None if it is malformed. IPv4 in IPv6 counts as IPv4."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

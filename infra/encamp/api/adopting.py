@@ -1,4 +1,4 @@
-"""Jobs that were begun on a machine's command line and whose driver is gone: a driver is started that ends them."""
+"""Adoption of jobs that were begun on a command line and whose driver is gone: a driver is started that ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an answer is sent: JSON, whole or in part, and refusals in the form of Google's APIs."""
+"""The form of answers: JSON, whole or in part, and errors in the form of Google's APIs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reply:
         return self.code < _SERVER_ERROR
 
     def head(self) -> list[tuple[bytes, bytes]]:
-        """Its headers."""
+        """Return its headers."""
         return [
             (b"content-type", self.kind),
             (b"content-length", str(len(self.body)).encode()),
@@ -64,12 +64,12 @@ class Reply:
 
 
 def data_of(answer: Answer) -> Any:
-    """An answer as JSON data."""
+    """Return an answer as JSON data."""
     return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
 def reply_of(answer: Answer, asked: Asked) -> Reply:
-    """An answer in the form that was asked for."""
+    """Return an answer in the form that was asked for."""
     if asked.pretty:
         return Reply(_OK, json.dumps(part(data_of(answer), asked.fields), indent=2).encode() + b"\n")
     if asked.fields or not isinstance(answer, bytes):
@@ -78,7 +78,7 @@ def reply_of(answer: Answer, asked: Asked) -> Reply:
 
 
 def refusal(error: ApiError) -> Reply:
-    """A refusal, with line breaks: people read it."""
+    """Return a refusal, with line breaks: people read it."""
     headers: list[tuple[bytes, bytes]] = []
     if isinstance(error, WrongVerbError):
         headers.append((b"allow", error.allowed.encode()))
@@ -90,7 +90,7 @@ def refusal(error: ApiError) -> Reply:
 
 
 def told(trouble: Exception, what: str) -> ApiError:
-    """What a caller is told of an exception; of one that is no refusal the process's own log has the rest.
+    """Return the error for a caller from an exception; the process's own log has the details of an unexpected one.
 
     ``what`` was being done.
     """

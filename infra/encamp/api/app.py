@@ -1,4 +1,4 @@
-"""The service as an ASGI app: what is done for each request, and in which order.
+"""The service as an ASGI app: the steps of each request, in their order.
 
 Head, method, caller; only then is anything of a body read, and a place taken. Nothing of a caller's credential is kept
 or written.
@@ -45,7 +45,7 @@ BATCHES: Final = PlaceLimits(caller=4, line=12)
 
 
 def make_app(parts: Parts) -> ASGIApp:
-    """The service."""
+    """Return the service."""
     return Starlette(routes=[*parts.routes, _Everything(_Service(parts))])
 
 
@@ -56,17 +56,17 @@ class _Everything(BaseRoute):
         self._app = app
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """All of it, and nothing is named."""
+        """Match everything, and name nothing."""
         del scope
         return Match.FULL, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the service answer."""
+        """Serve a request."""
         await self._app(scope, receive, send)
 
 
 def _nobody() -> None:
-    """Where no server waits to hear that a caller is known."""
+    """Do nothing if no server waits to hear that a caller is known."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Service:
         self._calls = Calls(parts)
         # A cloud that answers slowly keeps creates waiting, and nobody who only reads.
         self._creates = Places(parts.places.limits)
-        # Of its parts each takes a place of its own.
+        # Each of its parts takes a place of its own.
         self._batches = Places(BATCHES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,7 +126,7 @@ class _Service:
         return Request(datetime.now(UTC), time.monotonic(), headers, client)
 
     async def _reply(self, sent: _Sent, request: Request, places: contextlib.AsyncExitStack) -> Reply:
-        """The answer to one call, whose body is read once its caller is known."""
+        """Return the answer to one call, whose body is read once its caller is known."""
         head, read = sent.head, sent.read
         try:
             method = self._calls.method(request, head)
@@ -159,7 +159,10 @@ class _Service:
         places: contextlib.AsyncExitStack,
         carried_out: list[Request],
     ) -> Reply:
-        """The answer to a batch: its calls one after the other, each with a caller, places and an entry of its own."""
+        """Return the answer to a batch.
+
+        Its calls one after the other, each with a caller, places and an entry of its own.
+        """
         request.method = BATCH
         try:
             caller = await self._known(scope, request)
@@ -181,7 +184,7 @@ class _Service:
     async def _of_part(self, part: Part, around: Request, carried_out: list[Request], *, full: bool) -> Reply:
         if part.error is not None:
             return refusal(part.error)
-        # Whoever called is called for all parts; only the credential may be another one.
+        # The caller of the batch is that of all parts; only the credential may be another one.
         one = Request(datetime.now(UTC), time.monotonic(), Headers(scope=part.scope), around.client)
         carried_out.append(one)
 

@@ -120,7 +120,7 @@ class AuditLog:
             self._sink.close()
 
     def _add_counts(self, *, over: bool = False) -> None:
-        """Let what was counted wait as an entry."""
+        """Queue an entry for what was counted."""
         for entry in self._left_out.due(self._project, over=over):
             self._waiting.append(Line(_ENCODER.encode(entry).encode() + b"\n", lasting=False))
 
@@ -159,7 +159,7 @@ class AuditLog:
             os.close(descriptor)
 
     def _failed(self, reason: str) -> None:
-        """Say it once, not at every call."""
+        """Report a failure once, not at every call."""
         if not self._failing:
             _LOG.error("the audit log cannot be written, so entries wait and nothing may be changed: %s", reason)
         self._failing = True

@@ -58,14 +58,14 @@ class AuditedCall:
         at: when it came; with a time zone.
         insert_id: no other entry has it.
         project: id of the project.
-        resource: what it was about, such as ``projects/P/jobs/J``.
-        caller: None where nobody could tell.
+        resource: the call's resource, such as ``projects/P/jobs/J``.
+        caller: None if nobody could tell.
         client_ip: address that the call came from.
         request: the body, or the parameters of the query.
-        response: the answer's body; None where there is none, and where it was refused.
-        granted: whether the caller had the method's permission; None where it did not come to that.
+        response: the answer's body; None without one, and for a refusal.
+        granted: whether the caller had the method's permission; None if it did not come to that.
         code: HTTP code of the answer.
-        message: of the error; empty where there is none.
+        message: of the error; empty without one.
         status: name of the error, such as ``PERMISSION_DENIED``; empty: what the code most often stands for.
     """
 
@@ -86,7 +86,7 @@ class AuditedCall:
 
 
 def entry_of(call: AuditedCall, now: datetime | None = None) -> dict[str, Any]:
-    """The LogEntry of a call, as JSON data that is at most ``LONGEST_LINE`` long when written in ASCII."""
+    """Return the LogEntry of a call, as JSON data that is at most ``LONGEST_LINE`` long when written in ASCII."""
     kind = call.method.kind
     refused = call.code >= _OK
     severity = "ERROR" if refused else "NOTICE" if kind is AuditKind.ADMIN_ACTIVITY else "INFO"
@@ -148,7 +148,10 @@ def _status(call: AuditedCall) -> dict[str, Any]:
 
 
 def _request(call: AuditedCall, resource: str) -> dict[str, Any]:
-    """The request as the service's own messages would have it: a Job is a field of theirs, and the path is one too."""
+    """Return the request as the service's own messages would have it.
+
+    A Job is a field of theirs, and the path is one too.
+    """
     method = call.method
     service, _, verb = method.audit.rpartition(".")
     package = _IAM if service.startswith(_IAM) else service.rpartition(".")[0]

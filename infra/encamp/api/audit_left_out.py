@@ -28,7 +28,7 @@ OF_ALL: Final = 100
 #: After so long what was counted is written.
 SECONDS: Final = 60.0
 _MOST_ADDRESSES: Final = 1000
-#: Of so many who were left out most the number is told, of the others a sum.
+#: Number of callers with most omissions that are counted one by one; the others have a sum.
 _MOST_NAMED: Final = 20
 _OTHERS: Final = "others"
 _METHOD: Final = "encamp.audit.LeftOut"
@@ -66,7 +66,7 @@ class Count:
         return self.since is not None and (over or (now - self.since).total_seconds() >= SECONDS)
 
     def entry(self, project: str, until: datetime) -> dict[str, Any]:
-        """The LogEntry of what was counted."""
+        """Return the LogEntry of what was counted."""
         project = bounded_name(project)
         since = written(micros(self.since or until))
         by = {bounded_name(name): calls for name, calls in sorted(self.by.items())}
@@ -129,7 +129,7 @@ class LeftOut:
             self._unwritten.add(who, self._now())
 
     def due(self, project: str, *, over: bool = False) -> list[dict[str, Any]]:
-        """LogEntries of what was counted for long enough, which is forgotten with it; ``over``: of all of it."""
+        """Return LogEntries of what was counted for long enough, which is forgotten with it; ``over``: of all of it."""
         with self._lock:
             now = self._now()
             found: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Where lines of the audit log are written to: a file that is appended to, or a stream that the process was given."""
+"""Sinks of the audit log's lines: a file that is appended to, or a stream that the process was given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass
 class LogFile:
-    """A file that is appended to, and made anew where somebody has moved it away.
+    """A file that is appended to, and created anew if somebody has moved it away.
 
     Attributes:
         descriptor: of the file that is open; None before the first line.
@@ -48,7 +48,7 @@ class LogFile:
         data = b"\n" + line.data if self.torn else line.data
         free = self.free()
         if free is not None and free < len(data):
-            # What is left of the last block would take a part of the line.
+            # The rest of the last block would take only a part of the line.
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.torn = True
         while data:
@@ -56,14 +56,17 @@ class LogFile:
         self.torn = False
 
     def written(self) -> int | None:
-        """A descriptor for what was written last, which whoever gets it closes; None where there is no more of them."""
+        """Return a descriptor of the file that was last written to; its receiver closes it.
+
+        None if there is no more of them.
+        """
         try:
             return os.dup(self.opened())
         except OSError:
             return None
 
     def free(self) -> int | None:
-        """Bytes that the disk has left for it; None where it is no file on a disk."""
+        """Return the free bytes on the log's disk; None if it is no file on a disk."""
         descriptor = self.opened()
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
@@ -77,7 +80,7 @@ class LogFile:
             self.descriptor = None
 
     def opened(self) -> int:
-        """The descriptor of the file that is at the path now."""
+        """Return the descriptor of the file that is at the path now."""
         if self.descriptor is not None and not self._is_there(self.descriptor):
             self.close()
         if self.descriptor is None:
@@ -97,7 +100,7 @@ class LogFile:
 
 @dataclass
 class LogStream:
-    """What the process was given, such as standard output: the system's to keep."""
+    """A stream that the process was given, such as standard output; the system keeps it."""
 
     stream: BinaryIO
 
@@ -107,18 +110,18 @@ class LogStream:
         self.stream.flush()
 
     def written(self) -> None:
-        """There is nothing to wait for."""
+        """Return nothing: there is nothing to wait for."""
 
     def free(self) -> int | None:
-        """Nobody knows."""
+        """Return None: it is not known."""
         return None
 
     def close(self) -> None:
-        """It is not ours to close."""
+        """Do nothing: the stream is not ours to close."""
 
 
 def opened_file(path: Path) -> LogFile:
-    """The log in a file.
+    """Return the log in a file.
 
     Raises:
         UsageError: it cannot be opened.

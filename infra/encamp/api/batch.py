@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from starlette.datastructures import Headers
 
-#: Where batches are sent to: as the discovery document says, and as Google's other APIs have it.
+#: Path of batch requests: as the discovery document says, and as Google's other APIs have it.
 PATHS: Final = frozenset({"/batch", "/batch/ml/v1"})
-#: What the audit log calls a batch that is refused as a whole; its parts have entries of their own.
+#: Name in the audit log of a batch that is refused as a whole; its parts have entries of their own.
 BATCH: Final = Method(
     "batch", "POST", "batch", None, "encamp.Batch", AuditKind.DATA_ACCESS, "Empty", "Several calls in one request."
 )
@@ -40,7 +40,7 @@ _BLANK: Final = re.compile(rb"\r?\n\r?\n")
 _FOLD: Final = re.compile(rb"\r?\n[ \t]+")
 _HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}):[ \t]*([\x20-\x7e\t]*?)[ \t]*")
 _REQUEST: Final = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]{0,20000}) HTTP/1\.[01]")
-#: What a part takes from the request around it where it does not say it itself.
+#: Headers that a part inherits from the request around it.
 _INHERITED: Final = (b"authorization", b"user-agent")
 _NO_CONTENT_ID: Final = b"<encamp + %d>"
 
@@ -62,7 +62,7 @@ class Part:
 
 
 def parts_of(body: bytes, headers: Headers) -> list[Part]:
-    """The calls of a batch; ``headers`` are those of the request around them.
+    """Return the calls of a batch; ``headers`` are those of the request around them.
 
     Raises:
         ApiError: INVALID_ARGUMENT; it is no batch, or has too many parts.
@@ -81,7 +81,7 @@ def parts_of(body: bytes, headers: Headers) -> list[Part]:
 
 
 def answer_of(replies: Sequence[tuple[bytes, Reply]]) -> Reply:
-    """The answer to a batch: each reply with the Content-ID of its call."""
+    """Return the answer to a batch: each reply with the Content-ID of its call."""
     boundary = b"batch_" + secrets.token_hex(16).encode()
     lines: list[bytes] = []
     for content_id, reply in replies:
@@ -98,7 +98,7 @@ def answer_of(replies: Sequence[tuple[bytes, Reply]]) -> Reply:
 
 
 def _split(body: bytes, boundary: bytes) -> Iterator[bytes]:
-    """What stands between the lines of a boundary."""
+    """Yield the texts between the lines of a boundary."""
     pieces = re.split(rb"(?:\A|\r?\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r?\n|\Z)", body)
     # Pieces and, between two of them, whether the boundary was the last one.
     for at in range(2, len(pieces), 2):
@@ -140,7 +140,7 @@ def _part(text: bytes, number: int, outer: list[tuple[bytes, bytes]]) -> Part:
 
 
 def _parted(text: bytes) -> tuple[bytes, bytes]:
-    """Head and body of a text that begins with the line end before its first header."""
+    """Return the head and body of a text that begins with the line end before its first header."""
     blank = _BLANK.search(text)
     head, body = (text[: blank.start()], text[blank.end() :]) if blank else (text, b"")
     if len(head) > _LONGEST_HEAD:
@@ -149,7 +149,7 @@ def _parted(text: bytes) -> tuple[bytes, bytes]:
 
 
 def _headers(head: bytes) -> dict[bytes, bytes]:
-    """Headers by lowercase name; the first of each."""
+    """Return headers by lowercase name; the first of each."""
     found: dict[bytes, bytes] = {}
     lines = [line for line in _FOLD.sub(b" ", head).split(b"\n") if line.strip()]
     if len(lines) > _MOST_HEADERS:
@@ -163,7 +163,7 @@ def _headers(head: bytes) -> dict[bytes, bytes]:
 
 
 def _answered(content_id: bytes) -> bytes:
-    """The Content-ID of an answer: ``<response-...>``."""
+    """Return the Content-ID of an answer: ``<response-...>``."""
     return b"<response-" + content_id[1:] if content_id.startswith(b"<") else b"response-" + content_id
 
 

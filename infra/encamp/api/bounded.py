@@ -1,4 +1,4 @@
-"""What somebody sent, as a log may have it: without secrets, each text and the whole of a bounded size.
+"""Text of callers in a form for logs: without secrets, each text and the whole of a bounded size.
 
 Secret is what has the form of a secret (``encamp.redaction``), and here, where nothing is lost by it, also what goes by
 the name of one: ``password=x``, ``--api-key x``, ``{"token": "x"}``.
@@ -17,7 +17,7 @@ from encamp.redaction import MASK, redacted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Where something was left out, and what.
+#: Mark of omitted text, and of the fields that were left out.
 LEFT_OUT: Final = "encamp.leftOut"
 #: Characters of JSON of the whole, of a text in it, of a name, entries of a list or object, and depth.
 _LONGEST: Final = 15_000
@@ -43,7 +43,7 @@ _OPTION: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]{0,60}")
 
 
 def bounded(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of JSON data within every bound: its beginning, where it is too long, and what was left out."""
+    """Return a copy of JSON data within every bound: its beginning, where it is too long, and what was left out."""
     if not data:
         return {}
     found = _Copy().object(data, _DEEPEST)
@@ -52,12 +52,12 @@ def bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bounded_text(text: str) -> str:
-    """A text without secrets, cut to 1000 characters."""
+    """Return a text without secrets, cut to 1000 characters."""
     return _short(text, _LONGEST_TEXT)
 
 
 def bounded_name(text: str) -> str:
-    """A name, cut to 300 characters."""
+    """Return a name, cut to 300 characters."""
     return _short(text, _LONGEST_NAME)
 
 
@@ -75,7 +75,7 @@ class _Copy:
         self._left = _LONGEST_COPIED
 
     def object(self, data: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        """A copy of an object that may hold others ``depth`` levels deep."""
+        """Return a copy of an object that may hold others ``depth`` levels deep."""
         shown: dict[str, Any] = {}
         for key, value in islice(data.items(), _MOST_ENTRIES):
             if self._left <= 0:

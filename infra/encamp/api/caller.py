@@ -1,4 +1,4 @@
-"""Who calls: what an authenticator finds out, and what it has to be."""
+"""The caller of a request, as an authenticator determines it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody whose credential was looked at.
+    """An authenticated caller.
 
     Attributes:
         email: as the audit log names them.
@@ -27,7 +27,7 @@ class Authenticator(Protocol):
     """Tells who an Authorization header stands for."""
 
     async def caller(self, authorization: str | None, address: str = "") -> Caller:
-        """The caller; ``address`` is where the request came from.
+        """Return the caller; ``address`` is where the request came from.
 
         Raises:
             ApiError: UNAUTHENTICATED where there is no header, or where nobody stands behind it; UNAVAILABLE where who

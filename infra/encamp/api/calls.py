@@ -1,4 +1,4 @@
-"""One call whose caller is known: carried out in a thread, put on record, and formed into an answer.
+"""One call with a known caller: carried out in a thread, audited, and formed into an answer.
 
 What changes something is done and put on record in one thread that nobody gives up, whatever becomes of the client or
 of the server's loop. A bug is told as such, with nothing of its traceback.
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
-#: How long a create may take to be judged.
+#: Seconds for checking a create.
 PLAN_SECONDS: Final = 45.0
-#: How many calls are at once at work in threads: judging, on what is no method of ours, and all others.
+#: Numbers of calls at work in threads: checks of creates, methods of other services, and all others.
 _PLANNERS, _EXTRAS, _WORKERS = 8, 16, 16
 CREATE: Final = "projects.jobs.create"
 #: Methods whose answers may be in memory.
@@ -66,7 +66,7 @@ _QUICK_BODY: Final = 16 * 1024
 
 @dataclass(frozen=True)
 class Parts:
-    """What the service is made of.
+    """The parts of the service.
 
     Attributes:
         extras: methods of other services; each gets caller and body, and answers with JSON data. Called in a thread.
@@ -102,7 +102,7 @@ class Calls:
         self._others = {(method.verb, method.path): method for method in parts.extras}
 
     def method(self, request: Request, head: Head) -> Method:
-        """The method that the head of a request means; noted in the request with what the path names.
+        """Return the method that the head of a request means; noted in the request with what the path names.
 
         Raises:
             ApiError: it means none.
@@ -114,7 +114,7 @@ class Calls:
         return request.method
 
     async def reply(self, request: Request, method: Method, caller: Caller, asked: Asked, body: bytes) -> Reply:
-        """The answer to a request, after its work is done and on record.
+        """Return the answer to a request, after its work is done and on record.
 
         Raises:
             ApiError: it is refused before its work, and not on record yet.
@@ -139,9 +139,9 @@ class Calls:
         return await asyncio.shield(self._thread(self._work, handler, call, request, asked))
 
     async def refused(self, request: Request, error: ApiError) -> Reply:
-        """The answer to a request that is refused before its work, once that is on record."""
+        """Return the answer to a request that is refused before its work, once that is on record."""
         stranger = request.caller is None
-        # Whoever nobody knows takes none of the threads of those who work, nor a line each of the log.
+        # Unknown callers take none of the working threads, nor a line each of the log.
         if request.method is None or (stranger and not self._parts.audit.lists_stranger(request.client)):
             return refusal(error)
         await asyncio.shield(self._thread(self._note, request, None, error))
@@ -159,7 +159,7 @@ class Calls:
         return await self._thread(json_object, body, kind)
 
     def _check_project(self, name: str) -> None:
-        """Source: what Google answers of a project that is another's, or that there is not."""
+        """Refuse another project, as Google does."""
         if not self._parts.project.is_meant(name):
             message = f"Permission denied on resource project {name[:_LONGEST]}: this service is of another project."
             raise ApiError("PERMISSION_DENIED", message)
@@ -170,7 +170,7 @@ class Calls:
         return method.id in _QUICK and plain and self._parts.jobs.is_current()
 
     async def _judged(self, call: Call, request: Request) -> Handler:
-        """What writes a create down that was judged, in a thread that may be given up."""
+        """Check a create in a thread that may be given up, and return the handler that writes it down."""
         judging = asyncio.get_running_loop().run_in_executor(self._planners, self._parts.jobs.checked, call)
         try:
             async with asyncio.timeout(self._parts.plan_seconds):
@@ -195,7 +195,7 @@ class Calls:
         return create
 
     def _work(self, handler: Handler, call: Call, request: Request, asked: Asked) -> Reply:
-        """Do the work, put it on record and form the answer.
+        """Carry out the call, audit it and form the answer.
 
         Raises:
             NotInMemoryError: nothing was done, since the answer was wanted from memory and is not there.
@@ -222,7 +222,7 @@ class Calls:
         try:
             self._parts.jobs.answered(job_id, told=answered)
         except RecordError as error:
-            # Who asks again is told of the job all the same, once this process has ended.
+            # A retry gets the job all the same, once this process has ended.
             _LOG.warning("that the create of %s was answered is not on record: %s", job_id, error.what)
 
     def _thread(self, work: Callable[..., _T], *words: Any) -> asyncio.Future[_T]:
@@ -230,7 +230,7 @@ class Calls:
 
 
 def _handlers(parts: Parts) -> Mapping[str, Handler]:
-    """What does the work of each method but create."""
+    """Return the handler of each method but create."""
     jobs, policies, project, locations = parts.jobs, parts.policies, parts.project, parts.locations
     return {
         "projects.jobs.get": jobs.get,

@@ -1,4 +1,4 @@
-"""One comparison of a filter: a field of a Job resource with a value, each read as the field's kind wants it."""
+"""One comparison of a filter: a field of a Job resource with a value, each read by the field's kind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Comparison(Protocol):
 
 
 def comparison(field: str, sign: str, value: str) -> Comparison:
-    """The comparison of a field with a value.
+    """Return the comparison of a field with a value.
 
     Args:
         field: path in camelCase or snake_case, such as ``trainingInput.region`` or ``labels.team``.
@@ -96,7 +96,7 @@ def _label_key(sign: str, value: str) -> Comparison:
 
 
 def _test(path: tuple[str, ...], sign: str, value: str) -> Callable[[Any], bool]:
-    """What a found value is held against."""
+    """Return the test of a found value."""
     if path[0] in _TIMES:
         return _time_test(sign, value)
     if sign in _ORDERS:
@@ -116,7 +116,7 @@ def _time_test(sign: str, value: str) -> Callable[[Any], bool]:
 
 
 def _time(text: str) -> datetime:
-    """RFC 3339, or a day, which stands for its first moment in UTC."""
+    """Return the time of an RFC 3339 text, or of a day, which stands for its first moment in UTC."""
     try:
         if len(text) == len("2022-01-01"):
             return datetime.combine(date.fromisoformat(text), time(), UTC)
@@ -129,7 +129,7 @@ def _time(text: str) -> datetime:
 
 
 def _order_test(sign: str, value: str) -> Callable[[Any], bool]:
-    """Numbers by size; what is no number by its letters."""
+    """Return numbers by size; what is no number by its letters."""
     compare, number = _ORDERS[sign], _number(value)
 
     def holds(found: Any) -> bool:
@@ -150,7 +150,7 @@ def _number(value: Any) -> float | None:
 
 
 def _values(job: Mapping[str, Any], path: Sequence[str]) -> list[Any]:
-    """The values at a path; where a list stands on it, those of every element."""
+    """Return the values at a path; where a list stands on it, those of every element."""
     found: list[Any] = [job]
     for part in path:
         inner = [one.get(part) for one in found if isinstance(one, dict)]

@@ -21,7 +21,7 @@ from encamp.api.errors import ApiError
 if TYPE_CHECKING:
     import asyncio
 
-#: Where a request's scope holds what is called once its caller is known.
+#: Key of a request's scope with the callback for a known caller.
 KNOWN: Final = "encamp.known"
 #: Bytes of a request's head: gcloud's are below 4 KiB, an ID token is about 1 KiB.
 MOST_HEAD_BYTES: Final = 32 * 1024
@@ -30,7 +30,7 @@ _JSON: Final = (b"content-type", b"application/json; charset=UTF-8")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server takes.
+    """Limits of one server.
 
     Attributes:
         head_seconds: until a request's head is there, from its first byte or from connecting.
@@ -68,7 +68,7 @@ class Crowd:
             self._by_address.pop(connection.address, None)
 
     def make_room(self) -> bool:
-        """Close one; False where there is none. Whoever opens very many closes their own."""
+        """Close one; False if there is none. Whoever opens very many closes their own."""
         most = max(self._by_address.values(), key=len, default=None)
         if most is None:
             return False
@@ -105,7 +105,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def address(self) -> str:
-        """Where it comes from."""
+        """Address of the client."""
         return self.client[0] if self.client else ""
 
     @property
@@ -116,7 +116,7 @@ class GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless there are too many."""
-        # Whatever cannot be sent at once counts as not read, however little it is.
+        # Any amount that cannot be sent at once counts as not read.
         transport.set_write_buffer_limits(high=0)
         full = len(self.connections) >= self._limits.connections and not self._crowd.make_room()
         super().connection_made(transport)
@@ -144,7 +144,7 @@ class GuardedProtocol(H11Protocol):
         self._look()
 
     def on_response_complete(self) -> None:
-        """Go on with what came meanwhile."""
+        """Resume with data that came meanwhile."""
         self._crowd.remove(self)
         self._crowd.add(self)
         super().on_response_complete()
@@ -174,7 +174,7 @@ class GuardedProtocol(H11Protocol):
             self._stalled = self.loop.call_later(self._limits.stalled_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client reads."""
+        """Resume writing, since the client reads."""
         super().resume_writing()
         if self._stalled is not None:
             self._stalled.cancel()
@@ -187,11 +187,11 @@ class GuardedProtocol(H11Protocol):
         self._answer(ApiError("INVALID_ARGUMENT", msg))
 
     def _known(self) -> None:
-        """The caller of the present request is known: until it is answered, nobody may close its connection."""
+        """Note that the present request's caller is known: until it is answered, nobody may close its connection."""
         self._crowd.remove(self)
 
     def _look(self) -> None:
-        """Which wait is on, by what h11 has seen of the request."""
+        """Start the timeout of the phase that h11 has seen of the request."""
         state = self.conn.their_state
         if state is h11.IDLE:
             # Idle is what uvicorn waits for itself, and what has not begun is not.
@@ -228,7 +228,7 @@ class GuardedProtocol(H11Protocol):
             self.transport.abort()
 
     def _leave_app(self) -> None:
-        """Let the app know that nobody waits for its answer."""
+        """Tell the app that nobody waits for its answer."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

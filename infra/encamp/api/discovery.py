@@ -1,4 +1,4 @@
-"""The discovery document: what old clients build themselves from.
+"""The discovery document, from which old clients build themselves.
 
 Its form is that of ml v1's public one (names of resources, methods, parameters and schemas), with what is served here
 and nothing else. Source of the form: developers.google.com/discovery/v1/reference/apis.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from encamp.api.methods import Method, Parameter
 
-#: What clients ask a token for; the second, so that it says whose it is.
+#: Scopes that clients request for a token; the second, so that it names its owner.
 _SCOPES: Final = {
     "https://www.googleapis.com/auth/cloud-platform": {"description": "Work with Google Cloud as this account."},
     "https://www.googleapis.com/auth/userinfo.email": {"description": "See the e-mail of this account."},
@@ -36,7 +36,7 @@ _PUBLIC: Final = {
     "TestIamPermissionsRequest": "GoogleIamV1__TestIamPermissionsRequest",
     "TestIamPermissionsResponse": "GoogleIamV1__TestIamPermissionsResponse",
 }
-#: What any method takes beside its own parameters.
+#: Parameters that every method takes beside its own.
 _STANDARD: Final = {
     "alt": ("string", "json", "Form of the answer; there is only json."),
     "fields": ("string", None, "Which fields to answer, such as jobs(jobId,state)."),
@@ -49,7 +49,10 @@ _FORMATS: Final = {"updateMask": "google-fieldmask"}
 
 
 def discovery_document(root: str) -> dict[str, Any]:
-    """The document; ``root`` is the service's own URL with a slash at its end, where clients then send requests."""
+    """Return the document.
+
+    ``root`` is the service's own URL with a slash at its end, where clients then send requests.
+    """
     return _document() | {"rootUrl": root, "baseUrl": root, "documentationLink": f"{root}docs"}
 
 
@@ -89,7 +92,7 @@ def _standard(kind: str, default: str | None, description: str) -> dict[str, Any
 
 
 def _resources() -> dict[str, Any]:
-    """The tree of resources: ``projects.jobs.create`` is method ``create`` of ``jobs`` below ``projects``."""
+    """Return the tree of resources: ``projects.jobs.create`` is method ``create`` of ``jobs`` below ``projects``."""
     top: dict[str, Any] = {}
     for method in METHODS:
         *path, name = method.id.split(".")
@@ -132,7 +135,7 @@ def _method(method: Method) -> dict[str, Any]:
 
 
 def resource_parameter(method: Method) -> str:
-    """What the public form calls a path: ``parent`` of a collection, ``resource`` of a policy, or ``name``."""
+    """Return the public form's name of a path: ``parent`` of a collection, ``resource`` of a policy, or ``name``."""
     if method.id.endswith(("IamPolicy", "IamPermissions")):
         return "resource"
     return "name" if method.path.partition(":")[0].endswith("}") else "parent"
@@ -158,7 +161,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 def _form(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in this document's words: enums stand where they are used, and defaults are texts."""
+    """Return a schema in this document's words: enums stand where they are used, and defaults are texts."""
     made: dict[str, Any] = {key: one for key, one in schema.items() if key not in {"required", "additionalProperties"}}
     target = schemas().get(made.get("$ref", ""))
     if target is not None and "enum" in target:

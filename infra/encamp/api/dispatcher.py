@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from encamp.run.submissions import Submissions, Waiting
 
 _LOG = logging.getLogger(__name__)
-#: How many jobs a server drives at once where it is told nothing else.
+#: Default number of jobs that a server drives at once.
 DRIVERS = 4
-#: How often the record is looked at where nobody wakes the dispatcher.
+#: Seconds between looks at the record if nobody wakes the dispatcher.
 _LOOK_SECONDS = 1.0
-#: How long a job that could not be begun waits until it is tried again; after the last try it is FAILED.
+#: Seconds until a job that could not be begun is retried; after the last retry it is FAILED.
 _PAUSES_SECONDS = (5.0, 30.0)
-#: How long a driver that a dead server had just started gets to say who it is; one that cannot be looked at, to begin.
+#: Seconds that a driver, just started by a dead server, has to identify itself; one that cannot be looked at, to begin.
 _CHECK_IN_SECONDS, _BEGIN_SECONDS = 5.0, 60.0
-#: How long a job whose taking over failed is left alone, and at most.
+#: Seconds until a failed adoption is retried, and at most.
 _ADOPT_SECONDS, _LONGEST_SECONDS = 30.0, 900.0
 
 
@@ -45,7 +45,7 @@ class Handle(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts what drives jobs."""
+    """Starts the drivers of jobs."""
 
     def start(self, job: Waiting) -> Handle:
         """Start the driver of a job that waits.
@@ -56,11 +56,11 @@ class Launcher(Protocol):
         ...
 
     def find(self, job: Waiting) -> Handle | None:
-        """The driver that another server started for a job and that is still at work, None where there is none."""
+        """Return the driver that another server started for a job and that still works; None if there is none."""
         ...
 
     def adopt(self, job: Waiting) -> Handle | None:
-        """Start what brings a begun job without a driver to its end; None where others see to that.
+        """Start an adopter that ends a begun job without a driver; None if others do that.
 
         Raises:
             EncampError, OSError: it cannot be started now.
@@ -108,7 +108,7 @@ class Dispatcher:
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to look, in a thread."""
+        """Start looking, in a thread."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -116,7 +116,7 @@ class Dispatcher:
         self._wake.set()
 
     def close(self) -> None:
-        """Begin no more jobs; drivers go on."""
+        """Stop beginning jobs; drivers go on."""
         self._closed = True
         self._wake.set()
         if self._thread.is_alive():
@@ -134,7 +134,7 @@ class Dispatcher:
             self._looked = True
         for job_id in self._submissions.expire(self._environment):
             _LOG.info("%s waited for longer than its maxWaitTime and is cancelled", job_id)
-        # Who is gone now has written all that it ever will.
+        # A driver that is gone has written all that it ever will.
         living = {job_id for job_id, handle in self._handles.items() if handle.alive()}
         found = self._submissions.open(self._environment)
         held = self._records.holders() if any(one.begun is not None for one in found) else {}
@@ -154,7 +154,7 @@ class Dispatcher:
         return one.claimed is not None and not self._taken_back(one)
 
     def _taken_back(self, one: Waiting) -> bool:
-        """Let a job wait again whose driver has not begun it and never will."""
+        """Return a job to the queue if its driver has not begun it and never will."""
         if one.job_id in self._handles:
             trouble = one.trouble or "its driver ended before it had begun the job"
             self._came_to_nothing(one, trouble)
@@ -165,7 +165,7 @@ class Dispatcher:
             return False
         who = one.driver or one.claimed_by or ""
         if holder.is_here(who) and not holder.alive(who, math.inf, 0.0):
-            # What a server started and had no time to note says within seconds who it is.
+            # A driver that a server started and had no time to note identifies itself within seconds.
             if one.driver is not None:
                 self._came_to_nothing(one, one.trouble or "its driver ended before it had begun the job")
                 return True
@@ -203,7 +203,7 @@ class Dispatcher:
         return known.handle is not None
 
     def _begin_next(self) -> bool:
-        """Start the driver of the next job; False where none waits."""
+        """Start the driver of the next job; False if none waits."""
         one = self._submissions.claim(self._environment, besides=tuple(self._handles))
         if one is None:
             return False

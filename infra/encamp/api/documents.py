@@ -1,4 +1,4 @@
-"""What anybody may read without a credential: the discovery document, the OpenAPI document, and a page for people.
+"""Public documents, readable without a credential: the discovery document, the OpenAPI document, and a page.
 
 Each is made once and kept. The discovery document names the service's own URL, which is whatever the client used; the
 others name none.
@@ -35,7 +35,7 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
-#: How many hosts' discovery documents are kept: a client may name any.
+#: Number of hosts whose discovery documents are kept: a client may name any.
 _HOSTS: Final = 16
 
 
@@ -49,7 +49,7 @@ class Document:
 
 
 def routes() -> Sequence[Route]:
-    """Routes of all of them, for whoever asks."""
+    """Return the routes of all documents."""
     return [Route(path, partial(_answer, path), methods=["GET"]) for path in PATHS]
 
 
@@ -67,7 +67,7 @@ async def _answer(path: str, request: Request) -> Response:
 
 
 def document(path: str, *, version: str | None, root: str) -> Document | None:
-    """The document at a path, None where there is none.
+    """Return the document at a path, or None.
 
     Args:
         path: as in the request, decoded.
@@ -75,7 +75,7 @@ def document(path: str, *, version: str | None, root: str) -> Document | None:
         root: the service's URL, by ``root_of``.
 
     Raises:
-        ApiError: NOT_FOUND for a version that there is none of.
+        ApiError: NOT_FOUND; there is no document of that version.
     """
     if path == PAGE:
         return _page()
@@ -89,7 +89,7 @@ def document(path: str, *, version: str | None, root: str) -> Document | None:
 
 
 def root_of(scheme: str, host: str | None) -> str:
-    """The service's URL as a client named it, with a slash at its end.
+    """Return the service's URL as a client named it, with a slash at its end.
 
     Raises:
         ApiError: INVALID_ARGUMENT where the Host header names no host.

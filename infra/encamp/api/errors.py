@@ -1,4 +1,4 @@
-"""What the service refuses, in the form of Google's APIs.
+"""Errors of the service, in the form of Google's APIs.
 
 Sources: cloud.google.com/apis/design/errors (status names, HTTP codes, google.rpc.Status and BadRequest); the job
 model, section 1.5 (how a wrong field is told).
@@ -43,7 +43,7 @@ class ApiError(Exception):
         message: for the caller; never holds what they may not read.
         details: google.protobuf.Any as JSON, each with its ``@type``.
         code: HTTP code where it is not the usual one of the status, such as 405 or 413.
-        retry_after: seconds after which another try makes sense; None where that depends on more than time.
+        retry_after: seconds after which another try makes sense; None if that depends on more than time.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ApiError(Exception):
         self.retry_after = retry_after
 
     def body(self) -> dict[str, Any]:
-        """The JSON body of the answer."""
+        """Return the JSON body of the answer."""
         error: dict[str, Any] = {"code": self.code, "message": self.message, "status": self.status}
         if self.details:
             error["details"] = list(self.details)
@@ -72,7 +72,7 @@ class ApiError(Exception):
 
 
 def wrong_fields(problems: Sequence[Problem]) -> ApiError:
-    """Everything that is wrong with a Job: the first in the message, each as a violation."""
+    """Return every problem of a Job: the first in the message, each as a violation."""
     first = problems[0]
     message = f"Field: {field_name(first.path)} Error: {_sentence(first)}"
     violations = [{"field": field_name(one.path), "description": redacted(_sentence(one))} for one in problems]
@@ -81,12 +81,12 @@ def wrong_fields(problems: Sequence[Problem]) -> ApiError:
 
 
 def wrong_field(path: str, what: str) -> ApiError:
-    """One thing that is wrong with a request."""
+    """Return one thing that is wrong with a request."""
     return wrong_fields([Problem(path, None, None, what)])
 
 
 def field_name(path: str) -> str:
-    """A field's path as the service named it: ``trainingInput.workerCount`` is ``training_input.worker_count``.
+    """Return a field's path as the service named it: ``trainingInput.workerCount`` is ``training_input.worker_count``.
 
     Keys of labels are the caller's own words, and stay as they are.
     """

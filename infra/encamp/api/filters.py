@@ -1,10 +1,9 @@
-"""The filter of a list of jobs: which jobs it lets through, and what is wrong with one that cannot be read.
+"""The filter of a list of jobs: its language, and errors with their place.
 
-The language is that of AIP-160 as far as one can filter a Job by it: comparisons of a field with a value,
-joined by AND (or a space), OR (which binds closer), NOT (or -) and parentheses. A value of ``:`` or ``=`` may hold
-``*``, which stands for any text. A field that a job has not lets nothing through, whatever it is compared with; NOT
-turns that round.
-Source: google.aip.dev/160; the job model, section 1.3.
+The language is that of AIP-160 as far as one can filter a Job by it: comparisons of a field with a value, joined by AND
+(or a space), OR (which binds closer), NOT (or -) and parentheses. A value of ``:`` or ``=`` may hold ``*``, which
+stands for any text. A field that a job has not lets nothing through, whatever it is compared with; NOT turns that
+round. Source: google.aip.dev/160; the job model, section 1.3.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _SIGNS: Final = ("=", "!=", "<", "<=", ">", ">=", ":")
 
 
 def parse_filter(text: str) -> Comparison:
-    """What a filter lets through; an empty one lets everything through.
+    """Return the predicate of a filter; an empty one lets everything through.
 
     Raises:
         ApiError: INVALID_ARGUMENT, with the place in the filter that cannot be read, counted from 1.
@@ -149,7 +148,10 @@ class _Parser:
         return token
 
     def _value(self, sign: _Token) -> _Token:
-        """A value; one without quotes goes on to the next space, since times and URIs hold what separates elsewhere."""
+        """Return a value.
+
+        One without quotes goes on to the next space, since times and URIs hold what separates elsewhere.
+        """
         token = self._peek()
         if token is None or token.kind == "sign":
             raise _wrong(token.at if token is not None else self._end, f"a value is expected after {sign.value}")

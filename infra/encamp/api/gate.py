@@ -1,4 +1,4 @@
-"""What stands before the service: probes, and who may speak to it without credentials.
+"""The gate before the service: probes, and protection of a service without credentials.
 
 A probe takes no place of the service's, so that it is answered however much there is to do.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: Paths of probes: whether the process lives, and whether it should be sent requests.
 HEALTHY, READY = "/healthz", "/readyz"
-#: How long an answer of the record to "are you there" counts, and how long it is waited for.
+#: Seconds that the record's answer to a probe counts, and seconds to wait for it.
 _KNOWN_SECONDS, _ASKED_SECONDS = 1.0, 3.0
 #: Tells a client that nothing more is answered on its connection.
 _LAST: Final = (b"connection", b"close")
-#: What a browser says of a request that a page of its own began, or a person.
+#: Values of Sec-Fetch-Site for a request that the service's own page began, or a person.
 _OWN_SITES: Final = frozenset({b"same-origin", b"none"})
 
 
@@ -83,7 +83,7 @@ class Gate:
             await _refuse(send, ApiError("UNAVAILABLE", "The service is ending."), _LAST)
 
     async def _probe(self, scope: Scope) -> bool | None:
-        """The answer to a probe, None where it is none."""
+        """Return the answer to a probe, None if the request is no probe."""
         if scope["method"] not in ("GET", "HEAD"):
             return None
         if scope["path"] == HEALTHY:
@@ -106,7 +106,7 @@ class Gate:
 
 
 def _stranger(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
-    """Why a request is not of this machine's own programs, None where it may be.
+    """Return why a request is not from this machine's own programs, None if it may be.
 
     Browsers send a page's requests to loopback, too. Such a page shows itself by the name under which it found us, or
     by the site that it says it is of. Source: fetch.spec.whatwg.org (Origin), w3c.github.io/webappsec-fetch-metadata.
@@ -129,7 +129,7 @@ def _is_loopback(host: bytes) -> bool:
         text = host.decode("ascii")
         found = urlsplit(f"//{text}")
         name = found.hostname or ""
-        # Whatever is left over is no host; and a port that is no number raises here.
+        # A remainder is no host; and a port that is no number raises here.
         if found.netloc != text or found.username is not None or found.port == 0:
             return False
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

@@ -1,8 +1,8 @@
-"""ID tokens of OpenID Connect: signed by an issuer that is trusted, for an audience that is ours, and of somebody.
+"""ID tokens of OpenID Connect: signature, trusted issuer, our audience, and owner.
 
 The signature is google-auth's to verify. What it leaves to its caller is looked at here: that the key is for the
-algorithm that the token claims, the issuer, every audience, ``nbf``, ``crit``, and whose token it is.
-Sources: openid.net/specs/openid-connect-core-1_0.html section 3.1.3.7; RFC 7515 section 4.1.11; RFC 8725.
+algorithm that the token claims, the issuer, every audience, ``nbf``, ``crit``, and whose token it is. Sources:
+openid.net/specs/openid-connect-core-1_0.html section 3.1.3.7; RFC 7515 section 4.1.11; RFC 8725.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORBIDDEN_HEADERS: Final = frozenset({"crit", "b64"})
 
 @dataclass(frozen=True)
 class Issuer:
-    """Somebody whose ID tokens are trusted.
+    """A trusted issuer of ID tokens.
 
     Attributes:
         url: as its tokens have it (``iss``).
@@ -63,11 +63,11 @@ GOOGLE_ISSUER: Final = Issuer(GOOGLE, _GOOGLE_KEYS)
 
 
 class IdTokens:
-    """Tells whose an ID token is.
+    """Verifier of ID tokens.
 
     Args:
         client: what asks for keys.
-        issuers: who is trusted.
+        issuers: the trusted issuers.
         audiences: whom a token may be for; every audience of a token has to be among them.
         now: seconds since the epoch.
     """
@@ -84,7 +84,7 @@ class IdTokens:
         self._now = now
 
     async def caller(self, token: str) -> tuple[Caller, float]:
-        """Whose a token is, and until when it is valid (seconds since the epoch).
+        """Return a token's owner, and the end of its validity (seconds since the epoch).
 
         Raises:
             ApiError: UNAUTHENTICATED; UNAVAILABLE where the issuer's keys cannot be had.
@@ -109,7 +109,7 @@ class IdTokens:
         return _whose(issuer, claims), until
 
     def _times(self, claims: Mapping[str, Any]) -> float:
-        """When a token ends, of one that is valid now."""
+        """Return the end of a token that is valid now."""
         issued, ends = _time(claims.get("iat")), _time(claims.get("exp"))
         begins = _time(claims.get("nbf", issued))
         if issued is None or ends is None or begins is None:
@@ -128,12 +128,12 @@ class IdTokens:
 
 
 def unauthenticated(reason: str) -> ApiError:
-    """Nobody stands behind a token, because of something."""
+    """Return the error for a token that is not accepted, with its reason."""
     return ApiError("UNAUTHENTICATED", f"The request's token is not accepted: {reason}.")
 
 
 def google_caller(email: Any, verified: Any) -> Caller | None:
-    """An account by its e-mail, None where that is none or was not verified.
+    """Return an account by its e-mail, None if there is none or it was not verified.
 
     ``verified`` is a boolean in ID tokens, and a text in answers of tokeninfo.
     """
@@ -145,7 +145,7 @@ def google_caller(email: Any, verified: Any) -> Caller | None:
 
 
 def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Header and claims, which nobody has verified yet."""
+    """Return the header and claims, which nobody has verified yet."""
     try:
         return jwt.decode_header(token), jwt.decode(token, verify=False)
     except (GoogleAuthError, ValueError, TypeError, RecursionError):
@@ -153,7 +153,7 @@ def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _signed_how(header: Mapping[str, Any]) -> tuple[str, str]:
-    """Algorithm and key id; whatever else a header asks for is refused."""
+    """Return algorithm and key id; anything else that a header asks for is refused."""
     algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
         raise unauthenticated("it is not signed by RS256, ES256 or ES384")
@@ -184,6 +184,6 @@ def _whose(issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
 
 
 def _time(value: Any) -> float | None:
-    """Seconds since the epoch, None where it is no such number."""
+    """Return seconds since the epoch, None if it is no such number."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LATEST
     return float(value) if known else None

@@ -1,4 +1,4 @@
-"""Who calls: what an Authorization header stands for. Whoever cannot be told is let in nowhere.
+"""Authentication: from an Authorization header to a caller. A request without a known caller is refused.
 
 In production these are ID tokens of issuers that are trusted, and Google's access tokens; in the sandbox the tokens
 that it gives itself, which its own token service tells.
@@ -41,7 +41,7 @@ _SCHEME: Final = "bearer"
 
 @dataclass(frozen=True)
 class IdentityWishes:
-    """Whose credentials are taken.
+    """Options of authentication: the credentials that are accepted.
 
     Attributes:
         audiences: of ID tokens: what callers ask their tokens for, such as the service's own URL. None are taken where
@@ -70,20 +70,20 @@ class NoIdentity:
         self._caller = Caller(email, frozenset(), admin=True)
 
     async def caller(self, authorization: str | None, address: str = "") -> Caller:
-        """The one caller, whatever the header says."""
+        """Return the one caller, whatever the header says."""
         del authorization, address
         return self._caller
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Close nothing: there is nothing to close."""
 
 
 class GoogleIdentity:
     """Tells callers by their bearer tokens; for one event loop.
 
     Args:
-        id_tokens: who tells those of OpenID Connect.
-        access_tokens: who tells all others; None where none are taken.
+        id_tokens: the verifier of OpenID Connect's.
+        access_tokens: the verifier of all others; None if none are accepted.
         admins: e-mails of who may do everything.
         assertions: whether JSON Web Tokens too are for the token service, as in a sandbox.
         client: what both ask with; closed with this.
@@ -108,7 +108,7 @@ class GoogleIdentity:
         self._known = KnownTokens(self._told, now)
 
     async def caller(self, authorization: str | None, address: str = "") -> Caller:
-        """Who an Authorization header stands for; ``address`` is where it came from.
+        """Return the caller of an Authorization header; ``address`` is where it came from.
 
         Raises:
             ApiError: UNAUTHENTICATED; PERMISSION_DENIED where the token is not for Google Cloud; UNAVAILABLE where who
@@ -134,7 +134,7 @@ class GoogleIdentity:
 def identity_for(
     spec: EnvironmentSpec, wishes: IdentityWishes, environ: Mapping[str, str] | None = None
 ) -> GoogleIdentity:
-    """Who tells callers of an environment's service.
+    """Return the authenticator of an environment's service.
 
     The token service is Google's, whatever this shell's variables say; that of a sandbox for its own environments.
 
@@ -160,10 +160,10 @@ def identity_for(
 
 
 def bearer_of(authorization: str | None) -> str:
-    """The token of an Authorization header.
+    """Return the token of an Authorization header.
 
     Raises:
-        ApiError: UNAUTHENTICATED; there is none.
+        ApiError: UNAUTHENTICATED; there is no token.
     """
     scheme, _, token = (authorization or "").partition(" ")
     token = token.strip(" ")

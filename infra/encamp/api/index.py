@@ -1,8 +1,8 @@
-"""Every job of the record in memory, as far as reads need it, and never behind the record.
+"""Every job of the record in memory, as far as reads need it, and never stale.
 
 Before each answer ``refresh`` reads what was added to the journal since the last time; of a file, looking whether there
-is anything takes microseconds. Of a job the text that it is shown by is kept, where that is short, and what decides
-who may see it. Long texts, such as those of jobs with many arguments or trials, are read from the record when they are
+is anything takes microseconds. Of a job the text that it is shown by is kept, where that is short, and what decides who
+may see it. Long texts, such as those of jobs with many arguments or trials, are read from the record when they are
 shown: what callers send does not decide how much memory the service takes.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LONGEST_KEPT: Final = 2048
 #: Bytes of long texts that are kept for who asks again.
 _MOST_RECENT: Final = 16 * 2**20
-#: How many jobs are read from the record in one statement.
+#: Number of jobs that are read from the record in one statement.
 _AT_ONCE: Final = 20
 #: Entries of trials change what is shown and nothing else.
 _SHOWN_ONLY: Final = frozenset({TRIAL, RESUMED})
@@ -48,20 +48,20 @@ Place = tuple[float, str]
 
 
 class NotInMemoryError(Exception):
-    """An answer takes a look at the record, for which nobody else may have to wait."""
+    """The answer needs a query of the record, for which nobody else may have to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownJob:
-    """What is kept of a job at one moment; what changes makes another.
+    """The cached data of a job at one moment; a change creates another one.
 
     Attributes:
         created: seconds since the epoch.
-        environment: None where what says so is lost.
-        by: who handed it in; empty where nobody did.
+        environment: None if what says so is lost.
+        by: the submitter; empty if it was not submitted.
         waiting: whether it was handed in and nobody has begun it.
-        grants: who may do what to it; None where that is long.
-        text: the Job resource as JSON, without its place in the queue; None where that is long, or was not read yet.
+        grants: its grants; None if they are long.
+        text: the Job resource as JSON, without its place in the queue; None if that is long, or was not read yet.
     """
 
     job_id: str
@@ -75,7 +75,7 @@ class KnownJob:
 
     @classmethod
     def of(cls, record: RunRecord) -> KnownJob:
-        """The job of a record."""
+        """Return the job of a record."""
         text = text_of(record)
         found = grants(record)
         return cls(
@@ -91,7 +91,7 @@ class KnownJob:
 
     @property
     def place(self) -> Place:
-        """Where it stands in the order of jobs."""
+        """Place in the order of jobs."""
         return self.created, self.job_id
 
 
@@ -124,7 +124,7 @@ class Index:
         return self._changes.quiet() and not self._stale
 
     def refresh(self) -> None:
-        """Be at least as new as the record is now.
+        """Update to the record's present state.
 
         Raises:
             RecordError: the record cannot be read.
@@ -133,7 +133,7 @@ class Index:
         if self.current():
             return
         with self._lock:
-            # Whoever waited here for a look that began after they came needs none of their own.
+            # A caller that waited for a look which began after it came needs none of its own.
             if self._good > before:
                 return
             self._begun += 1
@@ -142,7 +142,7 @@ class Index:
             self._good = self._begun
 
     def job(self, job_id: str) -> KnownJob | None:
-        """A job of this environment, None where there is none such."""
+        """Return a job of this environment, or None."""
         found = self._jobs.get(job_id)
         return found if found is not None and self._is_here(found) else None
 
@@ -151,11 +151,11 @@ class Index:
         return job_id in self._jobs
 
     def waiting(self, by: str | None = None) -> int:
-        """How many jobs wait in this environment; ``by``: that somebody handed in."""
+        """Return the number of waiting jobs of this environment; ``by``: of those that somebody submitted."""
         return len(self._waiting) if by is None else self._waiting_of[by]
 
     def newest_first(self, after: Place | None = None) -> Iterator[KnownJob]:
-        """The jobs of this environment; ``after``: those that come after a place.
+        """Yield the jobs of this environment; ``after``: those that come after a place.
 
         Jobs that are added meanwhile do not change what comes.
         """
@@ -167,7 +167,7 @@ class Index:
                 yield job
 
     def shown(self, jobs: Iterable[KnownJob], *, in_memory: bool = False) -> Iterator[tuple[KnownJob, bytes]]:
-        """Each of some jobs with the Job resource as JSON; few are read ahead.
+        """Yield each of some jobs with the Job resource as JSON; few are read ahead.
 
         Raises:
             NotInMemoryError: ``in_memory``, and one has to be read.
@@ -183,11 +183,11 @@ class Index:
                 yield job, self._with_position(job, texts[job.job_id] or b"{}")
 
     def text(self, job: KnownJob, *, in_memory: bool = False) -> bytes:
-        """The Job resource of a job as JSON; raises as ``shown``."""
+        """Return the Job resource of a job as JSON; raises as ``shown``."""
         return next(text for _, text in self.shown([job], in_memory=in_memory))
 
     def record(self, job_id: str) -> RunRecord | None:
-        """A job's record as far as it decides what may be done, read now; None where the id was never used.
+        """Return the part of a job's record that decides what may be done, read now; None if the id was never used.
 
         Raises:
             RecordError: the record cannot be read.
@@ -195,7 +195,7 @@ class Index:
         return next(iter(self._records.folded([job_id], _DECIDING)), None)
 
     def grants(self, job: KnownJob, *, in_memory: bool = False) -> JobGrants:
-        """Who may do what to a job; raises as ``shown``."""
+        """Return the grants of a job; raises as ``shown``."""
         if job.grants is not None:
             return job.grants
         if in_memory:
@@ -258,7 +258,7 @@ class Index:
             self._waiting_of[job.by] += 1
 
     def _read(self, jobs: Iterable[KnownJob]) -> dict[str, bytes | None]:
-        """Texts of jobs, read now; what of them may be kept is."""
+        """Return texts of jobs, read now, and cache those that may be cached."""
         known = {job.job_id: job for job in jobs}
         texts: dict[str, bytes | None] = {}
         if known:
@@ -278,7 +278,7 @@ class Index:
 
 
 class _Recent:
-    """Long texts of jobs that were shown lately, as long as they are what the record says."""
+    """Long texts of jobs that were shown lately, as long as they are current."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[str, tuple[KnownJob, bytes]] = OrderedDict()
@@ -286,7 +286,7 @@ class _Recent:
         self._lock = threading.Lock()
 
     def text(self, job: KnownJob) -> bytes | None:
-        """The text of a job, None where it is not kept or is an old one."""
+        """Return the text of a job, None if it is not kept or is an old one."""
         with self._lock:
             of, text = self._texts.get(job.job_id, (None, None))
             if of is job:
@@ -295,7 +295,7 @@ class _Recent:
             return None
 
     def put(self, job: KnownJob, text: bytes) -> None:
-        """Keep a text, and forget those that nobody asked for the longest time."""
+        """Keep a text, and evict the least recently used ones."""
         with self._lock:
             _, before = self._texts.pop(job.job_id, (None, b""))
             self._texts[job.job_id] = (job, text)
@@ -306,7 +306,7 @@ class _Recent:
 
 
 def grants(record: RunRecord) -> JobGrants:
-    """What of a job says who may do what to it."""
+    """Return the grants of a job."""
     if record.submitted is not None:
         return JobGrants(record.submitted.by or None, record.policy)
     started = (record.intent or {}).get("started_by")
@@ -315,7 +315,7 @@ def grants(record: RunRecord) -> JobGrants:
 
 
 def text_of(record: RunRecord) -> bytes:
-    """The Job resource of a record as JSON."""
+    """Return the Job resource of a record as JSON."""
     return json.dumps(job_resource(record), separators=(",", ":")).encode()
 
 

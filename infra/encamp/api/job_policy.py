@@ -1,4 +1,4 @@
-"""What setIamPolicy takes on a job: roles of AI Platform that say something of jobs, given to people one by one.
+"""Policies that setIamPolicy accepts on a job: AI Platform's roles with permissions on jobs, for single members.
 
 Sources: cloud.google.com/iam/docs/reference/rest/v1/Policy; the job model, section 11.
 """
@@ -32,7 +32,7 @@ _MASKS: Final = frozenset({"bindings", "etag", "version"})
 
 
 def checked_policy(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The policy of a setIamPolicy request as it is kept: bindings by role, each member once, as they are compared.
+    """Return a setIamPolicy request's policy in canonical form: bindings by role, each member once.
 
     ``etag`` is there where the request had one: base64 of what the caller had read.
 
@@ -57,7 +57,7 @@ def checked_policy(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_roles() -> tuple[str, ...]:
-    """The roles that a job's policy takes: those that hold a permission on jobs."""
+    """Return the roles that a job's policy takes: those that hold a permission on jobs."""
     found = [role for role, held in ml_roles().roles.items() if any(name.startswith("ml.jobs.") for name in held)]
     return tuple(f"{ROLE_PREFIX}{role}" for role in found)
 
@@ -140,7 +140,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    """What somebody sent, short and in one line."""
+    """Return a sent value, short and in one line."""
     text = value if isinstance(value, str) else type(value).__name__
     return ascii(text[:_LONGEST_SHOWN])[1:-1]
 

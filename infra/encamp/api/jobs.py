@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """A request whose caller is known.
+    """A request with a known caller.
 
     Attributes:
         values: what the path names: ``project``, ``job``, ``location``.
         query: parameters by name.
-        body: the JSON object of the body, empty where there is none.
+        body: the JSON object of the body, empty without one.
         arrived: when it came, by ``time.monotonic``.
         fresh: whether memory was found to be what the record says since it came.
         user_agent: what program calls.
@@ -101,11 +101,11 @@ class Jobs:
         self._queue = Queue(index, queue)
 
     def is_current(self) -> bool:
-        """Whether an answer from memory is what the record says, so that nobody has to wait for a look."""
+        """Whether memory is as new as the record, so that no query is needed."""
         return self._index.current()
 
     def checked(self, call: Call) -> tuple[ReadJob, JobPlan | None]:
-        """The job that a create asks for; without a plan where its id is used. Writes nothing; may take seconds.
+        """Return the job that a create asks for; without a plan where its id is used. Writes nothing; may take seconds.
 
         Raises:
             ApiError: it may not be created.
@@ -141,7 +141,7 @@ class Jobs:
             warnings=plan.warnings if plan is not None else (),
         )
         try:
-            # What was there before waits already, whatever becomes of this.
+            # Jobs from before wait already, whatever becomes of this.
             with self._queue.room(submission.by) if plan is not None else contextlib.nullcontext():
                 record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
         except AlreadyUsedError as error:
@@ -157,7 +157,7 @@ class Jobs:
         self._submissions.acknowledge(job_id, told=told)
 
     def get(self, call: Call) -> Answer:
-        """The Job."""
+        """Return the Job."""
         known = self.found(call, "ml.jobs.get")
         text = self._index.text(known, in_memory=call.fresh)
         if known.state.ended and self._keeps_end(call.caller, known.job_id, call.user_agent):
@@ -165,7 +165,7 @@ class Jobs:
         return text
 
     def list(self, call: Call) -> Answer:
-        """One page of jobs, newest first."""
+        """Return one page of jobs, newest first."""
         self.allowed(call, "ml.jobs.list")
         text = call.query.get("filter", "")
         matches = parse_filter(text)
@@ -187,7 +187,7 @@ class Jobs:
         return _page(found, None)
 
     def patch(self, call: Call) -> Answer:
-        """The Job with other labels."""
+        """Return the Job with other labels."""
         record = self.recorded(call, "ml.jobs.update")
         labels, sent = asked_labels(call.query.get("updateMask"), call.body)
         if sent is not None and sent != etag(record.job_id, record.label_changes):
@@ -201,7 +201,7 @@ class Jobs:
         return self._index.text(self.found(call, "ml.jobs.update"))
 
     def cancel(self, call: Call) -> Answer:
-        """Nothing: the job comes to its end soon."""
+        """Request cancellation; the answer is empty."""
         record = self.recorded(call, "ml.jobs.cancel")
         if call.body:
             name = str(next(iter(call.body)))[:_LONGEST]
@@ -221,7 +221,7 @@ class Jobs:
         return _NOTHING
 
     def allowed(self, call: Call, permission: str) -> None:
-        """Let a caller pass who has a permission on the project.
+        """Raise unless a caller has a permission on the project.
 
         Raises:
             ApiError: PERMISSION_DENIED.
@@ -229,10 +229,10 @@ class Jobs:
         self._access.require(call.caller, permission, self._project.resource)
 
     def found(self, call: Call, permission: str) -> KnownJob:
-        """The job that a call is about.
+        """Return the job that a call is about.
 
         Raises:
-            ApiError: there is none, or the caller may not do this to it.
+            ApiError: there is no such job, or the caller may not do this to it.
         """
         if not call.fresh:
             self._index.refresh()
@@ -245,7 +245,7 @@ class Jobs:
         return known
 
     def recorded(self, call: Call, permission: str) -> RunRecord:
-        """The record of the job that a call is about, read now; raises as ``found``."""
+        """Return the record of the job that a call is about, read now; raises as ``found``."""
         name = self.found(call, permission).job_id
         record = self._index.record(name)
         if record is None:
@@ -253,7 +253,7 @@ class Jobs:
         return record
 
     def _again(self, error: AlreadyUsedError) -> Answer:
-        """The answer to a create of a used id."""
+        """Return the answer to a create of a used id."""
         self._index.refresh()
         known = self._index.job(error.job_id)
         if error.again is Again.SAME and known is not None:
@@ -272,12 +272,12 @@ _NOTHING: Final = b"{}"
 
 
 def changed() -> ApiError:
-    """Somebody else changed what the caller had read."""
+    """Return the error for a resource that somebody else changed since the caller read it."""
     return ApiError("ABORTED", "The etag is not the present one: somebody has changed it since. Read it and try again.")
 
 
 def _page(jobs: list[bytes], token: str | None) -> bytes:
-    """A ListJobsResponse; an empty one is ``{}``."""
+    """Return a ListJobsResponse; an empty one is ``{}``."""
     parts = [b'"jobs":[' + b",".join(jobs) + b"]"] if jobs else []
     if token is not None:
         parts.append(b'"nextPageToken":"' + token.encode() + b'"')

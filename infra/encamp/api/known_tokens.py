@@ -1,4 +1,4 @@
-"""Tokens whose owners are known: by digest, in a bounded number, for minutes at most, and never beyond their end.
+"""A bounded cache of verified tokens: keyed by digest, for minutes at most, and never beyond their end.
 
 Whose a token is, is asked once for all requests that come with it at the same time.
 """
@@ -33,10 +33,10 @@ _Value = TypeVar("_Value")
 
 
 class KnownTokens:
-    """Remembers whose tokens are; for one event loop.
+    """A cache of verified tokens; for one event loop.
 
     Args:
-        ask: whose a token is, and until when it is valid (seconds since the epoch); raises ApiError.
+        ask: returns a token's owner and the end of its validity (seconds since the epoch); raises ApiError.
         now: seconds since the epoch.
         most: how many are remembered; the one that was not used for longest is forgotten first.
     """
@@ -57,7 +57,7 @@ class KnownTokens:
         self._of_addresses = Lines(_MOST_FOR_ADDRESS, _LINE_FOR_ADDRESS, _LINE_SECONDS)
 
     async def caller(self, token: str, address: str = "") -> Caller:
-        """Whose a token is; ``address`` is where it came from: tokens nobody has seen yet are told a few at a time.
+        """Return a token's owner; unknown tokens of one ``address`` are verified a few at a time.
 
         Raises:
             ApiError: as ``ask`` does; that nobody stands behind a token is remembered too, an outage is not.
@@ -72,7 +72,7 @@ class KnownTokens:
             return self._remembered(digest) or await self._told_once(digest, token)
 
     def _remembered(self, digest: bytes) -> Caller | None:
-        """The caller of a token that was told before; raises its refusal."""
+        """Return the caller of a token that was told before; raises its refusal."""
         found = self._known.get(digest, self._now())
         if found is None:
             refused = self._refused.get(digest, self._now())
@@ -86,7 +86,7 @@ class KnownTokens:
             task = asyncio.create_task(self._told(digest, token))
             self._asked[digest] = task
             task.add_done_callback(lambda done: self._forget(digest, done))
-        # Whoever came first may go away; the others still want to know.
+        # The first to ask may go away; the others still wait for the answer.
         return await asyncio.shield(task)
 
     async def _told(self, digest: bytes, token: str) -> Caller:
@@ -115,7 +115,7 @@ class _Bounded(Generic[_Value]):
         self._values: OrderedDict[bytes, tuple[_Value, float]] = OrderedDict()
 
     def get(self, digest: bytes, now: float) -> _Value | None:
-        """The value, None where there is none or its time is over."""
+        """Return the value, None if it is missing or expired."""
         value, until = self._values.get(digest, (None, 0.0))
         if value is None or now >= until:
             self._values.pop(digest, None)

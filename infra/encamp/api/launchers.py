@@ -1,4 +1,4 @@
-"""How drivers are started: as processes of this machine, or as Kubernetes Jobs of the environment's own cluster."""
+"""Launchers of drivers: as processes of this machine, or as Kubernetes Jobs of the environment's own cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from encamp.run.vault import Vault
     from encamp.spec.environment import EnvironmentSpec
 
-#: How often the cluster is asked for a driver.
+#: Seconds between questions to the cluster for a driver.
 _ASK_SECONDS = 5.0
 
 
@@ -46,7 +46,7 @@ class LocalLauncher:
         return _Child(start_submitted(job.job_id, self._environment, self._log(job)))
 
     def find(self, job: Waiting) -> _Process | None:
-        """A driver of this machine that has said who it is."""
+        """Return a driver of this machine that has said who it is."""
         if job.driver is None or not holder.is_here(job.driver):
             return None
         found = _Process(job.driver)
@@ -109,7 +109,7 @@ class ClusterLauncher:
         self._cluster: Cluster | None = None
 
     def start(self, job: Waiting) -> _Pod:
-        """Hand a job over; a driver of before that has ended gives way to it, and one that has not goes on."""
+        """Hand a job over; an ended driver from before is replaced, a running one goes on."""
         record, data = sent_job(self._records, self._vault, job.job_id)
         plan = planned_again(parse_job(data, source=job.job_id).job, self._spec, record)
         cluster = self._reached()
@@ -125,12 +125,15 @@ class ClusterLauncher:
         return _Pod(self, job)
 
     def find(self, job: Waiting) -> _Pod | None:
-        """The Kubernetes Job that drives a job, unless it has ended."""
+        """Return the Kubernetes Job that drives a job, unless it has ended."""
         found = _Pod(self, job)
         return found if found.alive() else None
 
     def adopt(self, job: Waiting) -> _Pod | None:
-        """The Kubernetes Job that begins another pod; where that is over, the environment's reaper ends the job."""
+        """Return the Kubernetes Job that begins another pod.
+
+        Where that is over, the environment's reaper ends the job.
+        """
         return self.find(job)
 
     def runs(self, job: Waiting) -> bool:

@@ -1,4 +1,4 @@
-"""What a body may be: how long, how deep, how slow. It is JSON in UTF-8, one object, and says so.
+"""Limits of request bodies: length, depth, time. A body is one JSON object in UTF-8, and its type says so.
 
 A body of another type is refused also because browsers let every page send some types anywhere, JSON is not among them.
 """
@@ -23,11 +23,11 @@ BODY_SECONDS: Final = 30.0
 
 
 class ClientGoneError(Exception):
-    """Who began a request does not go on with it: nobody waits for an answer."""
+    """The client closed the request: nobody waits for an answer."""
 
 
 async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], length: str | None) -> bytes:
-    """The whole body of a request; ``length`` is its Content-Length, None where it comes in chunks.
+    """Return the whole body of a request; ``length`` is its Content-Length, None if it comes in chunks.
 
     Raises:
         ApiError: it is too long, or comes too slowly.
@@ -55,10 +55,10 @@ async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], 
 
 
 def json_object(body: bytes, content_type: str | None) -> dict[str, Any]:
-    """The JSON object that a body is; an empty body is an empty object.
+    """Return the JSON object that a body is; an empty body is an empty object.
 
     Raises:
-        ApiError: it is none.
+        ApiError: it is no JSON object.
     """
     if not body:
         return {}

@@ -1,4 +1,4 @@
-"""Where the service listens: addresses are looked up once, judged, and bound as they were judged."""
+"""The service's listening sockets: addresses are looked up once, checked, and bound as they were checked."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 def _bound(
     found: Sequence[tuple[socket.AddressFamily, str]], port: int, *, credentials: bool
 ) -> tuple[socket.socket, ...] | None:
-    """A socket for each address; None where a port that was free at one address is taken at another.
+    """Return a socket for each address; None if a port that was free at one address is taken at another.
 
     Without credentials only this user's own programs are let in, as far as the system says whose a connection is.
     """
@@ -147,7 +147,7 @@ def _refused(error: OSError, address: str, port: int) -> UsageError:
 
 
 def _reached(sockets: Sequence[socket.socket]) -> str:
-    """The address that a client of this machine calls: the wildcard is none."""
+    """Return the address that a client of this machine calls: the wildcard is none."""
     address = str(sockets[0].getsockname()[0])
     if not ipaddress.ip_address(address.partition("%")[0]).is_unspecified:
         return address

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
 
 _LOG = logging.getLogger(__name__)
-#: How often the file is looked at.
+#: Seconds between looks at the file.
 SECONDS: Final = 2.0
-#: What a file of its own may say, in the words of an environment.
+#: Fields of such a file, in the words of an environment.
 _ACCESS, _ACT_AS = "access", "actAs"
 
 
 @dataclass(frozen=True)
 class AccessFile:
-    """Where an environment's teams are written.
+    """The file that holds an environment's teams.
 
     Attributes:
         read: the environment as the file says it now; raises EncampError.
@@ -44,17 +44,17 @@ class AccessFile:
 
     @classmethod
     def committed(cls, environment: str, checkout: Path) -> AccessFile:
-        """The stack config of an environment."""
+        """Return the stack config of an environment."""
         path = checkout / "stacks" / f"Pulumi.{environment}.yaml"
         return cls(path, lambda: load_environment(environment, checkout))
 
     @classmethod
     def given(cls, path: Path, spec: EnvironmentSpec) -> AccessFile:
-        """A file of its own: JSON with ``access`` as in an environment, and ``actAs`` as in its ``api`` block."""
+        """Return access read from a JSON file: ``access`` as in an environment, ``actAs`` as in its ``api`` block."""
         return cls(path, lambda: _merged(path, spec))
 
     def mark(self) -> tuple[int, int, int] | None:
-        """What another content makes another; None where there is no such file now."""
+        """Return a mark that changes with the file's content; None if there is no such file now."""
         try:
             found = self.path.stat()
         except OSError:
@@ -63,7 +63,7 @@ class AccessFile:
 
 
 class LiveAccess(Periodic):
-    """Keeps who may what as a file says it, in a thread.
+    """Keeps access as a file says it, in a thread.
 
     Args:
         access: what is kept.
@@ -88,7 +88,7 @@ class LiveAccess(Periodic):
         self._access.take(self._file.read())
 
     def step(self) -> bool:
-        """Look, and go on."""
+        """Look once, and continue."""
         before = self._seen
         try:
             self.look()

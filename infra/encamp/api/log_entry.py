@@ -1,4 +1,4 @@
-"""Log entries as Cloud Logging had them of AI Platform's jobs: a line of a replica, and what the service itself said.
+"""Log entries as Cloud Logging had them for AI Platform's jobs: lines of replicas, and the service's own messages.
 
 Times are texts of one width, and ids grow with the place in the log, so that both compare as texts, which is how gcloud
 tells what it has seen. Sources: cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry; the same site on
@@ -29,7 +29,7 @@ _LEVELS: Final = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 _SEVERITIES: Final = frozenset(
     {"DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"}
 )
-#: How records of logging begin: absl's, those of TensorFlow's own library, and Python's by ``logging.BASIC_FORMAT``.
+#: Prefixes of log records: absl's, those of TensorFlow's own library, and Python's by ``logging.BASIC_FORMAT``.
 _RECORD: Final = re.compile(
     r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{6}\s+\d+ [^\s:]{1,200}:\d+\] "
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: ([IWEF]) "
@@ -45,7 +45,7 @@ _SAID: Final = {
 
 
 def line_entry(project: str, job_id: str, line: Line) -> dict[str, Any]:
-    """The entry of a line."""
+    """Return the entry of a line."""
     trial = _TRIAL.fullmatch(line.replica)
     text = line.text.decode("utf-8", "backslashreplace")
     severity, payload = _payload(text, "ERROR" if line.stderr else "INFO")
@@ -62,7 +62,7 @@ def line_entry(project: str, job_id: str, line: Line) -> dict[str, Any]:
 
 
 def service_entries(project: str, record: RunRecord, last: int | None) -> Iterator[dict[str, Any]]:
-    """What the service says of a job, oldest first.
+    """Yield the service's own entries of a job, oldest first.
 
     ``last`` is the time of the last line of all its logs; None while more may come: then its end is not told yet.
     """
@@ -81,7 +81,7 @@ def service_entries(project: str, record: RunRecord, last: int | None) -> Iterat
 
 
 def key_of(entry: dict[str, Any]) -> tuple[str, str, str]:
-    """An entry's place in the order of all entries."""
+    """Return an entry's place in the order of all entries."""
     return entry["timestamp"], entry["insertId"], entry["resource"]["labels"]["job_id"]
 
 
@@ -104,7 +104,7 @@ def _said(record: RunRecord, entry: Entry) -> Iterator[tuple[bool, str, str]]:
 
 
 def _warnings(record: RunRecord) -> list[str]:
-    """What whoever submitted the job should know."""
+    """Return the warnings for the submitter of the job."""
     told = [entry.data.get("warnings") for entry in record.entries if entry.kind == SUBMITTED]
     return [str(warning) for warnings in told if isinstance(warnings, list) for warning in warnings]
 
@@ -114,7 +114,7 @@ def _sentence(what: str, why: str) -> str:
 
 
 def _payload(text: str, usual: str) -> tuple[str, dict[str, Any]]:
-    """Severity and payload of a line; ``usual`` is the severity of what says none itself.
+    """Return the severity and payload of a line; ``usual`` is the severity of what says none itself.
 
     A JSON object with a message and a severity says both. A record of Python's logging in its usual form says its
     level, as do those of absl and of TensorFlow's own library, whichever stream it is written to.

@@ -1,4 +1,4 @@
-"""What entries:list is asked, read and bounded.
+"""The request of entries:list, read and bounded.
 
 Source: cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list.
 """
@@ -38,7 +38,7 @@ class LogRequest:
     """A request that can be answered.
 
     Attributes:
-        jobs: ids of the jobs that the filter names, None where it names none.
+        jobs: ids of the jobs that the filter names, None if it names none.
         low, high: microseconds since the epoch between which the entries lie, both included.
         after: the place after which the page begins.
     """
@@ -53,7 +53,7 @@ class LogRequest:
 
     @classmethod
     def of(cls, project: str, body: Mapping[str, Any]) -> LogRequest:
-        """The request of a body.
+        """Return the request of a body.
 
         Raises:
             ApiError: INVALID_ARGUMENT where it cannot be read, PERMISSION_DENIED for another project.
@@ -81,7 +81,7 @@ class LogRequest:
 
 
 def page_token(key: Key) -> str:
-    """The token of the page that begins after a place."""
+    """Return the token of the page that begins after a place."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
 
 
@@ -102,7 +102,7 @@ def _jobs(wanted: Filter) -> tuple[str, ...] | None:
         return None
     if len(named) > _MOST_JOBS:
         raise _invalid(f"The filter names more than {_MOST_JOBS} jobs.")
-    # What is no id is no job's.
+    # A text that is no id names no job.
     return tuple(sorted(filter(is_job_id, named)))
 
 
@@ -125,7 +125,7 @@ def _check_project(project: str, body: Mapping[str, Any]) -> None:
 
 
 def _page_size(value: Any) -> int:
-    """As JSON has an int32: a number, or its text."""
+    """Return the page size of an int32 in JSON: a number, or its text."""
     try:
         size = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
     except ValueError:

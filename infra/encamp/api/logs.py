@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from encamp.run.records import Records
 
 _PERMISSION: Final = "ml.jobs.get"
-#: Of a filter that names no job the newest jobs are looked at.
+#: Number of newest jobs that are looked at for a filter that names no job.
 _NEWEST: Final = 20
-#: How much is read for one answer, and how long an answer may get.
+#: Bytes that are read for one answer, and the largest answer.
 _READ_BYTES: Final = 64 * 1024 * 1024
 _ANSWER_BYTES: Final = 8 * 1024 * 1024
 _OF_AN_ENTRY: Final = 600
@@ -54,15 +54,15 @@ class LoggedJobs(Protocol):
     """The jobs of the project."""
 
     def record(self, job_id: str) -> RunRecord | None:
-        """A job's record, None where there is no such job."""
+        """Return a job's record, None if there is no such job."""
         ...
 
     def grants(self, job_id: str) -> JobGrants | None:
-        """What a job says of who may do what to it, None where there is no such job."""
+        """Return the grants of a job, None if there is no such job."""
         ...
 
     def newest(self) -> Iterable[str]:
-        """Ids, the newest job's first."""
+        """Return ids, the newest job's first."""
         ...
 
 
@@ -74,32 +74,32 @@ class RecordedJobs:
         self._index = index
 
     def record(self, job_id: str) -> RunRecord | None:
-        """A job's record, None where the environment has no such job."""
+        """Return a job's record, None if the environment has no such job."""
         return self._records.record(job_id) if self._index.job(job_id) is not None else None
 
     def grants(self, job_id: str) -> JobGrants | None:
-        """What a job says of who may do what to it, None where there is no such job."""
+        """Return the grants of a job, None if there is no such job."""
         self._index.refresh()
         known = self._index.job(job_id)
         return self._index.grants(known) if known is not None else None
 
     def newest(self) -> Iterator[str]:
-        """Ids, the newest job's first."""
+        """Return ids, the newest job's first."""
         self._index.refresh()
         return (known.job_id for known in self._index.newest_first())
 
 
 class Logs(Protocol):
-    """Where the logs of jobs are."""
+    """A source of jobs' logs."""
 
     def look(self, record: RunRecord) -> FoundTexts:
-        """A job's logs as they are now."""
+        """Return a job's logs as they are now."""
         ...
 
 
 @dataclass(frozen=True)
 class _Stream:
-    """Somebody reads a job's entries.
+    """A client that streams a job's entries.
 
     Attributes:
         at: when they asked last.
@@ -137,7 +137,7 @@ class LogEntries:
         self._streams: OrderedDict[tuple[str, str], _Stream] = OrderedDict()
 
     def list(self, caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a request. Works on disk and network: for worker threads.
+        """Return the answer to a request. Works on disk and network: for worker threads.
 
         Raises:
             ApiError: INVALID_ARGUMENT for what cannot be read, PERMISSION_DENIED for another project or for a job that
@@ -168,11 +168,11 @@ class LogEntries:
                 return False
             since = now if stream.kept_back is None else stream.kept_back
             self._streams[caller.email, job_id] = replace(stream, kept_back=since)
-        # Where nobody seals its logs there is no last entry.
+        # If nobody seals its logs, there is no last entry.
         return now - since < _LONGEST_SECONDS
 
     def _allowed(self, caller: Caller, request: LogRequest) -> Sequence[str]:
-        """Ids of the jobs whose entries the answer may hold."""
+        """Return ids of the jobs whose entries the answer may hold."""
         if request.jobs is None:
             found: list[str] = []
             for job_id in self._jobs.newest():
@@ -200,7 +200,10 @@ class LogEntries:
         return {**answer, "nextPageToken": following} if following is not None else answer
 
     def _entries(self, record: RunRecord, request: LogRequest, ends: dict[str, int | None]) -> Iterator[dict[str, Any]]:
-        """Every entry of a job between the times, in order; ``ends`` gets the time of its last, None before its end."""
+        """Return every entry of a job between the times, in order.
+
+        ``ends`` gets the time of its last, None before its end.
+        """
         found = self._logs.look(record)
         over = found.whole and record.state.ended
         ended = micros(record.times[record.state]) if over else 0
@@ -224,7 +227,7 @@ class LogEntries:
 
 
 def _page(request: LogRequest, entries: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-    """The entries of one page, and the token of the next where there may be more."""
+    """Return the entries of one page, and the token of the next where there may be more."""
     page: list[dict[str, Any]] = []
     answered = read = 0
     key = None
@@ -233,7 +236,7 @@ def _page(request: LogRequest, entries: Iterable[dict[str, Any]]) -> tuple[list[
             return page, page_token(key)
         place = key_of(entry)
         if not request.follows(place):
-            # Of the page before, at the same time as its last.
+            # Entries of the page before, at the same time as its last.
             continue
         key = place
         size = len(entry.get("textPayload") or "") + _OF_AN_ENTRY

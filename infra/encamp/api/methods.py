@@ -1,7 +1,7 @@
-"""Every method of the service in one table: what routes, audit log, discovery document and OpenAPI are made of.
+"""Every method of the service in one table, from which routes, audit log, discovery and OpenAPI documents are made.
 
-Sources: the job model, sections 1.3 (methods), 11 (permissions) and 12 (audit log); ml v1's public discovery form
-(ids, paths and parameters).
+Sources: the job model, sections 1.3 (methods), 11 (permissions) and 12 (audit log); ml v1's public discovery form (ids,
+paths and parameters).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 
 class AuditKind(StrEnum):
-    """Which of Cloud Audit Logs a call belongs to."""
+    """The log of Cloud Audit Logs that a call belongs to."""
 
     ADMIN_ACTIVITY = "activity"
     DATA_ACCESS = "data_access"
@@ -35,7 +35,7 @@ class Method:
         id: such as ``projects.jobs.create``.
         verb: of HTTP.
         path: below the service's root; ``{project}``, ``{job}`` and ``{location}`` are one segment each.
-        permission: what the caller needs; None where the method itself is about permissions.
+        permission: what the caller needs; None if the method itself is about permissions.
         audit: the method's name in audit logs.
         request, response: names of their schemas; no request where nothing is sent.
     """
@@ -126,7 +126,7 @@ METHODS: Final = (
     ),
 )  # fmt: skip
 
-#: What gcloud streams logs by: Cloud Logging's, so in no document of this service.
+#: The method by which gcloud streams logs: Cloud Logging's, so in no document of this service.
 LOG_ENTRIES: Final = Method(
     "entries.list", "POST", "v2/entries:list", "ml.jobs.get",
     "google.logging.v2.LoggingServiceV2.ListLogEntries", AuditKind.DATA_ACCESS, "ListLogEntriesResponse",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SEGMENT: Final = re.compile(r"\{(\w+)\}")
 _INT64: Final = {"pattern": "^-?[0-9]{1,19}$"}
-#: What a format of the discovery form is here.
+#: OpenAPI's equivalents of the discovery form's formats.
 _FORMATS: Final[Mapping[str, dict[str, Any]]] = {
     "google-datetime": {"format": "date-time"},
     "google-duration": {"pattern": r"^[0-9]+(\.[0-9]{1,9})?s$"},
@@ -37,7 +37,7 @@ _SEGMENTS: Final[Mapping[str, tuple[str, str]]] = {
     "job": ("The job's id.", f"^{PATTERN.pattern}$"),
     "location": ("A region, such as us-central1.", "^[^/:]+$"),
 }
-#: What any method takes.
+#: Parameters of any method.
 _STANDARD: Final = (
     Parameter("fields", "string", "Which fields to answer, such as jobs(jobId,state); all when absent."),
     Parameter("prettyPrint", "boolean", "Whether the answer has line breaks."),
@@ -65,7 +65,7 @@ _CONFLICTING: Final = frozenset({"projects.jobs.create", "projects.jobs.patch", 
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """The document. Its server is wherever it was read from."""
+    """Return the document. Its server is wherever it was read from."""
     return {
         "openapi": "3.1.1",
         "info": {
@@ -158,7 +158,7 @@ def _ref(kind: str, name: str) -> dict[str, Any]:
 
 
 def _form(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in this document's words."""
+    """Return a schema in this document's words."""
     made = dict(schema)
     made |= _FORMATS.get(made.pop("format", ""), {})
     if "$ref" in made:

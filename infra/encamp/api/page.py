@@ -14,7 +14,7 @@ _TEMPLATE: Final = "api.html.j2"
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document, as HTML that is XML as well."""
+    """Return the page of an OpenAPI document, as HTML that is XML as well."""
     return render_html(_TEMPLATE, api=view(document))
 
 
@@ -63,7 +63,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class View:
-    """All that the template is told."""
+    """The input of the template."""
 
     title: str
     summary: str
@@ -73,7 +73,7 @@ class View:
 
 
 def view(document: Mapping[str, Any]) -> View:
-    """What the page says of an OpenAPI document."""
+    """Return the page's view of an OpenAPI document."""
     info = document["info"]
     return View(
         title=info["title"],

@@ -27,30 +27,30 @@ _LONGEST_TOKEN: Final = 400
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list is asked for: ``size`` at most, after a place, or from the beginning."""
+    """A requested page of a list: ``size`` at most, after a place, or from the beginning."""
 
     size: int
     after: tuple[float, str] | None
 
 
 def asked(query: Mapping[str, str], filtered: str) -> Page:
-    """The page that a request asks for.
+    """Return the page that a request asks for.
 
     Raises:
-        ApiError: INVALID_ARGUMENT; a size or a token that is none, or the token of another filter.
+        ApiError: INVALID_ARGUMENT; a malformed size or token, or the token of another filter.
     """
     text = query.get("pageToken", "")
     return Page(_size(query.get("pageSize", "")), _place(text, filtered) if text else None)
 
 
 def token(place: tuple[float, str], filtered: str) -> str:
-    """The token of the page after a place; letters, digits, ``-`` and ``_``."""
+    """Return the token of the page after a place; letters, digits, ``-`` and ``_``."""
     data = json.dumps([*place, _mark(filtered)]).encode()
     return base64.urlsafe_b64encode(_sum(data) + data).decode().rstrip("=")
 
 
 def _size(text: str) -> int:
-    """Source: google.aip.dev/158: 0 is the default, and what is more than the most is the most."""
+    """Return the page size: 0 is the default, and a larger one than the limit is the limit (google.aip.dev/158)."""
     if not text:
         return DEFAULT_SIZE
     if not _WHOLE.fullmatch(text) or not -_INT32 <= int(text) < _INT32:

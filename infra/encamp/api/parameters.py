@@ -1,4 +1,4 @@
-"""What a request asks for beside its JSON: verb and path by its head, and the parameters of its query.
+"""The parameters of a request beside its JSON: verb and path from its head, and its query.
 
 Standard parameters of Google's APIs are known; those that only change the form of an answer do, others do nothing.
 Source: cloud.google.com/apis/docs/system-parameters; googleapiclient/http.py sends a GET with a long query as a POST.
@@ -55,7 +55,7 @@ class Asked:
     pretty: bool
 
     def parameters(self, method: Method) -> dict[str, str]:
-        """Those that a method takes.
+        """Return those that a method takes.
 
         Raises:
             ApiError: INVALID_ARGUMENT; one is not known, or is no whole number where it has to be.
@@ -73,7 +73,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a request says, before anything of its body is read.
+    """The head of a request, before anything of its body is read.
 
     Attributes:
         verb: the one that is meant, which a header may say in place of POST.
@@ -88,7 +88,7 @@ class Head:
 
 
 def head_of(scope: Scope, headers: Headers) -> Head:
-    """The head of a request."""
+    """Return the head of a request."""
     verb, path, query = scope["method"], scope["path"], scope["query_string"]
     override = headers.get("x-http-method-override", "").upper()
     if verb == "POST" and override in _OVERRIDDEN:
@@ -98,7 +98,7 @@ def head_of(scope: Scope, headers: Headers) -> Head:
 
 
 def asked(head: Head, form: bytes = b"") -> Asked:
-    """What a request asks for; ``form`` is its body where that is a part of its query.
+    """Return the parameters of a request; ``form`` is its body if that is a part of its query.
 
     Raises:
         ApiError: INVALID_ARGUMENT; the query cannot be read, or asks for another form than JSON or for no fields.

@@ -19,7 +19,7 @@ Selector = dict[str, Any]
 
 
 def part(data: Any, wanted: Selector) -> Any:
-    """What a selector leaves of JSON data."""
+    """Return the part of JSON data that a selector selects."""
     if not wanted:
         return data
     if isinstance(data, list):
@@ -32,7 +32,7 @@ def part(data: Any, wanted: Selector) -> Any:
 
 
 def selector(text: str) -> Selector:
-    """A selector, read.
+    """Return a selector, read.
 
     Raises:
         ApiError: INVALID_ARGUMENT; it cannot be read.
@@ -47,7 +47,7 @@ def selector(text: str) -> Selector:
 
 
 def _listed(tokens: list[str], at: int, depth: int, text: str) -> tuple[Selector, int]:
-    """Names with commas between them, from a place on; and where they end."""
+    """Return the names with commas between them, from a place on; and where they end."""
     found: Selector = {}
     while True:
         at = _path(tokens, at, depth, found, text)
@@ -57,7 +57,7 @@ def _listed(tokens: list[str], at: int, depth: int, text: str) -> tuple[Selector
 
 
 def _path(tokens: list[str], at: int, depth: int, found: Selector, text: str) -> int:
-    """One name with what is wanted of it: ``a/b`` and ``a(b,c)``."""
+    """Return one name with what is wanted of it: ``a/b`` and ``a(b,c)``."""
     if depth > _DEEPEST or at == len(tokens) or tokens[at] in {",", "(", ")", "/"}:
         raise _wrong(text)
     inner = found.setdefault(tokens[at], {})

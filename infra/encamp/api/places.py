@@ -1,4 +1,4 @@
-"""How many requests are at work at once: a number in all, and a number for each caller.
+"""Concurrency limits of requests: a number in all, and a number for each caller.
 
 Only authenticated requests take a place, so strangers take none from them. A caller whose own places are taken waits in
 line for a moment, which does not cost others anything; the shared places are for work alone, not for waiting on a
@@ -24,7 +24,7 @@ STUCK_SECONDS: Final = 10.0
 
 @dataclass(frozen=True)
 class PlaceLimits:
-    """How many requests of a kind are at work.
+    """The limits of concurrent requests of a kind.
 
     Attributes:
         work: in all.
@@ -122,7 +122,7 @@ class Work:
             self._full_since = None
 
     def check(self) -> None:
-        """Let a probe pass unless the service stands still: all places taken, none given back. For any thread.
+        """Raise if the service stands still: all places taken, none given back. For probes, from any thread.
 
         Raises:
             TimeoutError: it does.

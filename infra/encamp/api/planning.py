@@ -1,4 +1,4 @@
-"""What a create is judged by: the rules of job files, the environment's plan and policy, and what lies in the cloud.
+"""Checks of a create: the rules of job files, the environment's plan and policy, and the cloud's state.
 
 Nothing is written. Files of the server are out of a request's reach: packages are uploaded first.
 """
@@ -62,7 +62,7 @@ class Planner:
         self._look = look
 
     def read(self, body: Mapping[str, Any]) -> ReadJob:
-        """The Job of a request.
+        """Return the Job of a request.
 
         Raises:
             ApiError: INVALID_ARGUMENT, with every field that is wrong.
@@ -86,7 +86,7 @@ class Planner:
         return ReadJob(job.job_id, name, job, kept)
 
     def plan(self, read: ReadJob) -> JobPlan:
-        """The plan of a job that may be begun here.
+        """Return the plan of a job that may be begun here.
 
         Raises:
             ApiError: FAILED_PRECONDITION, with what speaks against it; ALREADY_EXISTS where a job of this id has ended
@@ -113,13 +113,13 @@ class Planner:
 
 
 def already_there() -> ApiError:
-    """A job of this id is there, or was; the words are those of the service that this one stands for."""
+    """Return the error for a used job id, in AI Platform's words."""
     wrong = wrong_fields([Problem("job.jobId", None, None, "A job with this id already exists.")])
     return ApiError("ALREADY_EXISTS", wrong.message, details=wrong.details)
 
 
 def _from_afar(problem: Problem) -> Problem:
-    """A problem with advice that can be followed by who sends a request."""
+    """Return a problem with advice that can be followed by who sends a request."""
     if problem.hint is None or _LOCAL_FOLDER not in problem.hint:
         return problem
     return replace(problem, hint="upload a package, and name it by its gs:// address")
@@ -132,7 +132,7 @@ def _missing(job: TrainingJobSpec) -> list[Problem]:
 
 
 def _local(job: TrainingJobSpec) -> list[Problem]:
-    """Fields that name files here."""
+    """Return fields that name files here."""
     hint = "upload them, and name them in packageUris"
     return [
         Problem(f"encamp.{alias}", None, "E12", "names files of the server, which no request reaches", hint)
@@ -142,6 +142,6 @@ def _local(job: TrainingJobSpec) -> list[Problem]:
 
 
 def _refused(problems: list[Problem]) -> ApiError:
-    """What is right by itself and cannot be here."""
+    """Return the error for a valid job that cannot run here."""
     wrong = wrong_fields(problems)
     return ApiError("FAILED_PRECONDITION", wrong.message, details=wrong.details)

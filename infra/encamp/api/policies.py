@@ -1,4 +1,4 @@
-"""The IAM methods of jobs: reading and replacing a job's own policy, and asking what one may do."""
+"""The IAM methods of jobs: reading and replacing a job's own policy, and testing the caller's permissions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Policies:
         self._access = access
 
     def get(self, call: Call) -> Answer:
-        """A Policy; one that was never set has an etag alone."""
+        """Return a Policy; one that was never set has an etag alone."""
         version = call.query.get("options.requestedPolicyVersion", "1")
         if version not in _VERSIONS:
             raise ApiError("INVALID_ARGUMENT", "options.requestedPolicyVersion: must be 0, 1 or 3.")
         return _shown(self._jobs.recorded(call, "ml.jobs.getIamPolicy"))
 
     def set(self, call: Call) -> Answer:
-        """The Policy as it is from now on."""
+        """Return the Policy as it is from now on."""
         record = self._jobs.recorded(call, "ml.jobs.setIamPolicy")
         policy = checked_policy(call.body)
         sent = policy.pop("etag", None)
@@ -51,7 +51,7 @@ class Policies:
         return _shown(self._index.record(record.job_id) or record)
 
     def test(self, call: Call) -> Answer:
-        """Which of the permissions the caller has; none of a job that there is not."""
+        """Test which of the permissions the caller has; none on a job that does not exist."""
         self._index.refresh()
         known = self._index.job(call.values["job"])
         return self._access.tested(call.caller, call.body, self._index.grants(known) if known is not None else None)

@@ -1,4 +1,4 @@
-"""The project that the service speaks for, and what it says of itself: its account, and where its jobs run."""
+"""The project that the service speaks for: its configuration, its account, and the locations of its jobs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Project:
 
     Attributes:
         id: such as ``my-project``.
-        number: its number, None where nobody could be asked.
-        account: e-mail of who begins its jobs, None where that is whoever runs the service.
+        number: its number, None if nobody could be asked.
+        account: e-mail that begins its jobs, None if that is the service's own user.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Project:
         return name == self.id or (self.number is not None and name == str(self.number))
 
     def config(self) -> dict[str, Any]:
-        """A GetConfigResponse; what is not known is left out."""
+        """Return a GetConfigResponse; what is not known is left out."""
         return {
             **({"serviceAccount": self.account} if self.account is not None else {}),
             **({"serviceAccountProject": str(self.number)} if self.number is not None else {}),
@@ -47,7 +47,7 @@ class Project:
 
 
 class Locations:
-    """Where jobs run: the environment's region, and those that it stands in for."""
+    """The locations of jobs: the environment's region, and those that it stands in for."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
         known = ai_platform().regions
@@ -55,10 +55,10 @@ class Locations:
         self._locations = {region: _location(spec.project, region) for region in sorted(regions)}
 
     def page(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """A ListLocationsResponse.
+        """Return a ListLocationsResponse.
 
         Raises:
-            ApiError: INVALID_ARGUMENT, the page is none.
+            ApiError: INVALID_ARGUMENT; the page is malformed.
         """
         page = paging.asked(query, "locations")
         after = page.after[1] if page.after is not None else ""
@@ -69,7 +69,7 @@ class Locations:
         return found
 
     def location(self, name: str) -> dict[str, Any]:
-        """A Location.
+        """Return a Location.
 
         Raises:
             ApiError: NOT_FOUND; no job runs there.

@@ -1,4 +1,4 @@
-"""How many jobs may wait: of one caller, and of all. A create beyond that is refused, and nothing is written."""
+"""Limits of waiting jobs: of one caller, and of all. A create beyond them is refused, and nothing is written."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from encamp.api.index import Index
 
-#: So far below a limit nobody has to look at the record once more.
+#: Distance below a limit at which nobody has to query the record once more.
 _FAR: Final = 50
 _QUOTA_FAILURE: Final = "type.googleapis.com/google.rpc.QuotaFailure"
 
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """How many jobs wait at most.
+    """The largest numbers of waiting jobs.
 
     Attributes:
         all: in the environment.

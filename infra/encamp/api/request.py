@@ -1,4 +1,4 @@
-"""What is known of a request while it is answered, and the entry that it makes in the audit log."""
+"""The state of a request while it is answered, and its entry in the audit log."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Request:
         at: when it came; with a time zone.
         arrived: the same by ``time.monotonic``.
         client: address that it came from.
-        method: None where it means none.
-        named: what it is about: ``job`` or ``location``.
+        method: None if it means none.
+        named: the resource: ``job`` or ``location``.
         sent: the body, or the parameters of the query.
-        granted: whether the caller had the method's permission; None where it did not come to that.
+        granted: whether the caller had the method's permission; None if it did not come to that.
         written: id of the job whose create was begun.
         is_told: whether its answer says what became of it.
     """
@@ -54,7 +54,7 @@ class Request:
     is_told: bool = False
 
     def audited(self, project: Project, answer: Answer, error: ApiError | None) -> AuditedCall | None:
-        """The entry of the call, None where it meant no method."""
+        """Return the entry of the call, None if it meant no method."""
         if self.method is None:
             return None
         changed = self.method.kind is AuditKind.ADMIN_ACTIVITY and error is None

@@ -1,4 +1,4 @@
-"""The Job resource: what of a request is kept, and how a record is shown.
+"""The Job resource: the stored part of a request, and the rendering of a record.
 
 What the service does not know it leaves out. Names are camelCase whichever way they were sent, whole numbers of 64 bits
 are texts, and output-only fields that a request carries are ignored. Source: the job model, section 1; ml v1's public
@@ -29,13 +29,13 @@ _ETAG_BYTES: Final = 8
 
 
 def kept_job(job: TrainingJobSpec) -> dict[str, Any]:
-    """A job that keeps every rule, as it is kept and given back: what the request says, and nothing else."""
+    """Return a job that keeps every rule, as it is kept and given back: what the request says, and nothing else."""
     data = job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude=set(OUTPUT_ONLY))
     return {**data, **({"trainingInput": _on_wire(data["trainingInput"])} if "trainingInput" in data else {})}
 
 
 def job_resource(record: RunRecord) -> dict[str, Any]:
-    """The resource of a job; its place among those that wait is not in the record.
+    """Return the resource of a job; its place among those that wait is not in the record.
 
     ``startTime`` is when every replica had started, ``endTime`` when the training was over.
     """
@@ -58,7 +58,7 @@ def job_resource(record: RunRecord) -> dict[str, Any]:
 
 
 def sent_job(record: RunRecord) -> dict[str, Any]:
-    """The Job as it was sent, without secrets of a known form; empty where the record does not know it."""
+    """Return the Job as it was sent, without secrets of a known form; empty if the record does not know it."""
     if record.submitted is not None:
         return record.submitted.job
     job = (record.intent or {}).get("job")
@@ -66,13 +66,13 @@ def sent_job(record: RunRecord) -> dict[str, Any]:
 
 
 def etag(job_id: str, changes: int) -> str:
-    """What a resource is compared by, valid base64: it changes with every change that somebody asked for."""
+    """Return the etag of a resource, valid base64: it changes with every requested change."""
     fingerprint = hashlib.sha256(f"{job_id}\n{changes}".encode()).digest()
     return base64.b64encode(fingerprint[:_ETAG_BYTES]).decode()
 
 
 def _message(record: RunRecord) -> str | None:
-    """Why the job has failed, or is being cancelled."""
+    """Return why the job has failed, or is being cancelled."""
     if record.outcome is None or record.state not in {State.FAILED, State.CANCELLING, State.CANCELLED}:
         return None
     return record.outcome.message or None
@@ -88,7 +88,7 @@ def _output(record: RunRecord, sent: dict[str, Any]) -> dict[str, Any]:
 
 
 def _on_wire(training_input: dict[str, Any]) -> dict[str, Any]:
-    """A TrainingInput with its 64-bit numbers as texts."""
+    """Return a TrainingInput with its 64-bit numbers as texts."""
     shown: dict[str, Any] = {key: str(value) if key in _COUNTS else value for key, value in training_input.items()}
     for name in _CONFIGS:
         config = shown.get(name)

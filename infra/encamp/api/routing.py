@@ -1,4 +1,4 @@
-"""Which method of the service a request means, by its path and verb."""
+"""The routing of requests: from path and verb to a method of the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True)
 class Route:
-    """A method and what its path names.
+    """A method and the values of its path.
 
     Attributes:
         values: ``project``, ``job`` and ``location``, those that the path has; as sent, of any form.
@@ -27,7 +27,7 @@ class Route:
 
 
 class WrongVerbError(ApiError):
-    """A path that has methods, none of them by this verb."""
+    """The path has methods, but none by this verb."""
 
     def __init__(self, verb: str, allowed: list[str]) -> None:
         names = ", ".join(allowed)
@@ -36,7 +36,7 @@ class WrongVerbError(ApiError):
 
 
 def route(verb: str, path: str) -> Route:
-    """The method that a verb and a path below the root mean.
+    """Return the method that a verb and a path below the root mean.
 
     Raises:
         WrongVerbError: the path has methods, none of them by this verb.
@@ -53,7 +53,7 @@ def route(verb: str, path: str) -> Route:
 
 
 def _taken_apart(path: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The shape of a path, and its values. Paths are names of collections and of what is in them by turns."""
+    """Return the shape of a path, and its values. Paths are names of collections and of what is in them by turns."""
     head, *parts = path.split("/")
     if len(parts) > _MOST or "" in parts:
         return (), {}

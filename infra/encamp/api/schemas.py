@@ -1,4 +1,4 @@
-"""The shapes of what the service takes and answers: made of the models of job files, where those have them.
+"""The schemas of requests and answers: derived from the models of job files, if those have them.
 
 Both documents, discovery and OpenAPI, are made of these. A schema here is JSON Schema with ``format``s of the discovery
 form, and ``$ref``s that are the bare name of another one. Sources: the job model, sections 1.1-1.4, 7.6 and 11.
@@ -30,7 +30,7 @@ STATES: Final = {
 
 #: Models of job files by the names that the resource's parts have had.
 _NAMES: Final = {"TrainingJobSpec": "Job", "TrainingInputSpec": "TrainingInput"}
-#: Whole numbers of 32 bits: all others are of 64, and texts on the wire.
+#: Names of 32-bit integers: all others have 64 bits, and are texts on the wire.
 INT32: Final = frozenset({"maxTrials", "maxParallelTrials", "maxFailedTrials", "priority", "bootDiskSizeGb"})
 _FORMATS: Final = {"maxRunningTime": "google-duration", "maxWaitTime": "google-duration"}
 #: Files of whoever calls: they are uploaded first, and named in packageUris.
@@ -45,7 +45,7 @@ OWN: Final = frozenset(
 
 @cache
 def schemas() -> Mapping[str, Schema]:
-    """Every schema, by name, in the order of names."""
+    """Return every schema, by name, in the order of names."""
     made = _of_models() | _WRITTEN
     made["Job"]["properties"] |= _JOB_OUTPUT
     made["Job"]["description"] = "A training job."
@@ -65,7 +65,7 @@ def _of_models() -> dict[str, Schema]:
 
 
 def _field(name: str, given: Schema) -> Schema:
-    """A field of a model in the words of this module: nothing is null here, it is absent."""
+    """Return a field of a model in the words of this module: nothing is null here, it is absent."""
     field = _typed(name, given)
     field |= {key: given[key] for key in ("description", "default") if key in given}
     return field
@@ -98,7 +98,7 @@ def _object(description: str, fields: Mapping[str, Schema]) -> Schema:
 
 
 def _closed(description: str, fields: Mapping[str, Schema]) -> Schema:
-    """What is sent: fields that are not known are refused."""
+    """Return the schema of sent data: unknown fields are refused."""
     return _object(description, fields) | {"additionalProperties": False}
 
 
@@ -116,7 +116,7 @@ def _list(of: str | Schema, description: str) -> Schema:
 
 
 def _texts(description: str) -> Schema:
-    """A mapping of texts."""
+    """Return a mapping of texts."""
     return {"type": "object", "additionalProperties": {"type": "string"}, "description": description}
 
 

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
             interface="asgi3",
             log_config=None,
             access_log=False,
-            # Whoever is believed about addresses may write what they like into the audit log.
+            # A trusted proxy may write any address into the audit log.
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=limits.grace_seconds,
@@ -78,7 +78,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         self._tell()
 
@@ -92,7 +92,7 @@ class Server(uvicorn.Server):
 
 @dataclass(frozen=True)
 class Service:
-    """What is served.
+    """The served parts.
 
     Attributes:
         app: the service itself.
@@ -124,9 +124,9 @@ def serve(
         listening: where; it is closed in any case.
         limits: what is taken, and how long.
         started: called once it listens.
-        say: takes a line for whoever runs it.
+        say: gets a line for the operator.
     """
-    # What strangers send is no news, and would fill whatever keeps our stderr.
+    # Invalid requests of strangers are no news, and would fill the log of our stderr.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     gate = Gate(service.app, ready=service.ready, open_to_this_machine=not service.credentials)
     server = Server(gate, limits, started)

@@ -62,12 +62,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServiceWishes:
-    """What somebody wants of a service.
+    """Options of the service.
 
     Attributes:
         environment: name of the environment's stack.
         drivers: how many jobs are driven at once.
-        identity: whose credentials are taken; None: nobody is asked for any.
+        identity: the accepted credentials; None: none are required.
         audit: where every call is written down.
         in_cluster: whether drivers are pods of the environment's cluster, which this process is a pod of.
         teams: where teams are written, which is read again when it changes; None: they stay as they are.
@@ -83,7 +83,7 @@ class ServiceWishes:
 
 @contextlib.contextmanager
 def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishes) -> Iterator[Service]:
-    """The service of an environment; its dispatcher begins jobs for as long as the context lasts.
+    """Yield the service of an environment; its dispatcher begins jobs for as long as the context lasts.
 
     ``spec`` is what is committed of the environment, ``context`` gets what is said while jobs are looked at.
 
@@ -137,7 +137,7 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
             routes=routes(),
             addresses=Addresses(spec.api.trusted_proxies if spec.api is not None else ()),
         )
-        # What is wrong with the record is said here, not to the first caller.
+        # An unusable record is reported here, not to the first caller.
         index.refresh()
         dispatcher.start()
 
@@ -157,7 +157,7 @@ def _access(spec: EnvironmentSpec, wishes: ServiceWishes, stack: contextlib.Exit
     access = Access(spec)
     if wishes.teams is not None:
         live = LiveAccess(access, wishes.teams)
-        # What is wrong with the file is said here, not later in a log.
+        # An invalid file is reported here, not later in a log.
         live.look()
         stack.enter_context(live)
     return access
@@ -177,10 +177,10 @@ def _queue(spec: EnvironmentSpec) -> QueueLimits:
 
 @dataclass(frozen=True)
 class _Drivers:
-    """What begins jobs.
+    """The drivers of the service.
 
     Attributes:
-        account: that they have at Google, None where nothing here says it.
+        account: that they have at Google, None if nothing here says it.
         adopt: sees to a begun job that has lost its own.
         close: closes connections; drivers go on.
     """
@@ -206,7 +206,7 @@ def _drivers(
 
 
 def _cluster(context: Context, wishes: ServiceWishes) -> Callable[[], Cluster]:
-    """Reaches the environment's cluster."""
+    """Return a function that reaches the environment's cluster."""
     if wishes.in_cluster:
         return lambda: Cluster(pod_kubeconfig())
     return lambda: context.cluster(context.environment(wishes.environment))
@@ -229,7 +229,7 @@ def _require_lasting() -> None:
 
 
 def _number(spec: EnvironmentSpec, context: Context) -> int | None:
-    """The project's number, by which clients may name it; None where it cannot be asked for."""
+    """Return the project's number, by which clients may name it; None if it cannot be read."""
     try:
         return int(Projects(context.client).project(spec.project)["projectNumber"])
     except (EncampError, KeyError, ValueError) as error:

@@ -66,10 +66,10 @@ class SigningKeys:
         self._fetching = asyncio.Lock()
 
     async def find(self, key_id: str) -> SigningKey | None:
-        """The key of an id, None where the issuer has none of it.
+        """Return the key of an id, None if the issuer has none with it.
 
         Raises:
-            ApiError: UNAVAILABLE; the issuer does not answer, and what is known of it is too old or not enough.
+            ApiError: UNAVAILABLE; the issuer does not answer, and the cached keys are too old or lack this one.
         """
         if self._now() < self._fresh_until and key_id in self._keys:
             return self._keys[key_id]
@@ -108,7 +108,7 @@ class SigningKeys:
 
 
 def keys_of(data: Any) -> Iterator[tuple[str, SigningKey]]:
-    """The keys of a key set that sign tokens, by id. What is no such key is passed over, as RFC 7517 wants it.
+    """Yield the keys of a key set that sign tokens, by id. What is no such key is passed over, as RFC 7517 wants it.
 
     Raises:
         ValueError: it is no key set.

@@ -1,4 +1,4 @@
-"""What a patch of a Job asks for: other labels, and only if the job is what the caller had read."""
+"""The request of a patch of a Job: other labels, and only if the job is what the caller had read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READ: Final = "send back the one that get answered"
 
 
 def asked_labels(mask: str | None, body: Mapping[str, Any]) -> tuple[dict[str, str] | None, str | None]:
-    """The new labels, None where they stay, and the etag of what the caller had read, None where they sent none.
+    """Return the new labels, None if they stay, and the etag of what the caller had read, None if they sent none.
 
     Other fields of a Job may be in the body; the mask says which of them are meant.
 

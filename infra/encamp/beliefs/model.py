@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Confidence(StrEnum):
-    """How a belief is known, from the strongest to the weakest.
+    """The confidence in a belief, from the strongest to the weakest.
 
     Attributes:
         RECORDED: an answer of Google itself was seen.

@@ -28,7 +28,7 @@ it yet). The table is `infra/encamp/beliefs/table/`; code names a belief by its 
 
 
 def page(beliefs: Collection[Belief], asked: Collection[str] = ()) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Args:
         beliefs: sorted by area.

@@ -22,7 +22,7 @@ _OPTIONAL: Final = {"probe"}
 
 @cache
 def beliefs() -> Mapping[str, Belief]:
-    """All beliefs by id, sorted by area and id.
+    """Return all beliefs by id, sorted by area and id.
 
     Raises:
         ValueError: an entry is incomplete, or two have the same id.
@@ -38,7 +38,7 @@ def beliefs() -> Mapping[str, Belief]:
 
 
 def belief(belief_id: str) -> Belief:
-    """The belief of an id.
+    """Return the belief of an id.
 
     Raises:
         KeyError: the table does not hold it.

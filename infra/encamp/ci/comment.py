@@ -1,4 +1,4 @@
-"""A review as one comment in Markdown: a table of all stacks, and of each what would be done, folded."""
+"""A review as one comment in Markdown: a table of all stacks, and the folded details of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ORDER = (Does.DESTROYS, Does.REPLACES, Does.CHANGES, Does.MAKES)
 
 
 def comment(reviewed: Sequence[Reviewed], *, base: str) -> str:
-    """The comment; where it would be too long the content of new resources is left out, then details of stacks.
+    """Return the comment; where it would be too long the content of new resources is left out, then details of stacks.
 
     Args:
         reviewed: every touched stack.
@@ -59,7 +59,7 @@ def comment(reviewed: Sequence[Reviewed], *, base: str) -> str:
 
 
 def drift_report(drifted: Sequence[Drifted]) -> str:
-    """What has gone apart, in the form of a comment or an issue."""
+    """Return the report of drift, in the form of a comment or an issue."""
     lines = [
         f"### encamp: {_drifted(drifted)}",
         "",
@@ -111,7 +111,7 @@ def _row(one: Reviewed) -> str:
 
 
 def _cost_cell(one: Reviewed) -> str:
-    """What the stack costs before and after: a job at worst, an environment without jobs in a month."""
+    """Return the stack's cost before and after: a job's at worst, an environment's without jobs in a month."""
     before, after = _amount(one.before), _amount(one.after)
     if one.touched.stack.kind is StackKind.OTHER or (before is None and after is None):
         return ""
@@ -126,7 +126,7 @@ def _cost_cell(one: Reviewed) -> str:
 
 @dataclass(frozen=True)
 class _Amount:
-    """A cost that is counted, in US dollars; None where a price is not known."""
+    """A cost that is counted, in US dollars; None if a price is not known."""
 
     usd: float | None
 
@@ -190,7 +190,7 @@ def _spared(one: Reviewed) -> str:
 
 
 def _warnings(one: Reviewed) -> tuple[str, ...]:
-    """Warnings of plan and engine, each once; a program says again what its plan warns of."""
+    """Return warnings of plan and engine, each once; a program says again what its plan warns of."""
     said = [*(one.after.warnings if one.after else ()), *(one.previewed.warnings if one.previewed else ())]
     return tuple(dict.fromkeys(said))
 
@@ -212,7 +212,7 @@ def _costs(one: Reviewed) -> Iterator[str]:
 
 
 def _one_run(cost: CostPlan) -> str:
-    """What one run costs; a limit of the running time makes it a ceiling, and without one nobody knows."""
+    """Return the cost of one run; a limit of the running time makes it a ceiling, and without one it is not known."""
     if cost.hourly is not None and cost.expected_seconds is None:
         return "length not known"
     return f"{'at most ' if cost.is_longest and cost.expected is not None else ''}{_money(cost.expected)}"
@@ -262,7 +262,7 @@ def _difference(one: Difference) -> str:
 
 
 def _apart(old: str | None, new: str | None) -> tuple[str, str]:
-    """Both values, long ones from shortly before the place where they begin to differ."""
+    """Return both values, long ones from shortly before the place where they begin to differ."""
     if old is None or new is None:
         return _short(old), _short(new)
     same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
@@ -277,14 +277,14 @@ def _short(value: str | None) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """A block that no text can break out of."""
+    """Return a block that no text can break out of."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _code(text: str) -> str:
-    """A name as code; no file name or stack breaks out of it or of a table."""
+    """Return a name as code; no file name or stack breaks out of it or of a table."""
     return f"`{_plain(text)}`"
 
 

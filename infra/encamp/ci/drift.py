@@ -1,4 +1,4 @@
-"""Where the cloud and the committed stacks have gone apart: what an ``up`` that looks at the cloud first would do.
+"""Drift between the cloud and the committed stacks: the steps of an ``up`` that refreshes first.
 
 Belief: refresh-finds-no-drift.
 """
@@ -26,7 +26,7 @@ class Drifted:
 
     Attributes:
         stack: its name.
-        previewed: what an ``up`` would do to bring the cloud back to what is committed; None where nothing is up.
+        previewed: what an ``up`` would do to bring the cloud back to what is committed; None if nothing is up.
     """
 
     stack: str

@@ -31,7 +31,7 @@ _UNKNOWN: Final = object()
 
 
 def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """A deployment as it can be imported into a stack that has another key; operations in flight are left out.
+    """Return a deployment as it can be imported into a stack that has another key; operations in flight are left out.
 
     Args:
         deployment: of ``pulumi stack export``.
@@ -43,7 +43,7 @@ def with_placeholders(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encrypted_inputs(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every resource with encrypted inputs: its ``type``, its ``name`` and the ``paths`` of these inputs."""
+    """Return every resource with encrypted inputs: its ``type``, its ``name`` and the ``paths`` of these inputs."""
     found = []
     for one in deployment.get("resources") or []:
         paths = [path_text(keys) for keys in _secrets(one.get("inputs") or {})]
@@ -53,7 +53,7 @@ def encrypted_inputs(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def readable_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A stack's config without its encrypted values, and the paths where they stood.
+    """Return a stack's config without its encrypted values, and the paths where they stood.
 
     A key that is encrypted as a whole is left out.
     """
@@ -116,14 +116,17 @@ def _readable(resource: Mapping[str, Any], hidden: HiddenOutputs) -> dict[str, A
 
 
 def _without_ciphertexts(value: Any) -> Any:
-    """Notes without those that are encrypted; what they are about is then taken as it stands."""
+    """Return notes without those that are encrypted; what they are about is then taken as it stands."""
     if not isinstance(value, dict):
         return value
     return {key: _without_ciphertexts(item) for key, item in value.items() if not _is_ciphertext(item)}
 
 
 def _replaced(value: Any, known: Any = _UNKNOWN) -> Any:
-    """A value with placeholders; an encrypted output that ``known`` holds in plain takes that, and keeps its shape."""
+    """Return a value with placeholders.
+
+    An encrypted output that ``known`` holds in plain takes that, and keeps its shape.
+    """
     if _is_ciphertext(value):
         plain = PLACEHOLDER if known is _UNKNOWN or any(True for _ in _secrets(known)) else known
         return {SIGNATURE: _SECRET, "plaintext": json.dumps(plain)}

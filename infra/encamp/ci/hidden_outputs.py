@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 #: The engine's mark of a secret, and of other values that are no plain JSON (sdk/go/common/resource/sig).
 SIGNATURE = "4dabf18193072939515e22adb298388d"
-#: What a bridged provider writes beside outputs, to read them back as it had them from the cloud (pkg/tfbridge of
+#: Key that a bridged provider writes beside outputs, to read them back as it had them from the cloud (pkg/tfbridge of
 #: pulumi/pulumi-terraform-bridge).
 NOTES = "__pulumi_raw_state_delta"
-#: Where nothing was set: the value of a property that is noted as a map, an object or a list; of all others it is None.
+#: Values of unset properties that are noted as a map, an object or a list; of all others it is None.
 _UNSET: dict[str, Any] = {"map": {}, "obj": {}, "arr": []}
 _CLUSTER = "gcp:container/cluster:Cluster"
 _GCP = "pulumi:providers:gcp"
@@ -43,7 +43,7 @@ class HiddenOutputs:
         self._certificate = _certificate(resources)
 
     def of(self, resource: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of outputs that may be encrypted, in their true form.
+        """Return the values of outputs that may be encrypted, in their true form.
 
         Of what a bridged provider made, values that are told nowhere count as not set: it would compare any other.
         """
@@ -61,7 +61,7 @@ class HiddenOutputs:
         return known
 
     def _labels(self, provider: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """All labels of a resource: the provider's mark, its default ones, and the resource's own."""
+        """Return all labels of a resource: the provider's mark, its default ones, and the resource's own."""
         marked = provider.get("addPulumiAttributionLabel") not in (False, "false")
         default = provider.get("defaultLabels") or {}
         found: dict[str, Any] = dict(_ATTRIBUTION) if marked else {}
@@ -72,7 +72,7 @@ class HiddenOutputs:
 
 
 def _certificate(resources: Iterable[Mapping[str, Any]]) -> str:
-    """The cluster's certificate as the kubeconfig among the stack's outputs has it; empty where it has none.
+    """Return the cluster's certificate as the kubeconfig among the stack's outputs has it; empty if it has none.
 
     The same certificate is encrypted in the cluster's own outputs: belief gke-client-key-makes-master-auth-secret.
     """

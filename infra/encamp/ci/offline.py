@@ -1,4 +1,4 @@
-"""What a stack says of itself without engine, cloud or network: its plan, its cost, and what rules find in it."""
+"""The offline review of a stack, without engine, cloud or network: its plan, its cost, and findings of rules."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Offline:
-    """What can be said of a stack offline.
+    """The offline facts of a stack.
 
     Attributes:
         plan: of a job's stack that can be planned, else None.
-        idle: what an environment costs without jobs, None of what is none or cannot be planned.
-        refused: why it cannot be, a text a problem, in the words of the rules; empty where it can.
+        idle: the cost of an environment without jobs; None for other stacks, or if it cannot be planned.
+        refused: why it cannot be, a text a problem, in the words of the rules; empty if it can.
         warnings: what is accepted, but worth knowing.
     """
 
@@ -44,7 +44,7 @@ class Offline:
 
     @property
     def cost(self) -> CostPlan | None:
-        """What the job costs, None of what is no job."""
+        """The job's cost, None for other stacks."""
         return self.plan.cost if self.plan is not None else None
 
 

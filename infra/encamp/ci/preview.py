@@ -1,4 +1,4 @@
-"""What the engine would do to a stack, asked of the engine itself.
+"""Previews of stacks, by the engine itself.
 
 A stack is copied into a backend of this machine that is thrown away, beside a copy of its environment, and previewed
 there. So nothing is written where the real one lies, nothing is made for a change that may never be merged, and the key
@@ -30,12 +30,12 @@ _PASSPHRASE = {"PULUMI_CONFIG_PASSPHRASE": "", "PULUMI_CONFIG_PASSPHRASE_FILE": 
 
 @dataclass(frozen=True)
 class Previewed:
-    """What a preview says.
+    """The result of a preview.
 
     Attributes:
         steps: what would be done, a resource once, in the order of the engine's account.
         unchanged: how many resources would stay as they are.
-        errors: why the preview failed, empty where it did not.
+        errors: why the preview failed, empty if it did not.
         warnings: what the program or a provider warns of.
     """
 
@@ -52,7 +52,7 @@ class Copied:
     Attributes:
         name: the stack's name.
         config: its config by key, encrypted values as they are committed.
-        state: its deployment as an export has it, None where no backend has the stack.
+        state: its deployment as an export has it, None if no backend has the stack.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Previews:
 
         Args:
             stack: the stack with its config, and its state where a backend has it.
-            environment: the stack that its program reads the outputs of; None where it reads none.
+            environment: the stack that its program reads the outputs of; None if it reads none.
             refresh: compare with what the cloud has, not with what the state says.
 
         Raises:
@@ -131,7 +131,7 @@ class Previews:
 
 
 def _last_words(text: str) -> str:
-    """What the engine says last: the rest is its progress."""
+    """Return the engine's last messages: the rest is its progress."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if line.lstrip().startswith("error:")]
     return "\n".join(told or lines[-10:])

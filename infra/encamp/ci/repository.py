@@ -1,4 +1,4 @@
-"""What Git says of a checkout: the files that differ from a base, and the base's own tree."""
+"""Git's view of a checkout: the files that differ from a base, and the base's own tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def merge_base(checkout: Path, base: str) -> str:
-    """The commit from which HEAD and ``base`` went apart: what ``base`` gained since is no change of ours.
+    """Return the commit from which HEAD and ``base`` went apart: what ``base`` gained since is no change of ours.
 
     Raises:
         UsageError: no repository, no such base, or a clone too shallow to have the commit.
@@ -37,7 +37,7 @@ def merge_base(checkout: Path, base: str) -> str:
 
 
 def changed_files(checkout: Path, commit: str) -> tuple[str, ...]:
-    """Paths in a folder of a work tree, relative to it, that differ from a commit, new files among them, sorted.
+    """Return paths in a folder of a work tree, relative to it, that differ from a commit, new files among them, sorted.
 
     Raises:
         UsageError: Git refuses; shows its words.
@@ -61,7 +61,7 @@ def write_tree(checkout: Path, commit: str, folder: Path) -> None:
 
 
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """A member of an archive; a link that leads out of the tree is left out."""
+    """Return a member of an archive; a link that leads out of the tree is left out."""
     try:
         return tarfile.data_filter(member, folder)
     except tarfile.FilterError:
@@ -69,7 +69,7 @@ def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 
 def _git(checkout: Path, *words: str, refused: str | None = "") -> str | None:
-    """What Git prints; with ``refused=None`` a refusal without a word, as of what is not there, is None."""
+    """Return Git's output; with ``refused=None`` a failure without a message, as for a missing path, is None."""
     try:
         ended = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

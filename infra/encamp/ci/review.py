@@ -31,14 +31,14 @@ _NOT_UP = "is not up, so this is what the plan declares; the engine was not aske
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What a change does to one stack.
+    """The effect of a change on one stack.
 
     Attributes:
         touched: the stack, and why it counts as touched.
-        before: what the stack said of itself without the change, None where it is new.
-        after: what it says with the change, None where its config is removed.
-        previewed: what the engine would do, None where it was not asked.
-        note: why it was not asked, or what else has to be known; empty where nothing has.
+        before: what the stack said of itself without the change, None if it is new.
+        after: what it says with the change, None if its config is removed.
+        previewed: what the engine would do, None if it was not asked.
+        note: why it was not asked, or what else has to be known; empty if nothing has.
         held: resources that the state of a removed stack still lists.
         uncompared: inputs that are encrypted in the state, which is not compared, each with its resource.
     """
@@ -53,7 +53,7 @@ class Reviewed:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What would be done: by the engine, else as far as the plan tells."""
+        """The steps: from the engine, else as far as the plan tells."""
         if self.previewed is not None:
             return self.previewed.steps
         if self.touched.was is Was.ADDED and self.after is not None and self.after.plan is not None:
@@ -62,12 +62,12 @@ class Reviewed:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What rules refuse."""
+        """The problems that rules find."""
         return self.after.refused if self.after is not None else ()
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Why the engine's preview failed."""
+        """The errors of the engine's preview."""
         return self.previewed.errors if self.previewed is not None else ()
 
     @property
@@ -126,7 +126,7 @@ class _Clouds:
     enter: Callable[[str], object]
 
     def asked(self, environment: str, found: Sequence[Reviewed]) -> list[Reviewed]:
-        """Reviews of one environment's stacks with what the engine says of them."""
+        """Return reviews of one environment's stacks with what the engine says of them."""
         if self.only is not None and environment != self.only:
             where = f"of the environment {environment}" if environment else "of no environment"
             return [_noted(one, f"{where}: planned only, not previewed") for one in found]
@@ -165,7 +165,7 @@ class _Asking:
         self._previews = Previews(checkout)
 
     def asked(self, one: Reviewed) -> Reviewed:
-        """The review with what the engine says."""
+        """Return the review with what the engine says."""
         stack = one.touched.stack
         if stack.kind is StackKind.OTHER or one.refused:
             return one
@@ -202,7 +202,7 @@ class _Asking:
         return replace(one, previewed=self._previews.apart(copied, beside))
 
     def _state(self, stack: str) -> Mapping[str, Any] | None:
-        """A stack's state in the backend, encrypted values as they are; None where nothing was ever made in it."""
+        """Return a stack's state in the backend, encrypted values as they are. None if nothing was ever made in it."""
         try:
             deployment = self._engine.state(stack).deployment
         except NoStackError:

@@ -1,4 +1,4 @@
-"""The events of a preview as plain data: which resource would be made, changed, replaced or destroyed, and in what."""
+"""The events of a preview as plain data: which resource would be created, changed, replaced or deleted, and how."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from encamp.property_paths import Path
 
-#: What the engine writes for a value that only the cloud will tell.
+#: The engine's mark for a value that only the cloud will tell.
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 #: Notes of providers among a resource's inputs.
 _ENGINES_OWN = ("__defaults", "__name")
@@ -28,7 +28,7 @@ _COLOURS = re.compile(r"<\{%[^%]*%\}>")
 
 
 class Does(StrEnum):
-    """What a step does to a resource."""
+    """The effect of a step on a resource."""
 
     MAKES = "made"
     CHANGES = "changed"
@@ -56,8 +56,8 @@ class Difference:
 
     Attributes:
         path: as the engine writes it, such as ``nodeConfig.machineType``.
-        old: the value before as JSON, None where there was none.
-        new: the value after as JSON, None where there is none.
+        old: the value before as JSON, None if there was none.
+        new: the value after as JSON, or None.
         replaces: whether it is why the resource is replaced.
     """
 
@@ -69,7 +69,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Step:
-    """What would be done to one resource.
+    """The step of one resource.
 
     Attributes:
         does: made, changed, replaced or destroyed.
@@ -109,12 +109,12 @@ class Steps:
                 self._said(event.diagnostic_event)
 
     def steps(self) -> list[Step]:
-        """What would be done, a resource once."""
+        """Return the steps, one for a resource."""
         return list(self._found.values())
 
     @property
     def unchanged(self) -> int:
-        """How many resources would stay as they are."""
+        """The number of resources that would stay as they are."""
         return len(self._same - self._found.keys())
 
     def _resource(self, metadata: Any) -> None:
@@ -169,7 +169,7 @@ def _differences(metadata: Any) -> Iterator[Difference]:
 
 
 def _content(value: Any, at: Path = ()) -> Iterator[tuple[str, str]]:
-    """Every input of a new resource; lists of plain values stay together, the engine's own keys are left out."""
+    """Yield every input of a new resource; lists of plain values stay together, the engine's own keys are left out."""
     if isinstance(value, dict) and value and not _is_secret(value):
         for key in sorted(key for key in value if key not in _ENGINES_OWN):
             yield from _content(value[key], (*at, key))

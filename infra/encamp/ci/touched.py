@@ -1,4 +1,4 @@
-"""Which stacks a change touches: every stack that reads a file which differs.
+"""The stacks that a change touches: every stack that reads a file which differs.
 
 A stack reads its own config, what its config names, and the program. What a job's stack reads of its environment is
 that environment's config; what of its job file's folder, the trainer, its build files and its packages.
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STACKS = "stacks"
-#: What every stack's program is made of.
+#: Paths of the program of every stack.
 _PROGRAM = ("Pulumi.yaml", "infra/", "templates/", "requirements.lock", "requirements.txt")
-#: What decides beside a trainer how it is packed.
+#: Files that decide, beside a trainer, how it is packed.
 _BUILD = ("setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in")
 
 
 class StackKind(StrEnum):
-    """What a stack's config asks for."""
+    """The kind of a stack, by its config."""
 
     ENVIRONMENT = "environment"
     JOB = "job"
@@ -38,7 +38,7 @@ class StackKind(StrEnum):
 
 
 class Was(StrEnum):
-    """What became of a stack's config."""
+    """The change of a stack's config."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -52,7 +52,7 @@ class StackConfig:
     Attributes:
         name: the stack's name.
         kind: what its config asks for.
-        environment: name of the environment's stack: its own where it is one, empty where it names none.
+        environment: name of the environment's stack: its own where it is one, empty if it names none.
         config: its config by key, such as ``encamp:job``.
     """
 
@@ -83,7 +83,7 @@ class Touched:
 
 
 def stacks(tree: Path) -> dict[str, StackConfig]:
-    """The committed stacks of a tree by name. A config that is no YAML mapping is a stack of the kind OTHER."""
+    """Return the committed stacks of a tree by name. A config that is no YAML mapping is a stack of the kind OTHER."""
     return {name: _stack(name, _config(file)) for name, file in stack_files(tree / STACKS).items()}
 
 
@@ -100,7 +100,7 @@ def holds_secret(config: Any) -> bool:
 
 
 def touched_stacks(head: Path, base: Path, changed: Sequence[str]) -> tuple[Touched, ...]:
-    """The stacks that a change touches, environments first.
+    """Return the stacks that a change touches, environments first.
 
     Args:
         head: the tree with the change.
@@ -141,7 +141,7 @@ def _stack(name: str, config: dict[str, Any]) -> StackConfig:
 
 
 def _reads(stack: StackConfig, tree: Path) -> Iterator[str]:
-    """Paths in the repository that a stack reads; one that ends with a slash stands for all below it."""
+    """Yield paths in the repository that a stack reads; one that ends with a slash stands for all below it."""
     yield stack.file
     yield from _PROGRAM
     yield from _named(stack.config)
@@ -153,7 +153,7 @@ def _reads(stack: StackConfig, tree: Path) -> Iterator[str]:
 
 
 def _named(config: dict[str, Any]) -> Iterator[str]:
-    """Every text of a config that may be a path: relative to the repository, or to the folder of the stacks."""
+    """Yield every text of a config that may be a path: relative to the repository, or to the folder of the stacks."""
     for text in texts(config):
         path = PurePosixPath(text)
         if path.parts and not path.is_absolute() and ".." not in path.parts:
@@ -166,7 +166,7 @@ def _of_job(stack: StackConfig, tree: Path) -> Iterator[str]:
     try:
         found = read_job_stack(job, repository=tree, stack=stack.name)
     except (EncampError, AttributeError, TypeError):
-        # What cannot be read now may have been read before: then the whole folder of the job counts.
+        # A file that cannot be read now may have been read before: then the whole folder of the job counts.
         file = job.get("file") if isinstance(job, dict) else None
         if isinstance(file, str):
             folder = PurePosixPath(file).parent

@@ -45,7 +45,7 @@ SET_POLICY = "storage.buckets.setIamPolicy"
 
 _READER = frozenset({READ, LIST})
 _USER = _READER | {CREATE, DELETE}
-#: What each predefined role allows, among what a job needs.
+#: Permissions of each predefined role that a job may need.
 #: Source: cloud.google.com/storage/docs/access-control/iam-roles.
 _ROLES: Mapping[str, frozenset[str]] = {
     "roles/storage.admin": _USER,
@@ -64,7 +64,7 @@ _SILENT = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED, HTTPStatus.N
 
 @dataclass(frozen=True)
 class Rights:
-    """What an account may do on a bucket.
+    """The permissions of an account on a bucket.
 
     Attributes:
         given: permissions that it has for sure.
@@ -85,7 +85,7 @@ class Buckets:
         self._roles: dict[str, frozenset[str] | None] = {}
 
     def find(self, bucket: str) -> dict[str, Any] | None:
-        """A bucket's resource; None where there is none, empty where the caller may not look at it.
+        """Return a bucket's resource; None if there is none, empty if the caller may not look at it.
 
         Raises:
             RestError: another refusal, or no answer.
@@ -100,11 +100,11 @@ class Buckets:
         return self._found[bucket]
 
     def allowed(self, bucket: str, wanted: tuple[str, ...]) -> frozenset[str]:
-        """Those of the wanted permissions that the caller has."""
+        """Return those of the wanted permissions that the caller has."""
         return self._storage.permissions(bucket, wanted)
 
     def holds(self, bucket: str, name: str) -> bool | None:
-        """Whether an object is there; None where the caller may not look."""
+        """Whether an object is there; None if the caller may not look."""
         try:
             return self._storage.stat(bucket, name) is not None
         except RestError as error:
@@ -113,7 +113,7 @@ class Buckets:
             return None
 
     def rights(self, bucket: str, account: str, project: str) -> Rights:
-        """What an account may do on a bucket, by the bucket's and its project's policies.
+        """Return the permissions of an account on a bucket, by the bucket's and its project's policies.
 
         Args:
             bucket: a bucket that exists.
@@ -149,7 +149,7 @@ class Buckets:
                 yield where, None
 
     def _role(self, role: str) -> frozenset[str] | None:
-        """What a role allows among what a job needs; None where it cannot be told."""
+        """Return the permissions of a role that a job may need; None if they cannot be read."""
         if role.startswith("roles/"):
             # Basic roles and those of other services give nothing on objects by themselves.
             return _ROLES.get(role, frozenset())
@@ -189,7 +189,7 @@ def _names(binding: Mapping[str, Any], account: str) -> bool:
 
 
 def _doubt(binding: Mapping[str, Any], account: str, known: frozenset[str] | None) -> str | None:
-    """Why a binding may give the account something that it does not say plainly."""
+    """Return why a binding may give the account more than it says plainly; None if it does not."""
     role = binding.get("role")
     if known is not None and not known:
         return None

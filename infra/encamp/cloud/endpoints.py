@@ -1,4 +1,4 @@
-"""Where Google's services are: googleapis.com, or what gcloud's endpoint override of the service says."""
+"""Endpoints of Google's services: googleapis.com, or gcloud's endpoint override of the service."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Service(StrEnum):
 
 
 def endpoint(service: Service, environ: Mapping[str, str] | None = None) -> str:
-    """Root URL of a service, without a final slash.
+    """Return the root URL of a service, without a final slash.
 
     ``CLOUDSDK_API_ENDPOINT_OVERRIDES_<SERVICE>`` goes first, for storage ``API_ENDPOINT_OVERRIDE`` second, which is
     google-cloud-storage's own. gcloud's override of storage ends with ``/storage/v1/``, that of compute with

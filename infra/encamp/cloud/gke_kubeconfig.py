@@ -6,7 +6,7 @@ import json
 
 
 def gke_kubeconfig(cluster: str, endpoint: str, ca_certificate: str | None) -> str:
-    """A kubeconfig as JSON.
+    """Return a kubeconfig as JSON.
 
     Args:
         cluster: its name there.

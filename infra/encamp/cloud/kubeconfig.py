@@ -39,7 +39,7 @@ class CredentialError(EngineError):
 
 
 def api_client(kubeconfig: str) -> httpx.Client:
-    """A client of the API server of the kubeconfig's current context.
+    """Return a client of the API server of the kubeconfig's current context.
 
     Raises:
         EngineError: the text is no kubeconfig, or its certificates cannot be read.
@@ -48,7 +48,7 @@ def api_client(kubeconfig: str) -> httpx.Client:
 
 
 def async_api_client(kubeconfig: str) -> httpx.AsyncClient:
-    """As ``api_client``, for one event loop."""
+    """Return a client like ``api_client``'s, for one event loop."""
     return httpx.AsyncClient(**_options(kubeconfig))
 
 
@@ -89,7 +89,7 @@ class _Bearer(httpx.Auth):
 
 
 class _TokenFile(httpx.Auth):
-    """A token that somebody else renews, such as the kubelet that of a pod's account."""
+    """A token from a file that another process renews, as the kubelet renews that of a pod's account."""
 
     def __init__(self, file: str) -> None:
         self._file = Path(file)
@@ -122,7 +122,7 @@ class ExecPlugin(httpx.Auth):
             yield request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """As ``auth_flow``; the plugin runs beside the event loop."""
+        """Authenticate as ``auth_flow`` does; the plugin runs beside the event loop."""
         token = await asyncio.to_thread(self._current, None)
         request.headers["Authorization"] = f"Bearer {token}"
         answer = yield request

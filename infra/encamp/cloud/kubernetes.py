@@ -1,4 +1,4 @@
-"""What the driver needs of an API server: get, list, create and delete; logs are read by ``pod_logs``.
+"""A client of the Kubernetes API for the driver: get, list, create and delete; ``pod_logs`` reads logs.
 
 Objects stay the JSON that the server sends; whoever reads one picks the fields it needs. Retries cover what a
 restarting API server answers, for a bounded time.
@@ -46,7 +46,7 @@ _PATHS = {
 _MAY_BE_FORBIDDEN = frozenset({"resourceclaimtemplates"})
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
-#: As long as an API server takes to be back that is restarted; whoever watches a job asks again for hours.
+#: As long as an API server takes to restart; a driver that watches a job retries for hours.
 _POLICY = RetryPolicy(attempts=8, first_pause=0.5, longest_pause=5.0)
 #: A credential plugin that fails for lack of a network comes right soon; one without a login does not.
 _CREDENTIAL_ATTEMPTS = 3
@@ -84,14 +84,14 @@ class Cluster:
         self._http.close()
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """An object, or None where there is none."""
+        """Return an object, or None."""
         answer = self._request("GET", f"{collection(kind, namespace)}/{name}")
         return None if answer.status_code == _NOT_FOUND else parsed(answer)
 
     def list(self, kind: str, namespace: str, selector: str = "", fields: str = "") -> list[dict[str, Any]]:
-        """Every object of a kind that the label and field selectors choose; none where the kind is unknown.
+        """Return every object of a kind that the label and field selectors choose; none if the kind is unknown.
 
-        Of kinds that an older environment's roles do not name, none where they may not be listed.
+        Of kinds that an older environment's roles do not name, none if they may not be listed.
         """
         found: list[dict[str, Any]] = []
         query = {"labelSelector": selector, "fieldSelector": fields, "limit": _PAGE}
@@ -107,7 +107,7 @@ class Cluster:
             query["continue"] = page["metadata"]["continue"]
 
     def create(self, kind: str, namespace: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Make an object, and give it as the server has it; None where one of its name is there.
+        """Create an object and return it as the server has it; None if one of its name exists.
 
         One that an earlier attempt of this call has made, whose answer was lost, counts as made.
 
@@ -156,7 +156,7 @@ class Cluster:
             self._sent("PATCH", path, content=patch, headers=headers, accept=_CONFLICT)
 
     def logs(self) -> PodLogs:
-        """A client of pods' logs for one event loop."""
+        """Return a client of pods' logs for one event loop."""
         from encamp.cloud.pod_logs import PodLogs  # noqa: PLC0415 - wanted by what reads logs alone
 
         return PodLogs(self._kubeconfig)
@@ -165,7 +165,7 @@ class Cluster:
         return self._sent(method, path, **options)[0]
 
     def _sent(self, method: str, path: str, *, accept: int = _NOT_FOUND, **options: Any) -> tuple[httpx.Response, int]:
-        """The answer, and how many attempts it took."""
+        """Return the answer, and how many attempts it took."""
         attempts, signed_in = itertools.count(1), itertools.count(1)
 
         def once() -> tuple[httpx.Response, int]:
@@ -205,7 +205,7 @@ class Cluster:
 
 
 def _stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest as the server keeps it: a Secret's texts are encoded."""
+    """Return a manifest as the server keeps it: a Secret's texts are encoded."""
     texts = manifest.get("stringData") or {}
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
     kept = {key: value for key, value in manifest.items() if key != "stringData"}
@@ -223,12 +223,12 @@ def _holds(there: Any, wanted: Any) -> bool:
 
 
 def collection(kind: str, namespace: str) -> str:
-    """The path of all objects of a kind; with an empty namespace those of the whole cluster."""
+    """Return the path of all objects of a kind; with an empty namespace those of the whole cluster."""
     return f"{_PATHS[kind]}/namespaces/{namespace}/{kind}" if namespace else f"{_PATHS[kind]}/{kind}"
 
 
 def parsed(answer: httpx.Response) -> dict[str, Any]:
-    """The object or the list of an answer.
+    """Return the object or the list of an answer.
 
     Raises:
         EngineError: the answer is something else: a proxy on the way, or a server in trouble, sent it.
@@ -248,7 +248,7 @@ def parsed(answer: httpx.Response) -> dict[str, Any]:
 
 
 def reason(answer: httpx.Response) -> str:
-    """An error's status and what the API server says of it."""
+    """Return an error's status and what the API server says of it."""
     try:
         return f"{answer.status_code} {answer.json()['message']}"
     except (ValueError, KeyError, TypeError):

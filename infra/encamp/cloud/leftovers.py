@@ -1,4 +1,4 @@
-"""What the cloud itself lists of one job, whatever records and states say, and how it is deleted.
+"""Resources of one job as the cloud itself lists them, whatever records and states say, and their deletion.
 
 A thing belongs to a job when it carries the job's labels: the job's name, its environment and its owner, each
 compared where the thing has it. What cannot carry labels is found by what it names: a service account and a placement
@@ -47,11 +47,11 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class JobPlace:
-    """Where a job's resources can be.
+    """The places of a job's resources.
 
     Attributes:
         labels: what every one of them carries; the job's name and owner at least.
-        cluster: ``projects/P/locations/L/clusters/C``, or empty where there is none.
+        cluster: ``projects/P/locations/L/clusters/C``, or empty.
         namespace: the job's namespace in the cluster.
         buckets: buckets that stay, in whose policies the job's account may have a binding.
         account: e-mail of an account that was made for the job, if known; looked for in policies even when the
@@ -78,7 +78,7 @@ class JobPlace:
 
     @property
     def region(self) -> str:
-        """The region of its cluster, empty where there is none."""
+        """The region of its cluster, empty if there is none."""
         words = self.cluster.split("/")
         return words[3] if len(words) > _LOCATION else ""
 
@@ -102,9 +102,9 @@ class Leftover:
 
 
 def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = None) -> list[Leftover]:
-    """Everything that the cloud lists of a job, in the order in which it is best deleted.
+    """Return everything that the cloud lists of a job, in the order in which it is best deleted.
 
-    ``cluster`` is the API server of the job's cluster, None where it is gone, and its objects with it.
+    ``cluster`` is the API server of the job's cluster, None if it is gone, and its objects with it.
 
     Raises:
         EngineError: a listing was refused or not answered, so that nothing can be said.
@@ -113,12 +113,12 @@ def leftovers(client: GoogleClient, place: JobPlace, cluster: Cluster | None = N
 
 
 def objects(place: JobPlace, cluster: Cluster) -> list[Leftover]:
-    """What of a job the API server lists."""
+    """Return the job's objects that the API server lists."""
     return list(_objects(place, cluster))
 
 
 def resources(client: GoogleClient, place: JobPlace) -> list[Leftover]:
-    """What of a job Google lists, whether or not its cluster answers."""
+    """Return the job's resources that Google lists, whether or not its cluster answers."""
     accounts = list(_accounts(client, place))
     emails = {account["email"] for account in accounts} | ({place.account} if place.account else set())
     found: list[Leftover] = []
@@ -138,12 +138,12 @@ def owned(labels: Mapping[str, str] | None, wanted: Mapping[str, str]) -> bool:
 
 
 def label_selector(labels: Mapping[str, str]) -> str:
-    """What chooses objects of Kubernetes' that carry all of the labels."""
+    """Return the selector of Kubernetes objects that carry all of the labels."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def described(description: str) -> dict[str, str]:
-    """The labels that stand in a description as ``key=value`` words."""
+    """Return the labels that stand in a description as ``key=value`` words."""
     words = (word.partition("=") for word in description.split())
     return {key: value for key, sign, value in words if sign}
 
@@ -153,7 +153,7 @@ def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
     for kind in _KINDS:
         for item in cluster.list(kind, place.namespace, selector):
             metadata = item["metadata"]
-            # What an owner takes with it is no leftover of its own; what runs is one all the same.
+            # An object that its owner takes with it is no leftover of its own; one that still runs is.
             if metadata.get("ownerReferences") and kind not in {"pods", "jobs", "jobsets"}:
                 continue
             yield Leftover(
@@ -181,7 +181,7 @@ def _policies(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
 
 
 def _stand_ins(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    """Bindings that let the job's Kubernetes account act as an account that stays."""
+    """Yield bindings that let the job's Kubernetes account act as an account that stays."""
     accounts = ServiceAccounts(client)
     identity = workload_member(place.project, place.namespace, place.name)
     for email in place.given_accounts:
@@ -227,7 +227,7 @@ def _bindings(client: GoogleClient, place: JobPlace, identity: str) -> Iterator[
 
 
 def _policy(storage: Storage, bucket: str) -> dict[str, Any]:
-    """A bucket's policy; an empty one where the bucket is gone."""
+    """Return a bucket's policy; an empty one where the bucket is gone."""
     try:
         return storage.policy(bucket)
     except RestError as error:
@@ -241,5 +241,5 @@ def _shown(identity: str) -> str:
 
 
 def _one(kind: str) -> str:
-    """One of a kind: ``pod`` of pods, ``networkpolicy`` of networkpolicies."""
+    """Return one of a kind: ``pod`` of pods, ``networkpolicy`` of networkpolicies."""
     return f"{kind.removesuffix('ies')}y" if kind.endswith("ies") else kind.removesuffix("s")

@@ -37,18 +37,18 @@ class FilterError(ValueError):
 
 
 class Filter(Protocol):
-    """What entries have to be like."""
+    """A condition on log entries."""
 
     def matches(self, entry: dict[str, Any]) -> bool:
         """Whether an entry is."""
         ...
 
     def texts(self, path: str) -> frozenset[str] | None:
-        """What a field has to be equal to, one of these; None where anything may be."""
+        """Return the texts that a field must equal one of; None if any may match."""
         ...
 
     def span(self) -> tuple[str, str]:
-        """The first and the last ``timestamp`` that may match, as ``instant`` writes them."""
+        """Return the first and the last ``timestamp`` that may match, as ``instant`` writes them."""
         ...
 
 
@@ -117,7 +117,7 @@ class _Not:
 
 
 def parsed(text: str) -> Filter:
-    """A filter from its text; an empty one matches everything.
+    """Return a filter from its text; an empty one matches everything.
 
     Raises:
         FilterError: it cannot be read.
@@ -143,7 +143,7 @@ def parsed(text: str) -> Filter:
 
 
 def matcher(text: str) -> Matcher:
-    """A predicate on log entries.
+    """Return a predicate on log entries.
 
     Raises:
         FilterError: the filter cannot be read.
@@ -152,10 +152,10 @@ def matcher(text: str) -> Matcher:
 
 
 def instant(text: str) -> str:
-    """An RFC 3339 time of any precision and zone as text of one width, which sorts as the times do.
+    """Return an RFC 3339 time of any precision and zone as text of one width, which sorts as the times do.
 
     Raises:
-        FilterError: it is none.
+        FilterError: it is no RFC 3339 time.
     """
     found = _TIME.fullmatch(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
     if found is None:
@@ -251,6 +251,6 @@ def _compare(path: str, sign: str, value: Any, wanted: str) -> bool:
 
 
 def _written(text: str) -> str:
-    """The same as ``instant`` of an entry's own time, which is in UTC."""
+    """Return the same as ``instant`` of an entry's own time, which is in UTC."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return f"{whole}.{fraction:0<9.9}"

@@ -1,4 +1,4 @@
-"""Cloud Logging: what containers have written, long after their pods and nodes are gone, and what encamp adds.
+"""Cloud Logging: output of containers, long after their pods and nodes are gone, and encamp's own entries.
 
 GKE's agent sends every container's lines there within seconds, with the pod's labels (cloud.google.com, "GKE logs":
 resource ``k8s_container``; dots in label keys become underscores).
@@ -39,14 +39,14 @@ class LoggedLine:
     labels: Mapping[str, str]
 
     def label(self, key: str) -> str:
-        """The pod's label of a name, empty where it has none."""
+        """Return the pod's label of a name, empty if it has none."""
         return self.labels.get(pod_label(key), "")
 
 
 def container_lines(
     client: GoogleClient, project: str, *, cluster: str, namespace: str, container: str, labels: Mapping[str, str]
 ) -> Iterator[LoggedLine]:
-    """The lines of all containers of a name whose pods carry the labels, oldest first, a page in memory.
+    """Yield the lines of all containers of a name whose pods carry the labels, oldest first, a page in memory.
 
     Raises:
         RestError: the entries cannot be listed.
@@ -102,12 +102,12 @@ def write_entry(
 
 
 def pod_label(key: str) -> str:
-    """What a pod's label is called on its lines."""
+    """Return the label on log lines for a label of their pod."""
     return f"k8s-pod/{key.replace('.', '_')}"
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    """The line as written; one that was a JSON object comes as data and is written as JSON again."""
+    """Return the line as written; one that was a JSON object comes as data and is written as JSON again."""
     if "textPayload" in entry:
         return str(entry["textPayload"]).removesuffix("\n")
     return json.dumps(entry.get("jsonPayload", {}))

@@ -12,7 +12,7 @@ from encamp.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Where every pod finds the token of its account and whom to trust.
+#: Folder in which every pod finds its account's token and the CA certificate.
 #: Source: kubernetes.io/docs/tasks/run-application/access-api-from-pod
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -23,7 +23,7 @@ def is_in_pod(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def pod_kubeconfig(environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER) -> str:
-    """A kubeconfig as JSON. It holds no secret: the token is read from its file whenever one is sent.
+    """Return a kubeconfig as JSON. It holds no secret: the token is read from its file whenever one is sent.
 
     Raises:
         EngineError: this process is no pod, or has no token of its account.

@@ -46,7 +46,7 @@ class PodLogs:
     async def read(
         self, namespace: str, pod: str, container: str, *, follow: bool, since: str | None = None
     ) -> AsyncGenerator[bytes]:
-        """A container's log as bytes, each line begun by its RFC 3339 time; ends with the container.
+        """Yield a container's log as bytes, each line begun by its RFC 3339 time; ends with the container.
 
         With ``follow`` it waits for more. ``since`` is the RFC 3339 time of the first line wanted; whole seconds count.
 
@@ -67,7 +67,7 @@ class PodLogs:
                 yield piece
 
     async def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """A pod as it is now, None where there is none.
+        """Return a pod as it is now, or None.
 
         Raises:
             EngineError: the API server gives no usable answer.

@@ -1,4 +1,4 @@
-"""A project: whether it is there and pays, which APIs are on, what the caller may do in it, and how much of it."""
+"""A project: its existence and billing, enabled APIs, the caller's permissions, and quotas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from encamp.cloud.rest import GoogleClient
 
-#: How many permissions one question may hold: cloud.google.com/resource-manager/reference/rest/v1/projects.
+#: Largest number of permissions in one request: cloud.google.com/resource-manager/reference/rest/v1/projects.
 _MOST_PERMISSIONS = 100
 _MEMBERS = "constraints/iam.allowedPolicyMemberDomains"
 #: Belief: ``iam-service-account-metric``.
@@ -24,7 +24,7 @@ _ACCOUNT_METRIC = "iam.googleapis.com/quota/service-account-count"
 
 @dataclass(frozen=True)
 class Quota:
-    """A quota: its limit, and how much of it is in use; None where the service does not say."""
+    """A quota: its limit, and how much of it is in use; None if the service does not say."""
 
     limit: float
     usage: float | None
@@ -32,7 +32,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class Permitted:
-    """What a caller may do.
+    """The permissions of a caller.
 
     Attributes:
         given: of the permissions that were asked for.
@@ -50,7 +50,7 @@ class Projects:
         self._client = client
 
     def project(self, project: str) -> dict[str, Any]:
-        """The project itself: ``projectNumber``, ``lifecycleState``."""
+        """Return the project itself: ``projectNumber``, ``lifecycleState``."""
         return self._client.json(Service.RESOURCE_MANAGER, "GET", f"/v1/projects/{quote(project)}")
 
     def pays(self, project: str) -> bool:
@@ -59,13 +59,13 @@ class Projects:
         return bool(found.get("billingEnabled"))
 
     def allowed_members(self, project: str) -> frozenset[str]:
-        """Read whose members may be given roles (domain restricted sharing); empty where that is anybody."""
+        """Read the customers whose members may get roles (domain restricted sharing); empty if anybody's may."""
         path = f"/v1/projects/{quote(project)}:getEffectiveOrgPolicy"
         found = self._client.json(Service.RESOURCE_MANAGER, "POST", path, json={"constraint": _MEMBERS})
         return frozenset((found.get("listPolicy") or {}).get("allowedValues") or ())
 
     def services(self, project: str) -> frozenset[str]:
-        """Names of the APIs that are on, such as ``container.googleapis.com``."""
+        """Return the names of the APIs that are on, such as ``container.googleapis.com``."""
         path = f"/v1/projects/{quote(project)}/services"
         found = self._client.pages(
             Service.SERVICE_USAGE, path, "services", {"filter": "state:ENABLED", "pageSize": "200"}
@@ -73,30 +73,30 @@ class Projects:
         return frozenset(str(each["name"]).rpartition("/")[2] for each in found)
 
     def permitted(self, project: str, permissions: Sequence[str]) -> Permitted:
-        """What the caller may do in it."""
+        """Return the caller's permissions on the project."""
         return self._permitted(Service.RESOURCE_MANAGER, f"projects/{quote(project)}", permissions)
 
     def permitted_on_key(self, key: str, permissions: Sequence[str]) -> Permitted:
-        """What the caller may do with the key ``projects/P/locations/L/keyRings/R/cryptoKeys/K``."""
+        """Return the caller's permissions on the key ``projects/P/locations/L/keyRings/R/cryptoKeys/K``."""
         return self._permitted(Service.KMS, key, permissions)
 
     def permitted_on_billing(self, account: str, permissions: Sequence[str]) -> Permitted:
-        """What the caller may do with the billing account ``X-Y-Z``."""
+        """Return the caller's permissions on the billing account ``X-Y-Z``."""
         return self._permitted(Service.BILLING, f"billingAccounts/{quote(account)}", permissions)
 
     def key(self, name: str) -> dict[str, Any] | None:
-        """The key of that full name; None where there is none."""
+        """Return the key of that full name, or None."""
         answer = self._client.request(Service.KMS, "GET", f"/v1/{name}", accept=frozenset({HTTPStatus.NOT_FOUND}))
         return None if answer.status_code == HTTPStatus.NOT_FOUND else parsed(answer, name)
 
     def regional_quotas(self, project: str, region: str) -> dict[str, Quota]:
-        """Quotas of a region by their metric."""
+        """Return quotas of a region by their metric."""
         path = f"/compute/v1/projects/{quote(project)}/regions/{quote(region)}"
         found = self._client.json(Service.COMPUTE, "GET", path)
         return {each["metric"]: Quota(float(each["limit"]), each.get("usage")) for each in found.get("quotas", [])}
 
     def family_quota(self, project: str, metric: str, region: str, dimension: str, family: str) -> Quota | None:
-        """A quota of Compute Engine that is divided by families; None where the project has none for this one.
+        """Return a quota of Compute Engine that is divided by families; None if the project has none for this one.
 
         The Cloud Quotas API tells limits, not what is in use.
         """
@@ -111,12 +111,15 @@ class Projects:
             if (found.get("dimensions") or {}).get(dimension, family) == family
             and region in (found.get("applicableLocations") or [region])
         ]
-        # What names the family and the region goes before what holds for the others.
+        # A quota of the family and the region goes before a general one.
         matching.sort(key=lambda found: len(found.get("dimensions") or {}))
         return Quota(float(matching[-1]["details"].get("value", 0)), None) if matching else None
 
     def account_quota(self, project: str) -> Quota | None:
-        """The quota of service accounts; None where the caller may not ask, or the project's list does not have it."""
+        """Return the quota of service accounts.
+
+        None if the caller may not ask, or the project's list does not have it.
+        """
         path = f"/v1/projects/{quote(project)}/locations/global/services/iam.googleapis.com/quotaInfos"
         try:
             listed = list(self._client.pages(Service.QUOTAS, path, "quotaInfos"))

@@ -21,7 +21,7 @@ _FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d+)|([a-zA-Z]*)
 
 
 def parse(text: str | float) -> Fraction:
-    """The number that a quantity stands for: cores, bytes or pieces.
+    """Return the number that a quantity stands for: cores, bytes or pieces.
 
     Raises:
         ValueError: it is no quantity.
@@ -34,6 +34,6 @@ def parse(text: str | float) -> Fraction:
 
 
 def in_units(text: str | float, divisor: str | float | None) -> int:
-    """How many of ``divisor`` a quantity is, rounded up, as resourceFieldRef gives it."""
+    """Return a quantity in units of ``divisor``, rounded up, as resourceFieldRef gives it."""
     unit = parse(divisor) if divisor not in (None, "", "0", 0) else Fraction(1)
     return math.ceil(parse(text) / unit)

@@ -34,13 +34,13 @@ class Container:
         self._patience = patience
 
     def clusters(self, project: str, location: str = "-") -> list[dict[str, Any]]:
-        """Every cluster of a project; ``-`` is every location."""
+        """Return every cluster of a project; ``-`` is every location."""
         path = f"/v1/projects/{project}/locations/{location}/clusters"
         found: list[dict[str, Any]] = self._client.json(Service.CONTAINER, "GET", path).get("clusters", [])
         return found
 
     def cluster(self, path: str) -> dict[str, Any] | None:
-        """The cluster ``projects/P/locations/L/clusters/C``, or None where it is gone."""
+        """Return the cluster ``projects/P/locations/L/clusters/C``, or None if it is gone."""
         try:
             return self._client.json(Service.CONTAINER, "GET", f"/v1/{path}")
         except RestError as error:
@@ -49,7 +49,7 @@ class Container:
             raise
 
     def operations(self, cluster: str, targets: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Operations of the last days whose target's link ends with one of ``targets``, as GKE lists them.
+        """Return operations of the last days whose target's link ends with one of ``targets``, as GKE lists them.
 
         Belief: teardown-operations-end.
         """
@@ -57,7 +57,7 @@ class Container:
         return [one for one in self._operations(parent) if str(one.get("targetLink")).endswith(targets)]
 
     def node_pools(self, cluster: str) -> list[dict[str, Any]]:
-        """Node pools of ``projects/P/locations/L/clusters/C``; none where the cluster is gone."""
+        """Return node pools of ``projects/P/locations/L/clusters/C``; none if the cluster is gone."""
         try:
             answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{cluster}/nodePools")
         except RestError as error:
@@ -68,7 +68,7 @@ class Container:
         return found
 
     def open_operations(self, cluster: str) -> list[str]:
-        """Say what GKE is at in ``projects/P/locations/L/clusters/C``, such as ``CREATE_NODE_POOL of pool-1``."""
+        """Return GKE's running operations in a cluster (full name) in words, such as ``CREATE_NODE_POOL of pool-1``."""
         parent, _, name = cluster.partition("/clusters/")
         said = []
         for operation in self._operations(parent):
@@ -79,7 +79,7 @@ class Container:
         return said
 
     def _operations(self, parent: str) -> list[dict[str, Any]]:
-        """Operations of the last days in ``projects/P/locations/L``."""
+        """Return operations of the last days in ``projects/P/locations/L``."""
         answer = self._client.json(Service.CONTAINER, "GET", f"/v1/{parent}/operations")
         return list(answer.get("operations") or ())
 
@@ -109,7 +109,7 @@ class ResourcePolicies:
         self._patience = patience
 
     def policies(self, project: str, region: str) -> Iterator[dict[str, Any]]:
-        """Every resource policy of a region."""
+        """Return every resource policy of a region."""
         return self._client.pages(Service.COMPUTE, _policies(project, region), "items")
 
     def delete(self, project: str, region: str, name: str) -> None:
@@ -167,7 +167,7 @@ class ServiceAccounts:
         self._client = client
 
     def accounts(self, project: str) -> Iterator[dict[str, Any]]:
-        """Every service account of a project."""
+        """Return every service account of a project."""
         path = f"/v1/projects/{project}/serviceAccounts"
         return self._client.pages(Service.IAM, path, "accounts", {"pageSize": "100"})
 
@@ -177,7 +177,7 @@ class ServiceAccounts:
         self._client.request(Service.IAM, "DELETE", path, accept=frozenset({_NOT_FOUND}))
 
     def policy(self, project: str, email: str) -> dict[str, Any]:
-        """Who may act as an account; an empty policy where the account is gone."""
+        """Return the IAM policy on a service account; an empty policy if the account is gone."""
         path = f"/v1/projects/{project}/serviceAccounts/{quote(email)}:getIamPolicy"
         try:
             return self._client.json(Service.IAM, "POST", path, json={"options": {"requestedPolicyVersion": 3}})
@@ -187,7 +187,10 @@ class ServiceAccounts:
             raise
 
     def permissions(self, email: str, wanted: tuple[str, ...]) -> frozenset[str] | None:
-        """Those of the wanted permissions that the caller has on an account; None where there is none such."""
+        """Return those of the wanted permissions that the caller has on an account.
+
+        None if the account does not exist.
+        """
         path = f"/v1/projects/-/serviceAccounts/{quote(email)}:testIamPermissions"
         asked = {"permissions": list(wanted)}
         answer = self._client.request(Service.IAM, "POST", path, json=asked, accept=frozenset({_NOT_FOUND}))
@@ -206,7 +209,7 @@ class ProjectPolicy:
         self._client = client
 
     def read(self, project: str) -> dict[str, Any]:
-        """The policy, conditions included."""
+        """Return the policy, conditions included."""
         body = {"options": {"requestedPolicyVersion": 3}}
         return self._client.json(Service.RESOURCE_MANAGER, "POST", f"/v1/projects/{project}:getIamPolicy", json=body)
 
@@ -218,17 +221,17 @@ class ProjectPolicy:
 
 
 def workload_subject(project: str, namespace: str, account: str) -> str:
-    """What the federated principal of a Kubernetes account ends with; the rest names the project by its number."""
+    """Return the end of a Kubernetes account's federated principal; its beginning has the project's number."""
     return f"/locations/global/workloadIdentityPools/{project}.svc.id.goog/subject/ns/{namespace}/sa/{account}"
 
 
 def workload_member(project: str, namespace: str, account: str) -> str:
-    """A Kubernetes account as the e-mail in ``serviceAccount:…`` members that let it act as a Google one."""
+    """Return a Kubernetes account as the e-mail in ``serviceAccount:…`` members that let it act as a Google one."""
     return f"{project}.svc.id.goog[{namespace}/{account}]"
 
 
 def bindings_of(policy: dict[str, Any], identity: str) -> list[dict[str, Any]]:
-    """The bindings of a policy that name an identity.
+    """Return the bindings of a policy that name an identity.
 
     It is the e-mail of a service account, alive or deleted, or the ``workload_subject`` of a Kubernetes account.
     """
@@ -265,7 +268,7 @@ def remove_member(
 
 
 def _names(member: str, identity: str) -> bool:
-    """``serviceAccount:E`` and, after the account's deletion, ``deleted:serviceAccount:E?uid=N``; or a principal."""
+    """Whether a member is the identity: ``serviceAccount:E``, or ``deleted:serviceAccount:E?uid=N``; or a principal."""
     if identity.startswith("/"):
         return member.startswith("principal://") and member.endswith(identity)
     return member.removeprefix("deleted:").partition("?")[0] == f"serviceAccount:{identity}"

@@ -70,11 +70,11 @@ class GoogleClient:
         self._told = told
 
     def with_policy(self, policy: RetryPolicy, told: Callable[[str], None]) -> GoogleClient:
-        """Another client of the same session that tries for longer or shorter, and tells ``told``."""
+        """Return another client of the same session that tries for longer or shorter, and tells ``told``."""
         return GoogleClient(self._open, environ=self._environ, sleep=self._sleep, policy=policy, told=told)
 
     def url(self, service: Service, path: str) -> str:
-        """The full URL of a path that begins with ``/``."""
+        """Return the full URL of a path that begins with ``/``."""
         return endpoint(service, self._environ) + path
 
     def request(
@@ -125,13 +125,13 @@ class GoogleClient:
             self._told(f"Google gives no usable answer to {error.where}, it is asked again: {error.what}")
 
     def json(self, service: Service, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """As ``request``, but the answer's JSON object; an empty answer is an empty object."""
+        """Send a request as ``request`` does and return the answer's JSON object, empty for an empty answer."""
         return parsed(self.request(service, method, path, **options), f"{method} {path.partition('?')[0]}")
 
     def pages(
         self, service: Service, path: str, items: str, params: Mapping[str, str] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Every item of a paged listing, in the server's order."""
+        """Yield every item of a paged listing, in the server's order."""
         query = dict(params or {})
         while True:
             page = self.json(service, "GET", path, params=query)
@@ -141,7 +141,7 @@ class GoogleClient:
             query["pageToken"] = page["nextPageToken"]
 
     def _send(self, url: str, method: str, **options: Any) -> requests.Response | str:
-        """The answer, or why there is none."""
+        """Return the answer, or why there is none."""
         from google.auth import exceptions as auth  # noqa: PLC0415 - slow to import, and only here
         from requests import exceptions  # noqa: PLC0415
 
@@ -170,7 +170,7 @@ class GoogleClient:
 
 
 def parsed(answer: requests.Response, where: str) -> dict[str, Any]:
-    """An answer's JSON object, an empty one for an empty answer.
+    """Return an answer's JSON object, an empty one for an empty answer.
 
     Raises:
         RestError: the answer is something else: a proxy on the way, or a server in trouble, sent it.

@@ -27,23 +27,23 @@ _READ_BYTES = 1024 * 1024
 _NOT_FOUND = 404
 _CONFLICT = 409
 _MORE = 308
-#: How often an object's download may break off; it is gone on with where it stopped.
+#: Number of times that an object's download may break off; it is resumed where it stopped.
 _BREAKS = 6
-#: How often in a row a piece may be sent without any of it arriving.
+#: Number of times in a row that a piece may be sent without any of it arriving.
 _RESUMES = 5
 
 
 class Readable(Protocol):
-    """What an upload is read from."""
+    """A source of an upload."""
 
     def read(self, count: int, /) -> bytes:
-        """At most ``count`` bytes, none at the end."""
+        """Return at most ``count`` bytes, none at the end."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as the service lists it; ``size`` in bytes, checksums in base64, all empty where it says none.
+    """An object as the service lists it; ``size`` in bytes, checksums in base64, all empty if it says none.
 
     ``encoding`` is its Content-Encoding: the service and clients decode such bytes on their way, so that they are not
     those of the checksums.
@@ -60,7 +60,7 @@ class StoredObject:
 
     @property
     def uri(self) -> str:
-        """Its ``gs://`` name."""
+        """The ``gs://`` name."""
         return f"gs://{self.bucket}/{self.name}"
 
 
@@ -96,7 +96,7 @@ class Storage:
     def download(
         self, bucket: str, name: str, *, begin: int = 0, end: int | None = None, generation: str = ""
     ) -> Iterator[bytes]:
-        """An object's bytes from ``begin`` on, piece by piece; ``end``: none that lies there or behind it.
+        """Yield an object's bytes from ``begin`` on, piece by piece; ``end``: none that lies there or behind it.
 
         ``generation`` is the one that is wanted, empty for the live one.
 
@@ -113,7 +113,7 @@ class Storage:
                 Service.STORAGE, "GET", _object(bucket, name), params=params, headers=headers, stream=True
             )
             if begun := answer.headers.get("x-goog-generation"):
-                # What is read on is what was begun with.
+                # The rest must be of the same generation as the beginning.
                 params["generation"] = begun
             try:
                 with answer:
@@ -134,7 +134,7 @@ class Storage:
         )
 
     def read(self, bucket: str, name: str) -> bytes | None:
-        """A small object's bytes, or None where there is none."""
+        """Return a small object's bytes, or None."""
         try:
             return b"".join(self.download(bucket, name))
         except RestError as error:
@@ -143,7 +143,7 @@ class Storage:
             raise
 
     def objects(self, bucket: str, prefix: str = "") -> Iterator[StoredObject]:
-        """Every object whose name begins with ``prefix``, in the order of names."""
+        """Yield every object whose name begins with ``prefix``, in the order of names."""
         path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
         for item in self._client.pages(Service.STORAGE, path, "items", {"prefix": prefix}):
             yield _stored({"bucket": bucket, **item})
@@ -159,14 +159,14 @@ class Storage:
             raise
 
     def folders(self, bucket: str, prefix: str) -> Iterator[str]:
-        """The names directly below ``prefix`` that objects lie under (``jobs/a/`` below ``jobs/``), in their order."""
+        """Return the folders directly below ``prefix`` (``jobs/a/`` below ``jobs/``), in their order."""
         path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
         params = {"prefix": prefix, "delimiter": "/"}
         # An entry is a text here, not an object as in other listings.
         return map(str, self._client.pages(Service.STORAGE, path, "prefixes", params))
 
     def empty(self, bucket: str, prefix: str = "") -> int:
-        """Delete every object whose name begins with ``prefix``, replaced and deleted versions among it; how many."""
+        """Delete every object whose name begins with ``prefix``, noncurrent versions included; return their number."""
         path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
         query = {"prefix": prefix, "versions": "true"}
         found = [
@@ -188,7 +188,7 @@ class Storage:
         self._client.request(Service.STORAGE, "DELETE", _object(bucket, name), accept=frozenset({_NOT_FOUND}))
 
     def bucket(self, bucket: str) -> dict[str, Any] | None:
-        """The bucket's resource, or None where there is none."""
+        """Return the bucket's resource, or None."""
         try:
             return self._client.json(Service.STORAGE, "GET", f"/storage/v1/b/{quote(bucket, safe='')}")
         except RestError as error:
@@ -197,11 +197,11 @@ class Storage:
             raise
 
     def buckets(self, project: str) -> Iterator[dict[str, Any]]:
-        """Every bucket of a project."""
+        """Return every bucket of a project."""
         return self._client.pages(Service.STORAGE, "/storage/v1/b", "items", {"project": project})
 
     def permissions(self, bucket: str, wanted: tuple[str, ...]) -> frozenset[str]:
-        """Those of the wanted permissions (``storage.objects.create``...) that the caller has on a bucket."""
+        """Return those of the wanted permissions (``storage.objects.create``...) that the caller has on a bucket."""
         # The API takes the parameter once for each permission; requests would want a list for that.
         query = "&".join(f"permissions={quote(one)}" for one in wanted)
         path = f"/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{query}"
@@ -235,7 +235,7 @@ class Storage:
         return answer.status_code != _CONFLICT
 
     def stat(self, bucket: str, name: str) -> dict[str, Any] | None:
-        """An object's resource, or None where there is none."""
+        """Return an object's resource, or None."""
         try:
             return self._client.json(Service.STORAGE, "GET", _object(bucket, name))
         except RestError as error:
@@ -244,7 +244,7 @@ class Storage:
             raise
 
     def policy(self, bucket: str) -> dict[str, Any]:
-        """The bucket's IAM policy, conditions included."""
+        """Return the bucket's IAM policy, conditions included."""
         path = f"/storage/v1/b/{quote(bucket, safe='')}/iam"
         return self._client.json(Service.STORAGE, "GET", path, params={"optionsRequestedPolicyVersion": "3"})
 
@@ -336,7 +336,7 @@ def _stored(item: dict[str, Any]) -> StoredObject:
 
 
 def _read(stream: Readable, count: int) -> bytes:
-    """``count`` bytes, fewer only at the end of the stream (a pipe may give less at a time)."""
+    """Return ``count`` bytes, fewer only at the end of the stream (a pipe may give less at a time)."""
     pieces: list[bytes] = []
     while count and (piece := stream.read(count)):
         pieces.append(piece)

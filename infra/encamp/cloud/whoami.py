@@ -1,4 +1,4 @@
-"""Who calls Google, as the credentials on this machine say it: no request is made, and no key is read out."""
+"""The caller's identity at Google, from this machine's credentials: no request is made, and no key is read out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IMPERSONATED = "/serviceAccounts/"
 
 
 def google_account(environ: Mapping[str, str] | None = None) -> str | None:
-    """The e-mail that application default credentials stand for; None where no file of them says it.
+    """Return the e-mail of application default credentials; None if no file of them has it.
 
-    That of a person is what gcloud has as its account, where the credentials do not name it themselves.
-    Source: cloud.google.com/docs/authentication/application-default-credentials.
+    That of a person is what gcloud has as its account, where the credentials do not name it themselves. Source:
+    cloud.google.com/docs/authentication/application-default-credentials.
     """
     environ = os.environ if environ is None else environ
     config = Path(environ.get("CLOUDSDK_CONFIG") or Path.home() / ".config" / "gcloud")

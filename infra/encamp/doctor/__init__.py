@@ -1,1 +1,4 @@
-"""Looks at what a stack needs before anything of it is made; nothing is changed, and every problem is told at once."""
+"""Checks of a stack's prerequisites before anything of it is made.
+
+Nothing is changed, every problem is told at once.
+"""

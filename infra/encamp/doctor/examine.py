@@ -1,4 +1,4 @@
-"""Everything that is looked at for a stack, in the order in which it would fail."""
+"""All checks of a stack, in the order in which their problems would make it fail."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _prices(stack: Stack, today: date) -> Iterator[Finding]:
 
 
 def _data(stack: Stack, client: GoogleClient) -> Iterator[Finding]:
-    """A job's buckets and packages, as they are looked at before it is run."""
+    """Examine a job's buckets and packages, as they are looked at before it is run."""
     if stack.job is None:
         return
     warnings = check_job(stack.job, client)
@@ -89,7 +89,7 @@ def _data(stack: Stack, client: GoogleClient) -> Iterator[Finding]:
 
 
 def _adopted_key(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """The environment's own key, where it exists before the environment."""
+    """Examine the environment's own key, where it exists before the environment."""
     plan = stack.environment.key
     if plan is None or (plan.ring is not None and stack.job is None):
         return
@@ -103,7 +103,7 @@ def _adopted_key(stack: Stack, projects: Projects) -> Iterator[Finding]:
 
 
 def _look(subject: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What is found; what cannot be looked at is a finding too, and keeps nobody from looking at the rest."""
+    """Yield the findings of a check; a check that cannot be made is a finding too, and the others go on."""
     try:
         yield from at()
     except EncampError as error:

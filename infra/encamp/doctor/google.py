@@ -1,4 +1,4 @@
-"""What Google says of the project: is it there, does it pay, which APIs are on, what may be done, what is left."""
+"""Checks of the project at Google: existence, billing, APIs, permissions, quotas."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from encamp.doctor.stack import Stack
     from encamp.plan.machines.quotas import QuotaNeed
 
-#: What has to be on before the environment's own stack can turn on the rest.
+#: APIs that must be on before the environment's own stack can turn on the rest.
 _FIRST = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com")
 _USAGE = "serviceusage.googleapis.com"
 
 
 def project(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """Credentials, the project and who pays for it."""
+    """Examine credentials, the project and who pays for it."""
     name = stack.spec.project
     try:
         found = projects.project(name)
@@ -63,7 +63,7 @@ def _billing(name: str, projects: Projects) -> Finding:
 
 
 def services(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """The APIs; an environment's stack turns on what it needs, once it can ask for that."""
+    """Examine the APIs; an environment's stack turns on what it needs, once it can ask for that."""
     name = stack.spec.project
     wanted = set(stack.environment.services) | set(_FIRST)
     missing = sorted(wanted - projects.services(name) - {_USAGE})
@@ -80,12 +80,12 @@ def services(stack: Stack, projects: Projects) -> Iterator[Finding]:
 
 
 def rights(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """What the caller may do in the project, and with the billing account where a budget is made."""
+    """Check the caller's permissions in the project, and on the billing account if a budget is made."""
     needed = job_permissions(stack.job) if stack.job is not None else environment_permissions(stack.environment)
     needed = {**needed, **roles_of(QUOTAS)}
     found = projects.permitted(stack.spec.project, list(needed))
     if stack.job is not None and stack.spec.access is not None:
-        # What a team's roles give elsewhere is no lack of the project's.
+        # Permissions that a team's roles give elsewhere are no lack of the project's.
         elsewhere = given_elsewhere(set(needed) - found.given)
         if elsewhere:
             text = (
@@ -133,7 +133,7 @@ def members(stack: Stack, projects: Projects) -> Iterator[Finding]:
 
 
 def quota(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """What the plan draws on at most, against what is left of each quota."""
+    """Check the plan's largest use of each quota against what is left of it."""
     if stack.job is None and stack.environment.gke.system_pool is None:
         yield Finding("quota", Grade.OK, "the environment has no machines of its own")
         return
@@ -168,7 +168,7 @@ def _short(need: QuotaNeed, limit: float, usage: float | None) -> str:
 
 
 def cluster(stack: Stack, container: Container) -> Iterator[Finding]:
-    """The environment's cluster, which a job needs to be there."""
+    """Examine the environment's cluster, which a job needs to be there."""
     if stack.job is None:
         return
     name = stack.environment.gke.full_name

@@ -1,4 +1,4 @@
-"""How near a project is to limits that jobs use up: service accounts, node pools, members of policies, quotas."""
+"""Checks of limits that jobs use up in a project: service accounts, node pools, members of policies, quotas."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ Look = Callable[[], Iterator[Finding]]
 
 
 def looks(stack: Stack, client: GoogleClient) -> list[tuple[str, Look]]:
-    """Everything of this room that is looked at, by subject. What the caller may not see is no fault of the project."""
+    """Return everything of this room that is looked at, by subject.
+
+    What the caller may not see is no fault of the project.
+    """
     projects = Projects(client)
     found: dict[str, Look] = {
         "queues": lambda: queues(stack, projects),
@@ -62,7 +65,7 @@ def _as_far_as_seen(subject: str, look: Look) -> Iterator[Finding]:
 
 
 def service_accounts(stack: Stack, accounts: ServiceAccounts, projects: Projects) -> Iterator[Finding]:
-    """Accounts of the project against its quota, with those that the stack would add."""
+    """Examine accounts of the project against its quota, with those that the stack would add."""
     project = stack.spec.project
     there = {str(account["email"]) for account in accounts.accounts(project)}
     quota = projects.account_quota(project)
@@ -77,7 +80,7 @@ def service_accounts(stack: Stack, accounts: ServiceAccounts, projects: Projects
 
 
 def _planned_accounts(stack: Stack) -> set[str]:
-    """E-mails of the accounts that a stack makes."""
+    """Return e-mails of the accounts that a stack makes."""
     project, plan = stack.spec.project, stack.environment
     if stack.job is not None:
         identity = stack.job.identity
@@ -88,7 +91,7 @@ def _planned_accounts(stack: Stack) -> set[str]:
 
 
 def node_pools(stack: Stack, container: Container) -> Iterator[Finding]:
-    """Node pools of the cluster, with those that the stack would add."""
+    """Examine node pools of the cluster, with those that the stack would add."""
     plan = stack.environment
     there = {str(pool["name"]) for pool in container.node_pools(plan.gke.full_name)}
     if stack.job is not None:
@@ -103,7 +106,7 @@ def node_pools(stack: Stack, container: Container) -> Iterator[Finding]:
 
 
 def policies(stack: Stack, policy: ProjectPolicy, storage: Storage) -> Iterator[Finding]:
-    """Members of the policies in which every job has bindings."""
+    """Examine members of the policies in which every job has bindings."""
     named = {
         "the project": (lambda: policy.read(stack.spec.project), len(PROJECT_ROLES)),
         f"gs://{stack.environment.artifacts_bucket}": (
@@ -125,12 +128,12 @@ def policies(stack: Stack, policy: ProjectPolicy, storage: Storage) -> Iterator[
 
 
 def members_of(policy: Mapping[str, Any]) -> int:
-    """How many members a policy has as IAM counts them: each as often as it appears."""
+    """Return the number of a policy's members as IAM counts them: each as often as it appears."""
     return sum(len(binding.get("members") or ()) for binding in policy.get("bindings") or ())
 
 
 def queues(stack: Stack, projects: Projects) -> Iterator[Finding]:
-    """What the environment's queues could ask for against what its region has; a job is let in by the queue's alone."""
+    """Check the largest demand of the environment's queues against its region; a queue's quota alone admits a job."""
     if stack.job is not None or stack.spec.queues is None:
         return
     limits = queue_limits(stack.spec)
@@ -170,7 +173,10 @@ def _short(need: QuotaNeed, regional: Mapping[str, Quota], projects: Projects, s
 
 
 def _graded(subject: str, text: str, used: int, most: int, advice: str, *, fails: bool) -> Finding:
-    """A finding by how much of a limit is used: near it somebody should know, beyond it something fails or slows."""
+    """Return a finding by how much of a limit is used.
+
+    Near it somebody should know, beyond it something fails or slows.
+    """
     if used > most:
         return Finding(subject, Grade.BAD if fails else Grade.NOTE, text, advice)
     if used >= _NEAR * most:

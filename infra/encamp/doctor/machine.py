@@ -25,7 +25,7 @@ _AUTH_PLUGIN = "gke-gcloud-auth-plugin"
 
 
 def _run(argv: list[str]) -> str | None:
-    """What a command prints, None when it fails or is not there."""
+    """Return a command's output, None if it fails or is not installed."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -42,7 +42,7 @@ class Machine:
 
 
 def versions(machine: Machine) -> Iterator[Finding]:
-    """Python, the SDKs, the Pulumi CLI, its language host, and how kubectl and the provider reach GKE."""
+    """Check Python, the SDKs, the Pulumi CLI, its language host, and how kubectl and the provider reach GKE."""
     python = ".".join(map(str, sys.version_info[:3]))
     sdks = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _SDKS)
     yield Finding("Python", Grade.OK, f"{python} with {sdks}")
@@ -70,7 +70,7 @@ def _pulumi(machine: Machine) -> Finding:
 
 
 def _language_host(machine: Machine) -> Finding:
-    """The engine looks for it beside itself and on PATH."""
+    """Check for the language host beside the engine and on PATH, where the engine looks for it."""
     name, program = "pulumi-language-python", machine.which("pulumi")
     beside = Path(program).resolve().parent / name if program else None
     found = machine.which(name) or (str(beside) if beside is not None and beside.is_file() else None)

@@ -1,4 +1,4 @@
-"""The stack that is looked at: what it would make, and where its state and its secrets are."""
+"""The examined stack: its plan, and where its state and its secrets are."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Stack:
 
     Attributes:
         environment: the environment that it is, or that its job runs in.
-        job: its job, None where it is an environment's.
-        secrets_provider: as its config names it, None where its secrets have a passphrase or none are kept.
+        job: its job, None if it is an environment's.
+        secrets_provider: as its config names it, None if its secrets have a passphrase or none are kept.
         has_salt: whether its config holds the salt of a passphrase.
     """
 

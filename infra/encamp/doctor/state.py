@@ -1,4 +1,4 @@
-"""Where the engine keeps a stack's state, and what its secrets are encrypted with."""
+"""Checks of the engine's backend: where it keeps a stack's state, and what encrypts its secrets."""
 
 from __future__ import annotations
 

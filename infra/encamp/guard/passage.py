@@ -46,7 +46,7 @@ class Passage:
 
     @property
     def address(self) -> str:
-        """Where the server is to listen, as gRPC writes it."""
+        """The server's listening address in gRPC's form."""
         return f"unix:{self._folder / _SERVER}"
 
     async def start(self) -> None:

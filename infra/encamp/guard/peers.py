@@ -36,7 +36,7 @@ def can_tell() -> bool:
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """User id of a connected socket's other end; None where no process of this machine holds it."""
+    """Return the user id of a connected socket's other end; None if no process of this machine holds it."""
     try:
         peer, own = connection.getpeername()[:2], connection.getsockname()[:2]
     except OSError:
@@ -45,7 +45,7 @@ def peer_uid(connection: socket.socket) -> int | None:
 
 
 def uid_of(local: Address, remote: Address) -> int | None:
-    """User id of the socket at ``local`` that is connected to ``remote``; None where no process holds it."""
+    """Return the user id of the socket at ``local`` that is connected to ``remote``; None if no process holds it."""
     near, far = _plain(local[0]), _plain(remote[0])
     try:
         return _asked((near, local[1]), (far, remote[1]))
@@ -90,14 +90,14 @@ def _listed(local: tuple[bytes, int], remote: tuple[bytes, int]) -> int | None:
 
 
 def _word(address: bytes, port: int, mapped: bool) -> str:
-    """An address as the tables spell it: words of four bytes in the machine's order."""
+    """Return an address as the tables spell it: words of four bytes in the machine's order."""
     whole = _MAPPED + address if mapped and len(address) == 4 else address  # noqa: PLR2004 - as above
     words = struct.unpack(f"={len(whole) // 4}I", whole)
     return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"
 
 
 def _plain(address: str) -> bytes:
-    """An address's bytes; IPv4 in IPv6 as what it stands for."""
+    """Return an address's bytes; IPv4 in IPv6 as what it stands for."""
     text = address.partition("%")[0]
     if ":" not in text:
         return socket.inet_aton(text)

@@ -1,4 +1,4 @@
-"""Where unix sockets can lie: their paths are short."""
+"""Folders for unix sockets, whose paths must be short."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _ROOM: Final = 44
 
 
 def temporary_folder() -> str:
-    """The folder for temporary files, or ``/tmp`` where the path of that one leaves a socket's name no room."""
+    """Return the folder for temporary files, or ``/tmp`` where the path of that one leaves a socket's name no room."""
     found = tempfile.gettempdir()
     return found if len(os.fsencode(found)) <= LONGEST_SOCKET_PATH - _ROOM else "/tmp"  # noqa: S108 - folders below are made private

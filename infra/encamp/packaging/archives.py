@@ -1,4 +1,4 @@
-"""What an archive of a Python package holds, and whether pip could read it at all."""
+"""Archives of Python packages: their content, and whether pip could read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Bounds of an archive, far above what packages have: TensorFlow's own wheel has 25,000 files and 2 GB in it.
 MOST_MEMBERS, LARGEST_BYTES, LONGEST_NAME = 100_000, 8 << 30, 1024
-#: How much larger the content may be than the archive; gzip reaches 1032, and text of people stays below 100.
+#: Largest ratio of content to archive; gzip reaches 1032, and people's text stays below 100.
 LARGEST_RATIO = 200
 #: An archive whose content is smaller is let be, whatever the ratio.
 SMALL_BYTES = 64 << 20
@@ -86,7 +86,7 @@ def check_archive(path: Path, where: str) -> None:
 
 
 def members(path: Path) -> list[str]:
-    """Names of the files in an archive, read to its end so that a cut one is found out.
+    """Return the names of the files in an archive, read to its end so that a cut one is found out.
 
     Raises:
         TooLargeError: it is larger inside than a package may be; nothing of it is kept in memory or on disk.
@@ -135,7 +135,7 @@ def _read_out(path: Path) -> None:
 
 
 def top_level(names: list[str], *, sdist: bool) -> list[str]:
-    """The packages and modules that an archive would install, as far as its names tell."""
+    """Return the packages and modules that an archive would install, as far as its names tell."""
     parts = [name.split("/")[1:] if sdist else name.split("/") for name in names]
     parts = [part[1:] if sdist and part[:1] == ["src"] else part for part in parts]
     packages = {part[0] for part in parts if len(part) > 1 and part[1] == "__init__.py"}
@@ -144,7 +144,7 @@ def top_level(names: list[str], *, sdist: bool) -> list[str]:
 
 
 def normal_wheel(content: bytes) -> bytes:
-    """The same wheel, without what depends on the day and the machine of its making."""
+    """Return the same wheel, without what depends on the day and the machine of its making."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         found = {
             # pip looks for the bits of a regular file before it makes a script executable.
@@ -157,7 +157,7 @@ def normal_wheel(content: bytes) -> bytes:
 
 
 def normal_sdist(content: bytes) -> bytes:
-    """The same source archive, without times, owners and the order of a folder."""
+    """Return the same source archive, without times, owners and the order of a folder."""
     buffer = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive,

@@ -34,12 +34,12 @@ _EPOCH = "315532800"
 _LAST_LINES = 15
 _BUILD_SECONDS = 600
 _LOOK_SECONDS = 0.2
-#: Of the caller's environment: these would change what is built, or by what.
+#: Variables of the caller's environment that would change the build.
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "SETUPTOOLS_SCM_PRETEND_VERSION", "DISTUTILS_DEBUG")
 
 
 def built(root: Path, package: Path) -> Path:
-    """The archive of a project that holds ``package``: a pure wheel, else a source archive.
+    """Return the archive of a project that holds ``package``: a pure wheel, else a source archive.
 
     A wheel with compiled parts would be of this machine's platform, which the replica's may not be.
 

@@ -1,4 +1,4 @@
-"""Archives that were made once, by what they were made of: a plan, a preview and a run make each only once."""
+"""A cache of built archives, keyed by their content: a plan, a preview and a run build each only once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import platformdirs
 
 #: The same variable moves the cache of the sandbox's tools.
 CACHE_VARIABLE = "ENCAMP_CACHE_DIR"
-#: How many archives stay; the ones used longest ago go first.
+#: Number of archives that stay; the least recently used go first.
 _KEPT = 64
 
 
 def cached(key: str) -> Path | None:
-    """The archive that was made of ``key``, or None."""
+    """Return the archive that was made of ``key``, or None."""
     folder = _folder() / key
     try:
         (found,) = folder.iterdir()

@@ -19,7 +19,7 @@ _NOT_READABLE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError, 
 
 
 def build_file(root: Path) -> Path | None:
-    """``setup.py``, or a ``pyproject.toml`` that says how to build, of a folder; None where it has neither.
+    """Return ``setup.py`` or a ``pyproject.toml`` with a build system in a folder; None if it has neither.
 
     Many a ``pyproject.toml`` only holds the settings of tools.
 
@@ -39,7 +39,7 @@ def build_file(root: Path) -> Path | None:
 
 
 def declared_requirements(root: Path) -> tuple[str, ...] | None:
-    """What installing a project installs with it; None where only running its build file would tell."""
+    """Return the requirements that a project declares; None if only its build file, when run, would tell."""
     try:
         project = tomllib.loads(_text(root / "pyproject.toml"))
         table = project.get("project")
@@ -67,7 +67,7 @@ def _texts(value: Any) -> tuple[str, ...] | None:
 
 
 def _of_setup(tree: ast.Module, root: Path) -> tuple[str, ...] | None:
-    """``install_requires`` of the one call of ``setup``, given as a list or by the name of one."""
+    """Return ``install_requires`` of the one call of ``setup``, given as a list or by the name of one."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_setup(node.func)]
     if len(calls) != 1 or any(keyword.arg is None for keyword in calls[0].keywords):
         return None
@@ -85,7 +85,7 @@ def _is_setup(function: ast.expr) -> bool:
 
 
 def _only_value(name: str, tree: ast.Module) -> ast.expr | None:
-    """The value of a name that is assigned once and used once, so that nothing has changed it."""
+    """Return the value of a name that is assigned once and used once, so that nothing has changed it."""
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
     values = [
         statement.value

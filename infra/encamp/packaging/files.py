@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "node_modules", "venv"})
 _LEFT_OUT_ENDINGS = (".pyc", ".pyo", ".swp", "~")
 _MOST_FILES = 5000
-#: What may lie beside a trainer that brings its own build file; the build sees a copy of it.
+#: Limits of a folder with a build file; the build gets a copy of it.
 _SOURCE_BYTES = 256 * 1024 * 1024
 _MOST_SOURCE_FILES = 20_000
 
 
 def read_files(folder: Path, *, ending: str = "") -> dict[str, bytes]:
-    """Files of a package by their path inside it, with ``/``; only those whose names end in ``ending``.
+    """Return files of a package by their path inside it, with ``/``; only those whose names end in ``ending``.
 
     Caches and hidden files are left out; links are followed as long as they stay inside.
 
@@ -45,7 +45,7 @@ def read_files(folder: Path, *, ending: str = "") -> dict[str, bytes]:
 
 
 def read_source(root: Path, package: Path) -> dict[str, tuple[bytes, int]]:
-    """What a build of ``package`` sees of its project's folder: content and mode (0o644 or 0o755) by path.
+    """Return the project's files that a build of ``package`` sees: content and mode (0o644 or 0o755) by path.
 
     Left out beside the package: hidden files, caches, environments, what earlier builds left, and links that lead
     away. Inside the package the rules of :func:`read_files` hold.
@@ -77,13 +77,16 @@ def _mode(path: Path) -> int:
 
 
 def _left_by_builds(root: Path) -> list[Path]:
-    """``build`` and ``dist`` unless they are packages, and egg-infos: they would find their way into the archive."""
+    """Return ``build`` and ``dist`` unless they are packages, and egg-infos.
+
+    They would find their way into the archive.
+    """
     folders = [root / name for name in ("build", "dist") if not (root / name / "__init__.py").exists()]
     return [*folders, *root.glob("*.egg-info")]
 
 
 def _walk(root: Path, *, leave: Iterable[Path] = (), links_to_folders: bool = True) -> list[Path]:
-    """Files below a folder, sorted.
+    """Return files below a folder, sorted.
 
     Args:
         root: where to begin.

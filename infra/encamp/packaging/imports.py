@@ -1,4 +1,4 @@
-"""Which modules a trainer imports as it starts, by its source alone: nothing of it is run.
+"""Imports of a trainer as it starts, read from its source alone: nothing of it is run.
 
 Counted is what surely runs: statements at the top of the module that is run, and of the package's modules that these
 import. Left out is what may not run or may fail without harm: functions, ``if`` (``TYPE_CHECKING`` among them),
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FILE_BYTES, _TOTAL_BYTES = 1 << 20, 8 << 20
 _MOST_IMPORTS = 1000
 _LONGEST_NAME = 100
-#: What an ``except`` names that catches a failed import.
+#: Exceptions in an ``except`` that catches a failed import.
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _INSTALLING = re.compile(r"\bpip3?\s+install\b|\bconda\s+install\b|\bapt(-get)?\s+install\b")
 _NOT_READABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -34,7 +34,7 @@ _NOT_READABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 @dataclass
 class Reading:
-    """What was read of a trainer.
+    """The result of reading a trainer.
 
     Attributes:
         imports: modules of others by dotted name, each with the place of its first import.
@@ -48,7 +48,7 @@ class Reading:
 
 
 def folder_imports(folder: Path, module: str | None) -> TrainerImports | None:
-    """What a trainer's folder needs of others when a module of it is run; None where nobody can tell.
+    """Return the imports of a trainer's folder when a module of it is run; None if they cannot be known.
 
     Raises:
         PlanError: the folder cannot be packed.
@@ -69,7 +69,7 @@ def folder_imports(folder: Path, module: str | None) -> TrainerImports | None:
 
 
 def _beside(root: Path) -> Iterator[str]:
-    """Names of what a build file may pack beside the trainer."""
+    """Yield the names of what a build file may pack beside the trainer."""
     for folder in (root, root / "src", root / "lib"):
         if folder.is_dir():
             yield from (path.stem for path in folder.iterdir() if path.stem.isidentifier())
@@ -113,7 +113,7 @@ def read_imports(package: str, files: Mapping[str, bytes], module: str) -> Readi
 
 
 def own_names(package: str, files: Collection[str]) -> frozenset[str]:
-    """Names of a package's own modules, in whatever folder: they may be on the path by other ways."""
+    """Return the names of a package's own modules, in whatever folder: they may be on the path by other ways."""
     parts = (part for path in files if path.endswith(".py") for part in path.removesuffix(".py").split("/"))
     return frozenset([package, *parts])
 
@@ -138,7 +138,7 @@ def _parsed(content: bytes) -> ast.Module | None:
 
 
 def _path(name: str, package: str, files: Mapping[str, bytes]) -> str | None:
-    """The file of a module of the package, None where it has none of that name."""
+    """Return the file of a module of the package, or None."""
     first, *inside = name.split(".")
     if first != package:
         return None
@@ -153,7 +153,7 @@ def _parents(name: str) -> list[str]:
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Imports that run whenever the module is imported, and whose failure ends it."""
+    """Yield imports that run whenever the module is imported, and whose failure ends it."""
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             yield statement
@@ -173,7 +173,7 @@ def _catches(caught: ast.expr | None) -> bool:
 
 
 def _names(statement: ast.Import | ast.ImportFrom, inside: str) -> Iterator[str]:
-    """Dotted names that a statement imports; what it takes from a module may be a module itself."""
+    """Yield dotted names that a statement imports; what it takes from a module may be a module itself."""
     if isinstance(statement, ast.Import):
         yield from (alias.name for alias in statement.names)
         return

@@ -27,7 +27,7 @@ _PACKAGES = "encamp.packages"
 
 
 def local_packages(job_file: JobFile) -> tuple[LocalPackage, ...]:
-    """``encamp.packages`` as they lie here, then the trainer folder, packed.
+    """Return ``encamp.packages`` as they lie here, then the trainer folder, packed.
 
     A trainer with a ``setup.py`` or ``pyproject.toml`` beside it is built by that, which runs its code; any other is
     packed as it is. Nothing is written beside the sources.
@@ -71,7 +71,7 @@ def _trainer(job_file: JobFile, given: str) -> LocalPackage:
 
 
 def _inside(job_file: JobFile, given: str, where: str) -> Path:
-    """A path beside the job file, links followed, that stays beside it."""
+    """Return a path beside the job file, links followed, that stays beside it."""
     if job_file.folder is None:
         raise UsageError("a job that lies in no file has no folder that this could lie in", where=where)
     path = job_file.folder / given

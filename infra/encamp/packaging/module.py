@@ -19,7 +19,7 @@ _MOST_NAMES = 5000
 
 
 def trainer_problem(job: TrainingJobSpec, folder: Path) -> Problem | None:
-    """Say what is wrong with the trainer folder of a job, or with the module that it should hold.
+    """Return the problem of a job's trainer folder, or of the module that it should hold; None without one.
 
     ``folder`` is the one that the job's local packages are relative to. A module of another package is left alone where
     something else may bring it: further packages, requirements, a build file, or the image.
@@ -76,7 +76,7 @@ def _has_others(job: TrainingJobSpec) -> bool:
 
 
 def _modules(trainer: Path) -> list[str]:
-    """Names that ``python -m`` takes, of the files of a package."""
+    """Return the names that ``python -m`` takes, of the files of a package."""
     found: list[str] = []
     for path in sorted(trainer.rglob("*.py"))[:_MOST_NAMES]:
         *folders, name = path.relative_to(trainer.parent).with_suffix("").parts

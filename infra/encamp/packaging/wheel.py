@@ -24,7 +24,7 @@ _MODE = 0o644
 
 
 def pack(name: str, files: Mapping[str, bytes]) -> tuple[str, bytes]:
-    """A pure wheel of one package: its file name and content.
+    """Return a pure wheel of one package: its file name and content.
 
     Args:
         name: name of the package, such as ``trainer``.
@@ -59,7 +59,10 @@ def _wheel(name: str, files: Mapping[str, bytes]) -> bytes:
 
 
 def stored_zip(members: Mapping[str, tuple[bytes, int]]) -> bytes:
-    """A zip of files (path to content and mode) that depends on nothing else: no time, no compressor's version."""
+    """Return a zip of files (path to content and mode) that depends on nothing else.
+
+    No time, no compressor's version.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for path, (content, mode) in members.items():

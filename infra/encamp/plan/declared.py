@@ -1,4 +1,4 @@
-"""What the program of a job's stack will create, as the plan alone tells it: the intent before the creation.
+"""The resources that the program of a job's stack will create, derived from the plan alone.
 
 Components name their resources by the functions here; a test holds the list against what they register.
 """
@@ -54,7 +54,7 @@ class DeclaredResource:
 
 
 def grant_name(plan: JobPlan, grant: Grant) -> str:
-    """The logical name of the binding of a grant."""
+    """Return the logical name of the binding of a grant."""
     short = grant.role.rpartition("/")[2]
     if grant.bucket is None:
         return short
@@ -64,7 +64,7 @@ def grant_name(plan: JobPlan, grant: Grant) -> str:
 
 
 def pool_child_name(plan: JobPlan, pool: NodePoolPlan) -> str:
-    """The logical name of a node pool, and of its placement policy."""
+    """Return the logical name of a node pool, and of its placement policy."""
     return pool_shape(plan.name, pool.name)
 
 
@@ -74,12 +74,12 @@ def _needs_policy(pool: NodePoolPlan) -> bool:
 
 
 def declared_resources(plan: JobPlan) -> tuple[DeclaredResource, ...]:
-    """Every resource of a job's stack but components and providers, which exist in the engine's state only."""
+    """Return every resource of a job's stack but components and providers, which exist in the engine's state only."""
     return (*_storage(plan), *_access(plan), *_pools(plan), *_workload(plan))
 
 
 def held_while_waiting(plan: JobPlan) -> str:
-    """What a job holds at Google while it waits in its queue, in words: what counts against quotas is named first."""
+    """Return what a job holds at Google while it waits in its queue, in words; resources with quotas come first."""
     kinds = [one.type for one in declared_resources(plan)]
     dear = {"service account": ACCOUNT, "node pool": NODE_POOL, "bucket": BUCKET}
     held = [_counted(kinds.count(kind), name) for name, kind in dear.items() if kind in kinds]

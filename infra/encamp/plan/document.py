@@ -21,7 +21,7 @@ WRITTEN_OUT = 64
 
 
 def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
-    """The document of a job's plan; of a study, replicas are those of its first trial, with names instead of values.
+    """Return the document of a job's plan; of a study, with the first trial's replicas and names instead of values.
 
     Args:
         plan: the plan.

@@ -1,4 +1,4 @@
-"""What an earlier ``up`` of a job's stack made, as far as a later one keeps it.
+"""Decisions of an earlier ``up`` of a job's stack that a later one keeps.
 
 A running job must not lose its account, its machines or its packages because encamp was upgraded, or because the
 environment's defaults changed. So a stack keeps what its file leaves open as it was decided first.
@@ -22,8 +22,8 @@ class EarlierUp:
     """Decisions that a later ``up`` of the same job keeps.
 
     Attributes:
-        name: its cloud name, whatever names are made of by now; None where the outputs do not say.
-        mode: who the replicas are, unless the job file says it.
+        name: its cloud name, whatever names are made of by now; None if the outputs do not say.
+        mode: the replicas' kind of identity, unless the job file says it.
         pools: names of node pools of the job's own.
         has_scratch: whether the job has a scratch bucket.
     """

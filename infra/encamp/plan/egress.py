@@ -1,4 +1,4 @@
-"""Where the replicas of a job may connect to: their own kind, names, Google's metadata and the public internet.
+"""Egress of a job's replicas: each other, DNS, Google's metadata server and the public internet.
 
 Everything private is closed: other jobs, drivers, the record's database, the API server. Google's APIs have public
 addresses, those of Private Google Access among them (199.36.153.4/30, 199.36.153.8/30). A job file opens more, as far

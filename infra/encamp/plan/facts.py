@@ -1,4 +1,4 @@
-"""What a job is, as far as its plan alone says it: what whoever brings it to its end has to know.
+"""The summary of a job's plan that tear-down needs.
 
 It stands in three places: among the outputs of the job's stack, in the engine's state on the job's component from the
 moment before anything is made, and on the JobSet, or on the study's object where there are trials. So any one of them
@@ -23,7 +23,7 @@ FACTS_ANNOTATION = "encamp/job"
 
 
 def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
-    """The facts as plain data without secrets; they never change with the time at which they are asked for.
+    """Return the facts as plain data without secrets; they never change with the time at which they are asked for.
 
     Args:
         plan: the job, decided.
@@ -59,6 +59,6 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
 
 
 def _study(study: StudyPlan, *, secret: bool) -> dict[str, object]:
-    """The study as ``StudyPlan.from_json`` reads it."""
+    """Return the study as ``StudyPlan.from_json`` reads it."""
     data = study.to_json()
     return {**data, "metric": "", "parameters": []} if secret or holds_secret(data) else data

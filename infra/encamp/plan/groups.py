@@ -1,4 +1,4 @@
-"""The replicas of each role, decided: what runs, on how much of which machine, and with which rights."""
+"""The replicas of each role, decided: program, machine, share of it, and rights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Placed:
 def replica_groups(
     job: TrainingJobSpec, environment: EnvironmentSpec, roles: Sequence[Placed], uris: tuple[str, ...]
 ) -> tuple[ReplicaGroupPlan, ...]:
-    """The groups of a job.
+    """Return the groups of a job.
 
     Args:
         job: the job.
@@ -93,7 +93,7 @@ def allows_locked_memory(environment: EnvironmentSpec) -> bool:
 def image_cases(
     job: TrainingJobSpec, requests: Sequence[RoleRequest], containers: Sequence[Container]
 ) -> tuple[ImageCase, ...]:
-    """The image of each role with the machine that it has to run on."""
+    """Return the image of each role with the machine that it has to run on."""
     return tuple(
         ImageCase(
             image=chosen.image,

@@ -1,4 +1,4 @@
-"""What Python and which distributions an image holds, as far as tables know it by the image's name.
+"""The Python and the distributions of an image, as far as tables know it by the image's name.
 
 Tables: ``spec/data/image_packages.json`` and ``runtimes.json``. No registry is asked.
 
@@ -42,7 +42,7 @@ class ImageContents:
 
 
 def image_contents(image: str) -> ImageContents | None:
-    """What an image holds; None where no table knows it.
+    """Return the contents of an image; None if no table knows it.
 
     Args:
         image: name and tag, also as a cache of Docker Hub names it.
@@ -56,7 +56,7 @@ def image_contents(image: str) -> ImageContents | None:
 
 
 def stock_contents(runtime_version: str, image: str | None = None) -> ImageContents:
-    """What the stock image of a runtime version holds.
+    """Return the contents of a runtime version's stock image.
 
     Args:
         runtime_version: one that has a stock image.
@@ -70,7 +70,7 @@ def stock_contents(runtime_version: str, image: str | None = None) -> ImageConte
 
 
 def _python_packages(version: str) -> list[str]:
-    """Distributions of Docker's own image of a Python."""
+    """Return distributions of Docker's own image of a Python."""
     table = data_file("image_packages")["pythonImage"]
     older = version_key(version) <= version_key(table["upTo"]["python"])
     return [*table["packages"], *(table["upTo"]["packages"] if older else ())]

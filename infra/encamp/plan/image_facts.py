@@ -1,4 +1,4 @@
-"""What is known of a container image: its CUDA, its CPU architectures, and whether it is built for TPUs.
+"""Known facts of a container image: its CUDA, its CPU architectures, and whether it is built for TPUs.
 
 Tables: ``spec/data/runtimes.json`` for the stock images of runtime versions, ``spec/data/images.json`` for others. No
 registry is asked: of an image that no table knows, nothing is known.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """Facts about an image; None where nothing is known.
+    """Facts about an image; None if nothing is known.
 
     Attributes:
         cuda: version of its CUDA.
@@ -32,7 +32,7 @@ class ImageFacts:
 
 
 def image_facts(image: str) -> ImageFacts:
-    """What the tables know of an image by its name and tag."""
+    """Return the tables' facts of an image, by its name and tag."""
     repository, _, tag = image.partition("@")[0].rpartition(":")
     stock = data_file("runtimes")
     if repository == stock["image"]:
@@ -51,12 +51,12 @@ def image_facts(image: str) -> ImageFacts:
 
 
 def newest_stock_cuda() -> str:
-    """The newest CUDA of a stock image: what GPUs need beyond it, no runtime version has."""
+    """Return the newest CUDA of a stock image: what GPUs need beyond it, no runtime version has."""
     return max((entry["cuda"] for entry in data_file("runtimes")["versions"].values()), key=_numbers)
 
 
 def stock_runtime(image: str) -> tuple[str, str] | None:
-    """The runtime version that a stock image stands for, and its Python; None for any other image."""
+    """Return the runtime version that a stock image stands for, and its Python; None for any other image."""
     table = data_file("runtimes")
     repository, _, tag = image.rpartition(":")
     if repository.removeprefix("docker.io/") != table["image"]:
@@ -73,7 +73,7 @@ def is_older(version: str, least: str) -> bool:
 
 
 def tpu_examples() -> Mapping[str, str]:
-    """Images that run on TPUs, by framework."""
+    """Return images that run on TPUs, by framework."""
     return {entry["framework"]: entry["example"] for entry in data_file("images")["tpu"]}
 
 

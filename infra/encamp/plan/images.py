@@ -43,7 +43,7 @@ def runtime_image(
     tpu: bool = False,
     given: Mapping[str, str] | None = None,
 ) -> RuntimeImage:
-    """The image that stands for a runtime version.
+    """Return the image that stands for a runtime version.
 
     Args:
         runtime_version: AI Platform's, such as ``2.11``.
@@ -81,14 +81,14 @@ def runtime_image(
 
 
 def _stock(runtime_version: str, *, gpu: bool) -> str:
-    """The table's image with Python 3."""
+    """Return the table's image with Python 3."""
     table = data_file("runtimes")
     entry = table["versions"][runtime_version]
     return f"{table['image']}:{entry['tag']}{'-gpu' if gpu else ''}{entry['python3Suffix']}"
 
 
 def python_warning(found: RuntimeImage, runtime_version: str, python_version: str) -> str | None:
-    """A warning that names both Pythons where the image has not the one that was asked for."""
+    """Return a warning that names both Pythons where the image has not the one that was asked for."""
     if found.python != python_version:
         return (
             f"runtimeVersion {runtime_version} asks for Python {python_version}; "
@@ -99,7 +99,7 @@ def python_warning(found: RuntimeImage, runtime_version: str, python_version: st
 
 @dataclass(frozen=True)
 class RuntimeBuild:
-    """How the image of a runtime version is built where none exists.
+    """The build of a runtime version's image where none exists.
 
     Attributes:
         base: TensorFlow's own image, for the system and CUDA.
@@ -117,7 +117,7 @@ class RuntimeBuild:
 
 
 def runtime_build(version: str, python: str | None, *, gpu: bool) -> RuntimeBuild:
-    """What builds a runtime version's image with a Python, by default the newest that the version had.
+    """Return the build of a runtime version's image with a Python, by default the newest that the version had.
 
     Raises:
         UsageError: there was no such runtime version, or it had no such Python.
@@ -156,13 +156,13 @@ def runtime_build(version: str, python: str | None, *, gpu: bool) -> RuntimeBuil
 
 
 def containerfile(build: RuntimeBuild) -> str:
-    """The Containerfile of a runtime version's image."""
+    """Return the Containerfile of a runtime version's image."""
     return render_text("Containerfile.j2", build=build)
 
 
 @dataclass(frozen=True)
 class TpuBuild:
-    """How the image of a runtime version for TPUs is built: Google's own build of TensorFlow, and libtpu beside it.
+    """The build of a runtime version's image for TPUs: Google's own build of TensorFlow, with libtpu.
 
     Attributes:
         base: image with the Python that the wheel is for.
@@ -181,7 +181,7 @@ class TpuBuild:
 
 
 def tpu_build(version: str, python: str | None) -> TpuBuild:
-    """What builds the image of a runtime version for TPUs.
+    """Return the build of a runtime version's image for TPUs.
 
     Raises:
         UsageError: there was no such runtime version, or Google's build of its TensorFlow is not known.
@@ -207,5 +207,5 @@ def tpu_build(version: str, python: str | None) -> TpuBuild:
 
 
 def tpu_containerfile(build: TpuBuild) -> str:
-    """The Containerfile of a runtime version's image for TPUs."""
+    """Return the Containerfile of a runtime version's image for TPUs."""
     return render_text("tpu.Containerfile.j2", build=build)

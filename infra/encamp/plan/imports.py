@@ -38,7 +38,7 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class MissingImport:
-    """What is missing, and what adds it."""
+    """A missing module in words, and the line that adds it."""
 
     message: str
     hint: str
@@ -49,7 +49,7 @@ class MissingImport:
 
 @dataclass(frozen=True)
 class _Held:
-    """What a replica has: modules by dotted name, and distributions."""
+    """The modules (by dotted name) and distributions of a replica's image."""
 
     image: str
     python: str
@@ -60,7 +60,7 @@ class _Held:
 def missing_imports(
     job: TrainingJobSpec, containers: Sequence[Container], packages: Sequence[LocalPackage]
 ) -> list[MissingImport]:
-    """What a job's trainer imports in vain, by the first of its stock images.
+    """Return the imports of a job's trainer that the first of its stock images lacks.
 
     Args:
         job: the job.
@@ -96,7 +96,7 @@ def trainer_misses(
 
 
 def stock_containers(job: TrainingJobSpec, requests: Sequence[RoleRequest]) -> list[Container]:
-    """Containers of a job without an environment, as stock images would run it.
+    """Return containers of a job without an environment, as stock images would run it.
 
     Raises:
         PlanError: there is no stock image of the runtime version.
@@ -106,7 +106,7 @@ def stock_containers(job: TrainingJobSpec, requests: Sequence[RoleRequest]) -> l
 
 
 def _added(requirements: Sequence[str]) -> frozenset[str] | None:
-    """Distributions that requirements bring; None where one of them may bring anything."""
+    """Return distributions that requirements bring; None if one of them may bring anything."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - most jobs require nothing
 
     names: list[str] = []
@@ -122,7 +122,7 @@ def _added(requirements: Sequence[str]) -> frozenset[str] | None:
 
 
 def _missing(module: ImportedModule, trainer: TrainerImports, held: _Held) -> Iterator[tuple[str, MissingImport]]:
-    """A name for which one line is enough, and that line; nothing where the module is there or nobody can tell."""
+    """Yield a name for which one line is enough, and that line. Nothing if the module is there or nobody can tell."""
     first = module.name.partition(".")[0]
     place = visible(module.place)
     prefixes = _prefixes(module.name)
@@ -155,7 +155,7 @@ def _hint(distribution: str | None) -> str:
 
 
 def _prefixes(name: str) -> list[str]:
-    """A dotted name and its parents, the longest first."""
+    """Return a dotted name and its parents, the longest first."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 

@@ -1,4 +1,4 @@
-"""From a job and an environment to a plan."""
+"""The planning of a job: from its file and an environment to its plan."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def plan_job(
 
 
 def _pulled(chosen: Container, environment: EnvironmentSpec) -> Container:
-    """Let a stock image come through the environment's cache; images of the user's own are left alone."""
+    """Return the container with a stock image pulled through the environment's cache; other images stay."""
     return chosen if chosen.custom else replace(chosen, image=through_cache(chosen.image, environment))
 
 
@@ -179,7 +179,7 @@ def _paid(
     lasts: Lasting,
     table: PriceTableSpec,
 ) -> tuple[tuple[NodePoolPlan, ...], LimitsPlan, CostPlan, list[str]]:
-    """Pools and limits as the job's budget allows them, what they cost, and what was cut."""
+    """Return pools and limits as the job's budget allows them, what they cost, and what was cut."""
     budget = job.encamp.budget.usd if job.encamp.budget else None
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
@@ -197,17 +197,17 @@ def _paid(
 
 
 def job_labels(environment: EnvironmentSpec, name: str) -> Mapping[str, str]:
-    """Labels of everything that belongs to a job."""
+    """Return labels of everything that belongs to a job."""
     return {**environment_labels(environment), JOB_LABEL: name}
 
 
 def environment_labels(environment: EnvironmentSpec) -> Mapping[str, str]:
-    """Labels of everything that belongs to an environment."""
+    """Return labels of everything that belongs to an environment."""
     return {OWNER_LABEL: environment.owner, ENVIRONMENT_LABEL: environment.name}
 
 
 def _check(job: TrainingJobSpec, environment: EnvironmentSpec, packages: Sequence[LocalPackage]) -> str:
-    """The job's id, if this version can run the job in this environment."""
+    """Return the job's id, if this version can run the job in this environment."""
     if job.job_id is None:
         raise PlanError("the job has no id", where="jobId", hint="name it by --job-id")
     region = job.training_input.region
@@ -235,7 +235,7 @@ def _locked_memory_warnings(environment: EnvironmentSpec, requests: Sequence[Rol
 
 
 def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:
-    """What is run by containerCommand or containerArgs gets these words alone."""
+    """Return a warning for roles with containerCommand or containerArgs, which get no ``--job-dir``."""
     configs = {
         "master": training_input.master_config,
         "worker": training_input.worker_config,

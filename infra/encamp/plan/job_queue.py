@@ -1,4 +1,4 @@
-"""The queue that a job waits in: what it tells Kueue, and which jobs would never be let in."""
+"""The queue that a job waits in: its labels for Kueue, and a check for jobs that could never be admitted."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _HOUR = 3600
 
 @dataclass(frozen=True)
 class JobQueuePlan:
-    """Where a job waits.
+    """The queue of a job.
 
     Attributes:
         name: of the LocalQueue.
-        priority_class: of its WorkloadPriorityClass, None where it has none.
+        priority_class: of its WorkloadPriorityClass, None if it has none.
         wait_seconds: how long it may wait.
     """
 
@@ -55,10 +55,10 @@ class JobQueuePlan:
 
 
 def job_queue(job: TrainingJobSpec, environment: EnvironmentSpec) -> JobQueuePlan | None:
-    """Where a job waits; None in an environment without queues.
+    """Return the queue of a job; None in an environment without queues.
 
     Raises:
-        PlanError: there is no such queue or priority, or the job names none where it has to.
+        PlanError: there is no such queue or priority, or the job names none if it has to.
     """
     spec, block = environment.queues, job.encamp
     if spec is None:
@@ -85,7 +85,7 @@ def job_queue(job: TrainingJobSpec, environment: EnvironmentSpec) -> JobQueuePla
 
 
 def _priority(job: TrainingJobSpec, environment: EnvironmentSpec, spec: QueuesSpec) -> str | None:
-    """The job's class: the one it names, else the highest that its scheduling.priority reaches."""
+    """Return the job's class: the one it names, else the highest that its scheduling.priority reaches."""
     classes = spec.priorities or {}
     named = job.encamp.priority
     if named is not None:
@@ -108,7 +108,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def flavored(pools: tuple[NodePoolPlan, ...], queue: JobQueuePlan | None) -> tuple[NodePoolPlan, ...]:
-    """The pools of a job, their nodes labelled with their kind where it waits in a queue."""
+    """Return the pools of a job, their nodes labelled with their kind where it waits in a queue."""
     if queue is None:
         return pools
     return tuple(replace(pool, labels={**pool.labels, FLAVOR_LABEL: pool_flavor(pool)}) for pool in pools)
@@ -120,7 +120,7 @@ def asks_for_machines(plan: JobPlan, pool: NodePoolPlan) -> bool:
 
 
 def queue_labels(plan: JobPlan) -> Mapping[str, str]:
-    """What a JobSet says to Kueue; nothing where the job waits in no queue."""
+    """Return a JobSet's labels for Kueue; empty if the job waits in no queue."""
     if plan.queue is None:
         return {}
     priority = {PRIORITY_LABEL: plan.queue.priority_class} if plan.queue.priority_class is not None else {}
@@ -128,7 +128,7 @@ def queue_labels(plan: JobPlan) -> Mapping[str, str]:
 
 
 def queue_annotations(plan: JobPlan) -> Mapping[str, str]:
-    """What Kueue tells GKE when it asks for a job's machines; nothing where it does not ask."""
+    """Return Kueue's annotations for its request to GKE for a job's machines; empty if there is none."""
     queued = [pool for pool in plan.node_pools if pool.provisioning == Provisioning.QUEUED.value]
     if plan.queue is None or not queued:
         return {}
@@ -191,6 +191,6 @@ def _check_kind(kind: str, needed: Mapping[str, float], name: str, teams: Mappin
 
 
 def _sum(amounts: Iterable[int | None]) -> int | None:
-    """A sum, None where one of them has no limit."""
+    """Return a sum, None if one of them has no limit."""
     found = list(amounts)
     return None if None in found else sum(each for each in found if each is not None)

@@ -1,4 +1,4 @@
-"""When a job is ended and how often it is tried again."""
+"""Time limits and restarts of a job."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 #: Default of scheduling.maxRunningTime: 7 days.
 DEFAULT_RUNNING_SECONDS = 604_800
-#: How often the whole job is retried before it is FAILED.
+#: Retries of the whole job before it is FAILED.
 MAX_RESTARTS = 3
-#: How often one replica is restarted before the whole job is retried.
+#: Restarts of one replica before the whole job is retried.
 MAX_REPLICA_RESTARTS = 5
-#: What the cluster's own deadline grants beyond the running time for nodes and images where no wait is limited.
+#: Seconds that the cluster's own deadline grants beyond the running time for nodes and images if no wait is limited.
 PREPARING_ALLOWANCE_SECONDS = 3600
 #: Compute Engine's longest run duration of a machine: 120 days.
 LONGEST_NODE_SECONDS = 120 * 86_400
 
 
 def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> LimitsPlan:
-    """The limits of a job; fractions of a second are rounded up.
+    """Return the limits of a job; fractions of a second are rounded up.
 
     The running time is counted from RUNNING, which the cluster does not know, so its deadline is later by the time that
     getting there may take. A wait in a queue comes before all that, and ends by the queue's limit where the job says
@@ -45,10 +45,10 @@ def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> 
 
 
 def node_run_duration_seconds(planned: LimitsPlan) -> int:
-    """After how long a node of the job ends by itself, whatever else failed to end it."""
+    """Return seconds after which a node of the job ends by itself, whatever else failed to end it."""
     return min(planned.deadline_seconds, LONGEST_NODE_SECONDS)
 
 
 def seconds(duration: str | None) -> int | None:
-    """Whole seconds of a checked duration such as ``3.5s``, rounded up; None of none."""
+    """Return whole seconds of a checked duration such as ``3.5s``, rounded up; None of none."""
     return None if duration is None else math.ceil(float(duration.removesuffix("s")))

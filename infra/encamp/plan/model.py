@@ -1,7 +1,7 @@
-"""What was decided from a job file before anything exists: plain, frozen, comparable data.
+"""The plan of a job: plain, frozen, comparable data.
 
-Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's.
-Sizes are GiB, durations seconds, money US dollars by list price.
+Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's. Sizes are GiB, durations
+seconds, money US dollars by list price.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment.model import Adoptable
 
 
-#: What a job's deadline grants beyond the cluster's own: time to stop replicas, seal their logs and destroy.
+#: Seconds that a job's deadline grants beyond the cluster's own: to stop replicas, seal their logs and destroy.
 TEARDOWN_ALLOWANCE_SECONDS = 1800
 
 
@@ -58,7 +58,7 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class RequestedMachine:
-    """What the job file asked for, in AI Platform's names, scale tiers resolved."""
+    """The requested machine in AI Platform's names, scale tiers resolved."""
 
     machine_type: str
     accelerator: Accelerator | None
@@ -66,7 +66,7 @@ class RequestedMachine:
 
 @dataclass(frozen=True)
 class ResourceAmounts:
-    """What one replica's container asks for: milli-CPUs, MiB of memory, devices by resource name."""
+    """The requests of one replica's container: milli-CPUs, MiB of memory, devices by resource name."""
 
     cpu_millis: int
     memory_mib: int
@@ -75,7 +75,7 @@ class ResourceAmounts:
 
 @dataclass(frozen=True)
 class ReplicaGroupPlan:
-    """All replicas of one role: they differ in nothing but their index.
+    """All replicas of one role: they differ only in their index.
 
     Attributes:
         command: what the container runs, None for the image's own ENTRYPOINT.
@@ -87,9 +87,9 @@ class ReplicaGroupPlan:
         package_uris: what is installed before the module runs, in this order.
         node_pool: name of the pool that hosts the group.
         custom_container: whether the image is the user's own, so that CLUSTER_SPEC is set beside TF_CONFIG.
-        interpreter: Python that runs the module after the set-up, None where the container runs as it is.
+        interpreter: Python that runs the module after the set-up, None if the container runs as it is.
         non_root: whether it runs as a user without rights instead of the image's own.
-        resources: what it asks for; of memory also the most that it may use.
+        resources: its requests; of memory also the limit.
         shared_memory_mib: size of ``/dev/shm``, which counts as its memory.
         locked_memory: whether it may raise its limit of locked memory, as TPUs want.
         rdma_nics: network interfaces with RDMA that each replica claims.
@@ -119,7 +119,7 @@ class ReplicaGroupPlan:
 
 @dataclass(frozen=True)
 class ReplicaPlan:
-    """One replica, everything resolved for its index: what ``encamp plan`` shows."""
+    """One replica with everything resolved for its index, as ``encamp plan`` shows it."""
 
     name: str
     group: ReplicaGroupPlan
@@ -134,7 +134,7 @@ class Grant:
     Attributes:
         prefix: of the objects that it reaches, ending in ``/``; empty for all of the bucket.
         objects: names of the only objects that it reaches, where it has no prefix; empty for all.
-        use: what it is for, where a bucket may get the same role for several reasons.
+        use: its purpose, if a bucket may get the same role for several reasons.
     """
 
     role: str
@@ -146,12 +146,12 @@ class Grant:
 
 @dataclass(frozen=True)
 class IdentityPlan:
-    """Who the replicas are.
+    """The identity of the replicas.
 
     Attributes:
-        service_account: e-mail of the Google service account, None where the Kubernetes account itself is the
+        service_account: e-mail of the Google service account, None if the Kubernetes account itself is the
             member of every grant (Workload Identity Federation, direct).
-        account_id: its id where the job makes it, None where a given one is used, or none.
+        account_id: its id where the job makes it, None if a given one is used, or none.
         kubernetes_service_account: name of the Kubernetes account of the replicas.
         grants: what they may do.
     """
@@ -163,13 +163,13 @@ class IdentityPlan:
 
     @property
     def mode(self) -> IdentityMode:
-        """What stands for the replicas in IAM."""
+        """The kind of IAM identity."""
         return IdentityMode.DIRECT if self.service_account is None else IdentityMode.SERVICE_ACCOUNT
 
 
 @dataclass(frozen=True)
 class LocalPackage:
-    """An archive on this machine: its name, hexadecimal SHA-256, path, and what the trainer in it imports, if known."""
+    """An archive on this machine: name, hexadecimal SHA-256, path, and the imports of the trainer in it, if known."""
 
     file_name: str
     sha256: str
@@ -191,16 +191,16 @@ class LocalPackagePlan:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """Where the job's data lies.
+    """The location of the job's data.
 
     Attributes:
         bucket: the environment's artifacts bucket; results, sealed logs and receipt lie below ``prefix`` of it.
         prefix: ``jobs/<jobId>/``.
-        job_dir: the job dir, or None where the job has none.
+        job_dir: the job dir, or None if the job has none.
         scratch_bucket: made for the job's packages, gone with it; None where these lie below ``prefix``.
         packages: what is uploaded from this machine, in the order of installation.
-        results_bucket: a bucket made for the job that stays with its results, None where the job dir lies elsewhere.
-        results_days: after how many days what the job leaves may be deleted, None where it is kept.
+        results_bucket: a bucket made for the job that stays with its results, None if the job dir lies elsewhere.
+        results_days: after how many days what the job leaves may be deleted, None if it is kept.
         folder: bucket and object that mark the job dir as a folder while the job may read nothing above it, None
             where it may, or where the folder is not encamp's to make.
         mounts: buckets that replicas see as files.
@@ -228,10 +228,10 @@ class StoragePlan:
 
 @dataclass(frozen=True)
 class LimitsPlan:
-    """When a job is ended, whoever watches it.
+    """The limits that end a job, whoever watches it.
 
     Attributes:
-        max_running_time_seconds: counted from RUNNING; whoever drives the job cancels it then.
+        max_running_time_seconds: counted from RUNNING; the driver cancels the job then.
         max_wait_time_seconds: longest wait for RUNNING, None for no limit.
         max_restarts: how often the whole job is tried again.
         max_replica_restarts: how often one replica is tried again before the whole job is.
@@ -249,12 +249,12 @@ class LimitsPlan:
 
     @property
     def deadline_seconds(self) -> int:
-        """After how long, counted from when its machines may come, nothing of the job may exist any more."""
+        """Seconds, counted from when its machines may come, after which nothing of the job may exist."""
         return self.active_deadline_seconds + TEARDOWN_ALLOWANCE_SECONDS
 
     @property
     def expiry_seconds(self) -> int:
-        """After how long, counted from its creation, nothing of the job may exist any more."""
+        """Seconds, counted from its creation, after which nothing of the job may exist."""
         return self.queue_seconds + self.deadline_seconds
 
 
@@ -278,12 +278,12 @@ class JobPlan:
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
         requirements: what pip installs before the trainer where the image lacks it.
-        cost: what it costs.
+        cost: its cost.
         findings: rules of the environment that it breaks and may break; they are among the warnings too.
         bill_labels: the job file's own labels, which what is paid for carries beside ``labels``.
-        queue: where it waits for its machines, None where it does not.
-        egress: where its replicas may connect to; None where nobody decided.
-        study: what its trials search for, None where it tunes nothing. Groups, replicas and the cluster's names are
+        queue: where it waits for its machines, None if it does not.
+        egress: where its replicas may connect to; None if nobody decided.
+        study: what its trials search for, None if it tunes nothing. Groups, replicas and the cluster's names are
             then those of one trial, node pools, limits and cost those of the whole job.
         trial: number of the trial that this is a plan of, None for a job.
         notices: who is told when it ends.
@@ -335,7 +335,7 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class EnvironmentPlan:
-    """An environment, decided: what lives long around jobs.
+    """An environment, decided: the long-lived resources around jobs.
 
     Attributes:
         services: Google's APIs that it and its jobs ask.
@@ -396,5 +396,5 @@ DEADLINE_LABEL = "encamp-deadline"
 
 
 def deadline_label(deadline: datetime) -> str:
-    """The value of the deadline label: seconds since the epoch, UTC, rounded down."""
+    """Return the value of the deadline label: seconds since the epoch, UTC, rounded down."""
     return str(int(deadline.timestamp()))

@@ -2,7 +2,7 @@
 
 Job ids go to 128 characters with capitals and ``_``; cloud names are short and lowercase. The hash keeps different jobs
 different whatever their ids have in common. A job that exists keeps its name, whatever names are made of by then. No
-two jobs of a record have one name: whoever begins the second is refused.
+two jobs of a record have one name: the second is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_POOL = 40
 LONGEST_LABEL = 63
 #: Longest id of a custom role.
 LONGEST_ROLE = 64
-#: What the buckets of jobs are for, as their names say it.
+#: Purposes of the jobs' buckets, as their names say them.
 SCRATCH = "scratch"
 RESULTS = "results"
 #: The node pool of what an environment runs always.
@@ -38,7 +38,7 @@ PORT = 2222
 
 #: Hexadecimal digits of a hash in names of what operators choose, and digits of 5 bits in those of jobs.
 _HASH, _SHORT = 8, 16
-#: Of a job's readable part at least so much stays in the name of a pool.
+#: Least number of characters of a job's readable part in the name of a pool.
 _SHORTEST = 2
 #: Without o and 0, so that no bucket is called like the cloud, and without i and l, which look like 1.
 _DIGITS = "abcdefghjkmnpqrstuvwxyz123456789"
@@ -52,17 +52,17 @@ _REFUSED_IN_BUCKETS = re.compile(r"g[o0]{2}g|^goog")
 
 
 def short_name(project: str, environment: str, job_id: str) -> str:
-    """The short cloud name of a job, at most 28 characters: a readable part, ``-`` and 16 digits of a hash: 80 bits."""
+    """Return a job's short cloud name: at most 28 characters, a readable part, ``-`` and 16 hash digits (80 bits)."""
     return _named(job_id, LONGEST_NAME, _digits(project, environment, job_id)[:_SHORT])
 
 
 def former_name(project: str, environment: str, job_id: str) -> str:
-    """The short name that jobs had before: those that exist keep it."""
+    """Return the short name that jobs had before: those that exist keep it."""
     return bounded(job_id, LONGEST_NAME, _digest(project, environment, job_id))
 
 
 def kept_name(project: str, environment: str, job_id: str, given: str | None) -> str:
-    """The short name of a job: the one that it has already, where it has one.
+    """Return the short name of a job: the one that it has already, where it has one.
 
     Raises:
         PlanError: it is no name of this job.
@@ -75,17 +75,17 @@ def kept_name(project: str, environment: str, job_id: str, given: str | None) ->
 
 
 def environment_name(project: str, environment: str, part: str) -> str:
-    """The short name of a part of an environment: its operator chooses all that it is made of, so 32 bits do."""
+    """Return the short name of a part of an environment: its operator chooses all that it is made of, so 32 bits do."""
     return bounded(part, LONGEST_NAME, _digest(project, environment, part))
 
 
 def bounded(text: str, longest: int, digest: str) -> str:
-    """A lowercase name of at most ``longest`` characters that begins like ``text`` and ends in 8 digits of a hash."""
+    """Return a lowercase name of at most ``longest`` characters: the start of ``text`` and 8 digits of a hash."""
     return _named(text, longest, digest[:_HASH])
 
 
 def _named(text: str, longest: int, digits: str) -> str:
-    """A lowercase name that begins like a text and ends in some digits."""
+    """Return a lowercase name that begins like a text and ends in some digits."""
     slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if not slug or not slug[0].isalpha():
         slug = f"j-{slug}".rstrip("-")
@@ -94,7 +94,7 @@ def _named(text: str, longest: int, digits: str) -> str:
 
 
 def _readable(first: str, second: str, longest: int) -> str:
-    """``first-second`` as it is where that is a name of at most ``longest`` characters, else bounded."""
+    """Return ``first-second`` as it is if that is a name of at most ``longest`` characters, else bounded."""
     plain = f"{first}-{second}"
     if len(plain) <= longest and _NAME.fullmatch(plain):
         return plain
@@ -102,7 +102,7 @@ def _readable(first: str, second: str, longest: int) -> str:
 
 
 def pool_name(name: str, shape: str) -> str:
-    """The name of the node pool of one shape of a job, at most 40 characters.
+    """Return the name of the node pool of one shape of a job, at most 40 characters.
 
     Where both do not fit, the readable part of the job's name gives way before the shape does.
     """
@@ -114,22 +114,22 @@ def pool_name(name: str, shape: str) -> str:
 
 
 def pool_shape(name: str, pool: str) -> str:
-    """What of a pool's name is its own, by the short name of its job."""
+    """Return the part of a pool's name after the short name of its job."""
     return pool.partition(f"{name.rpartition('-')[2]}-")[2]
 
 
 def scratch_bucket(project: str, environment: str, job_id: str, name: str) -> str:
-    """The name of the bucket that goes with the job of a short name."""
+    """Return the name of the bucket that goes with the job of a short name."""
     return _bucket(project, environment, job_id, name, SCRATCH)
 
 
 def results_bucket(project: str, environment: str, job_id: str, name: str) -> str:
-    """The name of the bucket of a job's own that stays with its results."""
+    """Return the name of the bucket of a job's own that stays with its results."""
     return _bucket(project, environment, job_id, name, RESULTS)
 
 
 def _bucket(project: str, environment: str, job_id: str, name: str, use: str) -> str:
-    """A bucket of a job. Bucket names are shared by the whole world, so it carries 160 bits of the hash."""
+    """Return a bucket of a job. Bucket names are shared by the whole world, so it carries 160 bits of the hash."""
     digits = _digits(project, environment, job_id)
     first, more = digits[:_SHORT], digits[_SHORT : 2 * _SHORT]
     if name == former_name(project, environment, job_id):
@@ -141,17 +141,20 @@ def _bucket(project: str, environment: str, job_id: str, name: str, use: str) ->
 
 
 def queue_object(environment: str, name: str) -> str:
-    """The name of a queue, flavor, check or priority of Kueue's: these have no namespace, so the environment leads."""
+    """Return the name of a queue, flavor, check or priority of Kueue's.
+
+    These have no namespace, so the environment leads.
+    """
     return _readable(environment, name, LONGEST_LABEL)
 
 
 def pod_policy(environment: str) -> str:
-    """The name of an environment's admission policy: it has no namespace, so the environment leads."""
+    """Return the name of an environment's admission policy: it has no namespace, so the environment leads."""
     return _readable(environment, "pods-of-jobs", LONGEST_LABEL)
 
 
 def custom_role_id(project: str, environment: str, key: str) -> str:
-    """The id of a custom role of an environment, at most 64 characters: such ids take no hyphens.
+    """Return the id of a custom role of an environment, at most 64 characters: such ids take no hyphens.
 
     Source: cloud.google.com/iam/docs/creating-custom-roles.
     """
@@ -160,38 +163,41 @@ def custom_role_id(project: str, environment: str, key: str) -> str:
 
 
 def service_account_email(account_id: str, project: str) -> str:
-    """The e-mail of a service account that the job makes."""
+    """Return the e-mail of a service account that the job makes."""
     return f"{account_id}@{project}.iam.gserviceaccount.com"
 
 
 def replica_name(role: Role, index: int) -> str:
-    """``worker-1``: how a plan and a user call a replica."""
+    """Return the plan's and the user's name of a replica: ``worker-1``."""
     return f"{role.value}-{index}"
 
 
 def log_name(role: str, index: int, trial: int | None = None) -> str:
-    """``worker-replica-1``: AI Platform's name of a replica (spec 13); of a trial's, ``trial-3-worker-replica-1``."""
+    """Return AI Platform's name of a replica (spec 13): ``worker-replica-1``.
+
+    Of a trial ``trial-3-worker-replica-1``.
+    """
     name = f"{role}-replica-{index}"
     return name if trial is None else trial_log_name(trial, name)
 
 
 def trial_log_name(trial: int, replica: str) -> str:
-    """The name in logs of a trial's replica, by the name that it would have without trials."""
+    """Return the name in logs of a trial's replica, by the name that it would have without trials."""
     return f"trial-{trial}-{replica}"
 
 
 def trial_name(name: str, trial: int) -> str:
-    """The name of a trial's JobSet, by the short name of its job."""
+    """Return the name of a trial's JobSet, by the short name of its job."""
     return _checked(f"{name}-{trial}", _NAME, LONGEST_NAME + 1 + len(str(LARGEST_TRIAL)))
 
 
 def longest_pod_name(name: str, role: Role, count: int) -> str:
-    """The longest name of a pod of a role: JobSet's, with the index and the five letters that a Job adds."""
+    """Return the longest name of a pod of a role: JobSet's, with the index and the five letters that a Job adds."""
     return f"{name}-{role.value}-0-{count - 1}-xxxxx"
 
 
 def replica_host(name: str, role: Role, index: int) -> str:
-    """The host name of a replica inside the cluster, as JobSet's headless service gives it."""
+    """Return the host name of a replica inside the cluster, as JobSet's headless service gives it."""
     return f"{name}-{role.value}-0-{index}.{name}"
 
 
@@ -200,7 +206,7 @@ def _digest(*parts: str) -> str:
 
 
 def _digits(*parts: str) -> str:
-    """A hash in digits of 5 bits."""
+    """Return a hash in digits of 5 bits."""
     number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
     return "".join(_DIGITS[number >> 5 * place & 31] for place in range(51))
 

@@ -32,7 +32,7 @@ def distinct_names(uris: Sequence[str]) -> None:
 
 
 def idle_package_warnings(job: TrainingJobSpec, containers: Sequence[Container]) -> list[str]:
-    """What is named for installation where no container has a set-up: a custom container runs as it is."""
+    """Return a warning for packages that nothing installs because no container has a set-up."""
     if any(container.interpreter is not None for container in containers):
         return []
     fields = {

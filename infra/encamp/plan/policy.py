@@ -27,7 +27,7 @@ class PolicyFinding:
         where: dotted path of what breaks it in the job file.
         what: what is wrong.
         hint: what to try.
-        message: the organisation's own words, empty where there are none.
+        message: the organisation's own words, empty if there are none.
         refuses: whether the job may not run for it.
     """
 
@@ -59,7 +59,7 @@ _Broken = tuple[str, str, str]
 def kept(
     plan: JobPlan, environment: EnvironmentSpec, *, labels: Mapping[str, str] | None, fields: Mapping[Role, str]
 ) -> JobPlan:
-    """The plan with a warning for each rule that it breaks and may break.
+    """Return the plan with a warning for each rule that it breaks and may break.
 
     Args:
         plan: the job, decided.
@@ -85,7 +85,7 @@ def kept(
 def policy_findings(
     plan: JobPlan, rules: Sequence[PolicyRuleSpec], *, labels: Mapping[str, str], fields: Mapping[Role, str]
 ) -> tuple[PolicyFinding, ...]:
-    """Every rule that a plan breaks, in the order of the rules; see :func:`kept`."""
+    """Return every rule that a plan breaks, in the order of the rules; see :func:`kept`."""
     job = _Job(plan, labels, fields)
     return tuple(
         PolicyFinding(rule.name or to_camel(limit), where, what, hint, rule.message, rule.enforce == "refuse")

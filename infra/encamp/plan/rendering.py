@@ -17,17 +17,17 @@ _UNSAFE = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def render_text(template: str, **values: Any) -> str:
-    """A template of ``templates/`` with values in it; an unknown name in it is an error."""
+    """Return a template of ``templates/`` with values in it; an unknown name in it is an error."""
     return _environment().get_template(template).render(**values)
 
 
 def render_html(template: str, **values: Any) -> str:
-    """The same for a page: whatever stands in a value is text there, and no mark-up."""
+    """Return the same for a page: whatever stands in a value is text there, and no mark-up."""
     return _environment().overlay(autoescape=True).get_template(template).render(**values)
 
 
 def to_json(value: Any) -> str:
-    """JSON that YAML reads back as the same value."""
+    """Return JSON that YAML reads back as the same value."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

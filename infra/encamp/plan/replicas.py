@@ -40,7 +40,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class RoleRequest:
-    """One role of a job before it has a container: how many, what was asked for, and on what it runs.
+    """One role of a job before it has a container: count, request and machine.
 
     Attributes:
         disk: boot disk that ``encamp.machines`` asks for.
@@ -67,7 +67,7 @@ class _Wish:
 
 
 def roles(job: TrainingJobSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...]]:
-    """The roles that have replicas, master first, and warnings about what stands for what.
+    """Return the roles that have replicas, master first, and warnings about what stands for what.
 
     A TPU worker runs no process of the user's (section 4.8). On GKE a TPU is part of the machine that runs the code, so
     the master takes the TPU's host and the worker is gone; a slice of several hosts has a worker on each of them.

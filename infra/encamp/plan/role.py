@@ -1,4 +1,4 @@
-"""What a replica is for; apart from the plan, so that who needs no more of it starts sooner."""
+"""Roles of replicas; apart from the plan, so that modules that need only roles start sooner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a replica is for. The primary is always called master here, also where TF_CONFIG says chief."""
+    """The role of a replica. The primary is always called master here, also where TF_CONFIG says chief."""
 
     MASTER = "master"
     WORKER = "worker"

@@ -1,4 +1,4 @@
-"""Where a job's data lies: results below a prefix or in a bucket that outlives it, the rest in a bucket that goes."""
+"""Storage of a job: results below a prefix or in a bucket that outlives it, the rest in a bucket that goes with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def storage(
     *,
     scratch: bool = True,
 ) -> StoragePlan:
-    """The storage of a job. A trailing ``/`` of a job dir stays as the user wrote it.
+    """Return the storage of a job. A trailing ``/`` of a job dir stays as the user wrote it.
 
     Args:
         job: the job.
@@ -72,7 +72,7 @@ def storage(
 
 
 def storage_warnings(job: TrainingJobSpec, environment: EnvironmentSpec, placed: StoragePlan) -> list[str]:
-    """What is lost, and how far a retention reaches that was asked for."""
+    """Return warnings about output that is lost, and about retentions that the environment shortens."""
     found: list[str] = []
     if placed.job_dir is None and all(mount.read_only for mount in placed.mounts):
         found.append(NO_OUTPUT)
@@ -100,7 +100,7 @@ def encamp_owns(placed: StoragePlan) -> bool:
 
 
 def wanted_storage(job: TrainingJobSpec, environment: EnvironmentSpec) -> StorageSpec | None:
-    """The storage that the job file asks for, else the environment's default for jobs without a job dir."""
+    """Return the storage that the job file asks for, else the environment's default for jobs without a job dir."""
     by_default = environment.storage is not None and environment.storage.keep_output
     if by_default and job.encamp.storage is None and job.training_input.job_dir is None:
         return StorageSpec(kind=StorageKind.ENVIRONMENT)
@@ -118,7 +118,7 @@ def _check_places(job: TrainingJobSpec, job_dir: str | None, owned: OwnedStorage
 
 
 def _job_dir(wanted: StorageSpec | None, job_id: str, owned: OwnedStorage, own: str | None) -> str | None:
-    """The job dir that ``encamp.storage`` asks for, None where the job file names one itself or none at all."""
+    """Return the job dir that ``encamp.storage`` asks for, None if the job file names one itself or none at all."""
     if wanted is None or wanted.kind is None:
         return None
     if wanted.kind is StorageKind.ENVIRONMENT:
@@ -130,7 +130,7 @@ def _job_dir(wanted: StorageSpec | None, job_id: str, owned: OwnedStorage, own: 
 
 
 def _folder(job: TrainingJobSpec, job_dir: str | None, artifacts: str) -> tuple[str, str] | None:
-    """The object that marks the job dir as a folder, where the job's account is limited to the folder."""
+    """Return the object that marks the job dir as a folder, where the job's account is limited to the folder."""
     wanted = job.encamp.storage.kind if job.encamp.storage else None
     given = wanted is StorageKind.GIVEN_BUCKET and job.training_input.service_account is None
     bucket, _, name = (job_dir or "").removeprefix("gs://").partition("/")
@@ -139,7 +139,7 @@ def _folder(job: TrainingJobSpec, job_dir: str | None, artifacts: str) -> tuple[
 
 
 def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str | None) -> int | None:
-    """The shorter of what the job asks for and what its environment grants; None where both keep for ever.
+    """Return the shorter of what the job asks for and what its environment grants; None where both keep for ever.
 
     The environment's rule is its artifacts bucket's; a bucket of the job's own is emptied only where the job says so.
     """
@@ -150,7 +150,7 @@ def _results_days(job: TrainingJobSpec, environment: EnvironmentSpec, own: str |
 
 
 def _staging(job: TrainingJobSpec, scratch: str | None, owned: OwnedStorage) -> tuple[str, str]:
-    """Bucket and folder of packages of this machine; in a staging bucket by the old client's own scheme."""
+    """Return the bucket and folder of packages of this machine; in a staging bucket by the old client's own scheme."""
     staging = _bucket(job.encamp.staging_bucket) if job.encamp.staging_bucket is not None else None
     if staging not in {None, owned.artifacts}:
         return str(staging), owned.job_id
@@ -164,7 +164,7 @@ def _bucket(uri: str) -> str:
 
 
 def _local(package: LocalPackage, staging: tuple[str, str]) -> LocalPackagePlan:
-    """Where a package of this machine is uploaded to."""
+    """Return a local package with the object that it is uploaded to."""
     bucket, folder = staging
     name = f"{folder}/{package.sha256}/{package.file_name}"
     return LocalPackagePlan(f"gs://{bucket}/{name}", bucket, name, package.sha256, package.file_name, package.path)

@@ -1,4 +1,4 @@
-"""A tuning study, decided: what is searched for, over which space, and how many trials may be tried (section 7)."""
+"""A tuning study, decided: its goal, its search space and the number of trials (section 7)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 #: Tag of the metric where the job file names none.
 DEFAULT_METRIC = "training/hptuning/metric"
-#: What a trial's replicas are told it by: its number, the metric's file and tag, and the trial that it goes on from.
+#: Variables that tell replicas their trial: its number, the metric's file and tag, and the trial that it resumes from.
 TRIAL_VARIABLE = "CLOUD_ML_TRIAL_ID"
 METRIC_FILE_VARIABLE = "CLOUD_ML_HP_METRIC_FILE"
 METRIC_TAG_VARIABLE = "CLOUD_ML_HP_METRIC_TAG"
 PARENT_VARIABLE = "ENCAMP_PARENT_TRIAL_ID"
-#: Where a replica writes its metric: in the folder of its own that every replica has.
+#: File of a replica's metric: in the folder of its own that every replica has.
 METRIC_FILE = "/encamp-run/hypertune/output.metrics"
 #: Seeds of every library of random numbers are below.
 _SEEDS = 2**32
@@ -75,7 +75,7 @@ class StudyPlan:
     seed: int
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, for the cluster and the record."""
+        """Return plain data, for the cluster and the record."""
         return {
             "goal": str(self.goal),
             "metric": self.metric,
@@ -101,10 +101,10 @@ class StudyPlan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StudyPlan:
-        """The study that ``to_json`` wrote.
+        """Return the study that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         return cls(
             goal=Goal(data["goal"]),
@@ -131,7 +131,7 @@ class StudyPlan:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> StudyPlan | None:
-        """The same, None where something that every study has is missing or is none of its kind."""
+        """Return the same, or None if a required part is missing or of the wrong type."""
         try:
             return cls.from_json(data)
         except (KeyError, TypeError, ValueError):
@@ -139,7 +139,7 @@ class StudyPlan:
 
 
 def study(job: TrainingJobSpec) -> StudyPlan | None:
-    """The study of a job that keeps every rule and has an id; None where it tunes nothing."""
+    """Return the study of a job that keeps every rule and has an id; None if it tunes nothing."""
     given = job.training_input.hyperparameters
     if given is None:
         return None
@@ -159,23 +159,23 @@ def study(job: TrainingJobSpec) -> StudyPlan | None:
 
 
 def study_variables(planned: StudyPlan | None) -> Mapping[str, str]:
-    """Variables that all replicas of a study have, whichever trial they are of."""
+    """Return variables that all replicas of a study have, whichever trial they are of."""
     return {} if planned is None else {METRIC_FILE_VARIABLE: METRIC_FILE, METRIC_TAG_VARIABLE: planned.metric}
 
 
 def trial_variables(number: int, parent: int | None = None) -> Mapping[str, str]:
-    """Variables that say which trial a replica is of, and from which it goes on in a population."""
+    """Return variables that say which trial a replica is of, and from which it goes on in a population."""
     own = {} if parent is None else {PARENT_VARIABLE: str(parent)}
     return {TRIAL_VARIABLE: str(number), **own}
 
 
 def trial_arguments(arguments: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of a trial as its trainer reads them, one word each, in the order that they are given in."""
+    """Return the values of a trial as its trainer reads them, one word each, in the order that they are given in."""
     return tuple(f"--{name}={value}" for name, value in arguments.items())
 
 
 def parallel_trials(given: HyperparameterSpec | None) -> int:
-    """How many trials run at a time, and so how often a job's replicas are there; 1 without tuning."""
+    """Return the number of parallel trials, and so of copies of a job's replicas; 1 without tuning."""
     return 1 if given is None else min(given.max_parallel_trials or 1, given.max_trials or 1)
 
 

@@ -25,14 +25,14 @@ _WIDTH = 60
 
 
 def shown_trial(plan: JobPlan) -> JobPlan:
-    """What a plan shows of replicas: the job itself, or the first trial of its study with names instead of values."""
+    """Return the plan to show: the job's own, or of a study its first trial's with names instead of values."""
     if plan.study is None:
         return plan
     return trial_plan(plan, 1, {one.name: f"<{one.name}>" for one in plan.study.parameters})
 
 
 def study_lines(study: StudyPlan) -> list[str]:
-    """A study, a line a fact."""
+    """Return a study, a line a fact."""
     lines = [
         f"search   {_METHODS[study.algorithm]}, {study.goal.value} {_quoted(study.metric)}",
         f"trials   {study.max_trials}, {study.max_parallel_trials} at a time; machines, quotas and cost are for these",
@@ -47,7 +47,7 @@ def study_lines(study: StudyPlan) -> list[str]:
 
 
 def parameter_rows(study: StudyPlan) -> Iterator[tuple[str, str, str, str]]:
-    """What is searched over: name, type, values and scale of each parameter."""
+    """Yield a row for each tuned parameter: name, type, values and scale."""
     for one in study.parameters:
         scale = one.scale.value.removeprefix("UNIT_").removesuffix("_SCALE").lower().replace("_", " ")
         yield _quoted(one.name), one.type.value, _space(one), "-" if one.type.value == "CATEGORICAL" else scale
@@ -64,6 +64,6 @@ def _space(one: ParameterPlan) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as it is where it is plain to read, else in quotes."""
+    """Return a text as it is where it is plain to read, else in quotes."""
     plain = text.isprintable() and text.strip() == text and "," not in text and text
     return text if plain else json.dumps(text)

@@ -27,7 +27,7 @@ _WIDTH = 100
 
 
 def job_table(plan: JobPlan, *, full: bool = False) -> str:
-    """The plan in words and columns.
+    """Return the plan in words and columns.
 
     Args:
         plan: the plan.
@@ -98,7 +98,7 @@ def _gib(mebibytes: int) -> str:
 
 
 def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
-    """One group of each container, so that what all share is shown once."""
+    """Return one group of each container, so that what all share is shown once."""
     shown: dict[tuple[object, ...], ReplicaGroupPlan] = {}
     for group in plan.groups:
         shown.setdefault(_runs(group), group)
@@ -106,7 +106,7 @@ def _distinct(plan: JobPlan) -> list[ReplicaGroupPlan]:
 
 
 def _runs(group: ReplicaGroupPlan) -> tuple[object, ...]:
-    """What tells containers apart."""
+    """Return the properties that distinguish containers."""
     return group.image, group.command, group.args, group.non_root, group.rdma_nics
 
 
@@ -135,7 +135,7 @@ def _user(group: ReplicaGroupPlan) -> str:
 
 
 def _wrapped(label: str, words: Sequence[str]) -> list[str]:
-    """Words behind a label, continued below it where a line is full; no word is broken."""
+    """Return words behind a label, continued below it where a line is full; no word is broken."""
     lines: list[str] = []
     line = label
     for word in words:
@@ -168,7 +168,7 @@ def _slice(pool: NodePoolPlan) -> str:
 
 
 def _how(pool: NodePoolPlan) -> str:
-    """``spot``, ``reservation NAME, streamed images``: how its machines are got and started, and whose they are."""
+    """Return the provisioning in words: ``spot``, ``reservation NAME, streamed images``, and the pool's owner."""
     how = pool.provisioning.lower().replace("_", "-")
     named = f"{how} {pool.reservation}" if pool.reservation else how
     shared = f"{named}, shared" if pool.shared_in is not None else named
@@ -176,7 +176,7 @@ def _how(pool: NodePoolPlan) -> str:
 
 
 def _where(pool: NodePoolPlan) -> str:
-    """``us-central1-b, close together``; ``any`` where every zone of the cluster will do."""
+    """Return the place in words: ``us-central1-b, close together``; ``any`` for every zone of the cluster."""
     zones = [zone.rpartition("-")[2] for zone in pool.zones[1:]]
     named = "/".join((pool.zones[0], *zones)) if pool.zones else "any"
     return f"{named}, close together" if pool.compact else named

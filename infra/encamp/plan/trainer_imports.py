@@ -1,4 +1,4 @@
-"""What a trainer imports, as whoever packs it hands it to the plan."""
+"""Imports of a trainer, as its packing passes them to the plan."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ImportedModule:
 
 @dataclass(frozen=True)
 class TrainerImports:
-    """What a trainer needs of others, by its source.
+    """The modules that a trainer's source needs from others.
 
     Attributes:
         modules: in the order of their import; what follows the module's own name may be a name in it.
-        requires: requirements of its build file, None where nobody can tell without running it.
+        requires: requirements of its build file, None if nobody can tell without running it.
         own: names of modules that its archive may hold beside the package.
         extends_path: whether it changes where Python looks for modules.
     """

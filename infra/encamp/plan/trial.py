@@ -33,7 +33,7 @@ def trial_job_set(
     deadline: str | None = None,
     parent: int | None = None,
 ) -> dict[str, Any]:
-    """The JobSet of a trial.
+    """Return the JobSet of a trial.
 
     Args:
         template: as the study object has it.
@@ -73,7 +73,10 @@ def _with_values(args: list[str], words: list[str]) -> list[str]:
 
 
 def _with_variables(env: list[dict[str, Any]], variables: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The variables with those of the trial filled in, before all that refer to them; a parent is a further one."""
+    """Return the variables with those of the trial filled in, before all that refer to them.
+
+    A parent is a further one.
+    """
     found: list[dict[str, Any]] = []
     for each in env:
         found.append({**each, "value": variables[each["name"]]} if each["name"] in variables else each)
@@ -83,7 +86,7 @@ def _with_variables(env: list[dict[str, Any]], variables: Mapping[str, str]) -> 
 
 
 def trial_plan(plan: JobPlan, number: int, arguments: Mapping[str, str], parent: int | None = None) -> JobPlan:
-    """The plan of a trial: that of a job without a study. Its machines are still all of the study's.
+    """Return the plan of a trial: that of a job without a study. Its machines are still all of the study's.
 
     Args:
         plan: of a job with a study.

@@ -1,7 +1,7 @@
-"""What only Linux gives a supervisor: death with the parent, and a handle on a process.
+"""Process supervision by Linux alone: death with the parent, and a handle on a process.
 
-Elsewhere each function says so by what it returns, and the caller goes a portable way: on macOS a process outlives
-a supervisor that was killed with SIGKILL, and waiting takes a thread per process.
+Elsewhere each function says so by what it returns, and the caller goes a portable way: on macOS a process outlives a
+supervisor that was killed with SIGKILL, and waiting takes a thread per process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def death_with_parent(number: signal.Signals = signal.SIGKILL) -> Callable[[], None] | None:
-    """A function to run between fork and exec that binds the child to the thread that forks it; None off Linux.
+    """Return a function to run between fork and exec that binds the child to the thread that forks it; None off Linux.
 
     The kernel sends the signal when that *thread* ends, so processes are started from a thread that lives as long as
     they may: the one of the event loop.
@@ -39,7 +39,7 @@ def death_with_parent(number: signal.Signals = signal.SIGKILL) -> Callable[[], N
 
 
 def process_handle(pid: int) -> int | None:
-    """A file descriptor that is readable once the child ``pid`` has ended, or None where there is none."""
+    """Return a file descriptor that is readable once the child ``pid`` has ended, or None."""
     if sys.platform != "linux":
         return None
     try:

@@ -201,7 +201,7 @@ async def _wait(pid: int) -> tuple[int, resource.struct_rusage]:
 async def _sink(
     output: Output, readers: list[LineReader], raw: Callable[[bytes], None] | None
 ) -> tuple[int, int | None]:
-    """The descriptor that the child writes to, and the same again where we have to close our copy."""
+    """Return the descriptor that the child writes to, and the same again where we have to close our copy."""
     if output is None:
         return subprocess.DEVNULL, None
     if isinstance(output, int):

@@ -1,4 +1,4 @@
-"""What a local process is to be, and what became of it."""
+"""Data of local processes: their specification and their outcome."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ProcessOutcome:
     """A process that has ended.
 
     Attributes:
-        exit_code: what it exited with, None when a signal ended it.
+        exit_code: its exit code, None when a signal ended it.
         signal: number of the signal that ended it, None when it exited.
         started_at: UTC.
         ended_at: UTC.

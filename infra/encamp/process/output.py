@@ -38,7 +38,7 @@ class OutputLine:
 
     @property
     def text(self) -> str:
-        """The bytes as UTF-8; what is none shows as hexadecimal escapes."""
+        """The bytes as UTF-8; invalid bytes show as hexadecimal escapes."""
         return self.data.decode("utf-8", "backslashreplace")
 
 
@@ -46,7 +46,7 @@ class LineSplitter:
     """Cuts a stream of bytes into lines; keeps less than ``limit`` bytes between calls."""
 
     def __init__(self, *, limit: int = MAX_LINE_BYTES, redraws: bool = True) -> None:
-        """``redraws``: whether a lone CR ends a piece; else it stays in the line."""
+        """Take ``redraws``: whether a lone CR ends a piece; else it stays in the line."""
         self._limit = limit
         self._redraws = redraws
         self._held = b""
@@ -100,7 +100,7 @@ def _cut(part: bytes, *, redraws: bool) -> tuple[bytes, bytes]:
 
 
 def _boundary(data: bytes, limit: int) -> int:
-    """Where to cut so that no UTF-8 character is split: at ``limit`` or up to three bytes before."""
+    """Return a cut that splits no UTF-8 character: at ``limit`` or up to three bytes before."""
     for at in range(limit, max(limit - _UTF8_LONGEST, 0), -1):
         if data[at] >> 6 != _UTF8_CONTINUATION:
             return at
@@ -127,7 +127,7 @@ class LineReader(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Hand on the lines of ``data``."""
+        """Pass on the lines of ``data``."""
         if self._raw is not None:
             self._raw(data)
         self._deliver(self._splitter.feed(data))
@@ -136,7 +136,7 @@ class LineReader(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._pause)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hand on what is left."""
+        """Pass on the rest."""
         del exc
         if self._timer is not None:
             self._timer.cancel()

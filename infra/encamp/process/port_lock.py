@@ -19,11 +19,11 @@ class PortLock(Protocol):
     """Held until it is closed or its process ends."""
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
 
 
 def lock_port(port: int) -> PortLock | None:
-    """The lock of a port; None where somebody has it. It says nothing of whether the port can be bound."""
+    """Return the lock of a port; None if it is taken. It does not say whether the port can be bound."""
     return _abstract(port) if sys.platform == "linux" else _locked_file(port)
 
 

@@ -1,8 +1,8 @@
-"""Which processes belong to a process that we started, and how all of them get a signal.
+"""The tree of processes that descend from one that we started, and signals to all of them.
 
 Three marks are looked at, since each is lost in some way: descent (lost when a parent ends), the session (lost by
-setsid), and a variable of our own in the environment (lost by a program that clears it). A daemon that forks twice
-and changes its session still carries the third.
+setsid), and a variable of our own in the environment (lost by a program that clears it). A daemon that forks twice and
+changes its session still carries the third.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Picture:
         self.marks = {pid: _marks(process) for pid, process in self.processes.items()}
 
     def with_descendants(self, found: Iterable[int]) -> list[psutil.Process]:
-        """Those of these numbers and of all that descend from them that live now, the caller left out."""
+        """Return those of these numbers and of all that descend from them that live now, the caller left out."""
         known = set(found)
         grown = True
         while grown:
@@ -54,14 +54,14 @@ _latest: list[_Picture] = []
 
 
 def _picture(since: float) -> _Picture:
-    """The latest picture if it was begun at or after ``since``, else a new one."""
+    """Return the latest picture if it was begun at or after ``since``, else a new one."""
     if not _latest or _latest[0].begun < since:
         _latest[:] = [_Picture()]
     return _latest[0]
 
 
 def members(leader: int, mark: str, *, leader_ended: bool, since: float | None = None) -> list[psutil.Process]:
-    """Every living process of the tree that ``leader`` began.
+    """Return every living process of the tree that ``leader`` began.
 
     Args:
         leader: its number.
@@ -83,7 +83,10 @@ def members(leader: int, mark: str, *, leader_ended: bool, since: float | None =
 
 
 def family(mark: str) -> list[psutil.Process]:
-    """Every living process of a family but the caller: those that carry its mark, and what descends from them."""
+    """Return every living process of a family but the caller.
+
+    Those that carry its mark, and what descends from them.
+    """
     picture = _picture(time.monotonic())
     return picture.with_descendants(pid for pid, (_, own_family) in picture.marks.items() if own_family == mark)
 
@@ -110,7 +113,7 @@ def _session(pid: int) -> int:
 
 
 def _marks(process: psutil.Process) -> tuple[str | None, str | None]:
-    """Its values of ``MARK`` and ``FAMILY``."""
+    """Return a process' values of ``MARK`` and ``FAMILY``."""
     try:
         environ = process.environ()
     except (*_gone(), OSError):
@@ -126,7 +129,7 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _gone() -> tuple[type[Exception], ...]:
-    """What psutil says of a process that is no more, or not ours to look at."""
+    """Return psutil's errors for a process that is gone, or not ours to look at."""
     import psutil  # noqa: PLC0415 - as for pictures
 
     return (psutil.Error,)

@@ -1,4 +1,4 @@
-"""What the jobs of a span were and cost: their receipts, added up.
+"""A summary of an environment's jobs in a time span: their receipts, added up.
 
 What is not in the sum is named beside it: machines without a price, and jobs whose receipts say nothing of machines.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ended_since(jobs: Iterable[KnownJob], since: datetime | None, until: datetime | None = None) -> list[KnownJob]:
-    """The jobs with a receipt that ended at ``since`` or later and before ``until``, oldest first; None is no limit.
+    """Return jobs with a receipt that ended from ``since`` to before ``until``, oldest first; None is no limit.
 
     A job whose end is in no receipt counts by its latest time that is.
     """
@@ -32,7 +32,7 @@ def ended_since(jobs: Iterable[KnownJob], since: datetime | None, until: datetim
 
 
 def add_up(jobs: Sequence[KnownJob]) -> dict[str, Any]:
-    """The sum of receipts: jobs by outcome, node-seconds by machine, USD, and what none of these counts."""
+    """Return the sum of receipts: jobs by outcome, node-seconds by machine, USD, and what none of these counts."""
     seconds: dict[str, list[float]] = {}
     unpriced: dict[str, list[float]] = {}
     for job in jobs:

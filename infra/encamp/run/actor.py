@@ -1,4 +1,4 @@
-"""Who does something to a job: a user of a machine, what they are to Google, and the workflow that they do it in.
+"""The person or account behind an action on a job: a machine's user, their account at Google, and their workflow.
 
 Google's own audit logs say for certain whose credentials made, changed and deleted what; this is what the journal and
 the receipt know of it beside them.
@@ -26,12 +26,12 @@ ACTOR = "actor"
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody.
+    """A person or account that acts on a job.
 
     Attributes:
         user: name on the machine.
         host: name of the machine.
-        account: e-mail at Google, None where nothing here says it.
+        account: e-mail at Google, None if nothing here says it.
         workflow: the run of a workflow that this is part of, and whose it is; None outside of one.
     """
 
@@ -42,22 +42,22 @@ class Actor:
 
     @classmethod
     def myself(cls, environ: Mapping[str, str] | None = None) -> Actor:
-        """Who runs this process."""
+        """Return the actor of this process."""
         environ = os.environ if environ is None else environ
         return cls(_user(), socket.gethostname(), google_account(environ), _workflow(environ))
 
     def words(self) -> str:
-        """``ana@example.com, ana@laptop``."""
+        """Return the actor in words: ``ana@example.com, ana@laptop``."""
         return ", ".join(part for part in (self.account, f"{self.user}@{self.host}", self.workflow) if part)
 
     def to_json(self) -> dict[str, str]:
-        """As the journal keeps it; what is not known is left out."""
+        """Return the journal's form; unknown fields are left out."""
         known = {"user": self.user, "host": self.host, "account": self.account, "workflow": self.workflow}
         return {key: value for key, value in known.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Actor:
-        """What ``to_json`` wrote."""
+        """Return the actor that ``to_json`` wrote."""
         account, workflow = data.get("account"), data.get("workflow")
         return cls(
             str(data.get("user", "")),
@@ -68,7 +68,7 @@ class Actor:
 
 
 def deeds_of(record: RunRecord) -> list[dict[str, str]]:
-    """Who started a job, took it over and asked for its end, each with when, as the receipt has it."""
+    """Return who started a job, took it over and requested its end, each with its time, in the receipt's form."""
     started = (record.intent or {}).get("started_by")
     found = [_deed("started", started, record.created)] if isinstance(started, dict) else []
     found += [_deed(str(one.data.get("did")), one.data, one.at) for one in record.entries if one.kind == ACTOR]
@@ -96,7 +96,7 @@ def _user() -> str:
 
 
 def _workflow(environ: Mapping[str, str]) -> str | None:
-    """Source: docs.github.com/actions/reference/variables-reference."""
+    """Return the run of a workflow (docs.github.com/actions/reference/variables-reference)."""
     run, repository = environ.get("GITHUB_RUN_ID"), environ.get("GITHUB_REPOSITORY")
     if not run or not repository:
         return None

@@ -1,4 +1,4 @@
-"""A create of an id that is there already: the same one whose answer was lost, a race, or another job."""
+"""A create for an existing job id: a retry whose answer was lost, a race, or another job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from encamp.run import holder
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
-#: How long the same create may come again, and what of it is a race between two clients: the answer to the first was
+#: How long the same create may be retried, and which retry is a race between two clients: the answer to the first was
 #: sent so shortly before that nobody can have waited for it in vain.
 AGAIN_SECONDS = 60.0
 RACE_SECONDS = 0.25
@@ -20,7 +20,7 @@ ELSEWHERE_SECONDS = 5.0
 
 
 class Again(Enum):
-    """What a create of an id is that is there already."""
+    """How to answer a create for an existing job id."""
 
     SAME = "the same create again, whose answer was lost: answer with the job as it is"
     PENDING = "the same create, which another server is about to answer: it may be asked for again"
@@ -28,7 +28,7 @@ class Again(Enum):
 
 
 class AlreadyUsedError(UsageError):
-    """The id of a submission was used before; ``again`` says what that means for who asks."""
+    """The id of a submission was used before; ``again`` says how to answer its create."""
 
     def __init__(self, job_id: str, again: Again) -> None:
         super().__init__("this job id was used before; ids are unique for ever", where=job_id, hint="choose another id")
@@ -44,12 +44,12 @@ class NameUsedError(UsageError):
 
 
 def judged(row: Row[Any] | None, *, digest: str, by: str, arrived: float, now: float) -> Again:
-    """What a create is.
+    """Decide how to answer a create for an existing job id.
 
     Args:
-        row: of the first one, None where nobody handed that job in.
+        row: of the first one, None if nobody handed that job in.
         digest: of the job that it brings.
-        by: who brings it.
+        by: the caller of the create.
         arrived: when it came, in seconds since the epoch.
         now: in the same.
     """

@@ -1,4 +1,4 @@
-"""Every pod that a job has had: which attempt of its replica each was, why it ended, and which end ended the job."""
+"""Every pod of a job: the attempt of its replica, the reason of its end, and the end that decided the job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVICTED = "EvictionByEvictionAPI"
 
 
 class Attempts:
-    """What was seen of a job's pods, those that are gone among them.
+    """All pods of a job that were seen, those that are gone included.
 
     Attributes:
         seen: each pod by its UID as it was seen last, in the order of their coming.
@@ -31,7 +31,7 @@ class Attempts:
         self._pods: dict[str, list[Replica]] = {}
 
     def note(self, replicas: Iterable[Replica], show: Callable[[str], None], now: str) -> list[Replica]:
-        """Take what there is now, and say what is new of it; gives the pods whose end is new.
+        """Take the present pods and report what is new; return the pods whose end is new.
 
         ``now`` is the time in RFC 3339: pods that are gone without having told their end have ended then.
         """
@@ -60,11 +60,11 @@ class Attempts:
         return ended
 
     def out_of_memory(self) -> Replica | None:
-        """A replica that ran out of memory by its own doing: it would again, however often it is restarted."""
+        """Return a replica that ran out of memory by its own doing: it would again, however often it is restarted."""
         return next((one for one in self.seen.values() if one.out_of_memory and not one.excused), None)
 
     def repeating(self) -> Replica | None:
-        """A replica that ended alike and soon after its start ``EQUAL_ENDS`` times in a row, None where none did."""
+        """Return a replica that ended alike and soon after its start ``EQUAL_ENDS`` times in a row, or None."""
         ends: dict[str, list[Replica]] = {}
         for one in sorted(self.seen.values(), key=lambda one: one.finished):
             if one.exit_code is not None and not one.excused:
@@ -77,12 +77,12 @@ class Attempts:
         return None
 
     def restarts(self, replica: Replica) -> int:
-        """How often a replica failed by itself since the whole job was last started: restarts that count."""
+        """Return the number of counted restarts of a replica since the whole job was last started: its own failures."""
         pods = (one for one in self.seen.values() if one.name == replica.name and one.attempt == replica.attempt)
         return sum(one.failed and not one.excused for one in pods)
 
     def deciding(self) -> Replica | None:
-        """Of the replicas that failed, the one whose end ended the job's last attempt.
+        """Return the failed replica whose end decided the job's last attempt.
 
         That is the first that no restart would have helped; where there is none, the last end of the replica that was
         restarted most. Machines that were taken away and replicas that were told to stop count only for want of others.
@@ -104,7 +104,7 @@ class Attempts:
         return max((one for one in own if one.name == name), key=lambda one: one.finished)
 
     def _say_again(self, replica: Replica, show: Callable[[str], None]) -> None:
-        """Of a replica that comes back; where the whole job does, that is said once and elsewhere."""
+        """Report that a replica was started again; a restart of the whole job is reported once and elsewhere."""
         before = self._pods.setdefault(replica.name, [])
         before.append(replica)
         if len(before) > 1 and before[-2].attempt == replica.attempt:
@@ -118,14 +118,14 @@ def _soon(replica: Replica) -> bool:
 
 
 def _follows(replica: Replica) -> Consequence | None:
-    """What its exit code leads to; whose image it ran is told by the rule that has been applied already."""
+    """Return the consequence of its exit code; the image's own rule has been applied already."""
     if not replica.exit_code:
         return None
     return consequence(replica.exit_code, custom_container=True, whole_job=False)
 
 
 def words_of(replica: Replica) -> str:
-    """What a pod does or did, as the rest of a sentence that begins with the replica's name; empty for nothing yet."""
+    """Return a pod's state in words that follow the replica's name; empty if there is nothing to say yet."""
     if replica.disruption and replica.node:
         how = "was evicted from" if replica.disruption == _EVICTED else "was preempted: the cloud took away"
         return f"{how} {replica.node}"

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 
 from encamp.run.states import State
 
-#: How far clocks of machines may differ.
+#: Largest difference between clocks of machines.
 _CLOCKS = timedelta(days=1)
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Time = TypeAdapter(AwareDatetime)
@@ -122,7 +122,7 @@ def believed_receipt(
 
 
 def _check_times(found: _Receipt, latest: datetime) -> None:
-    """Times are in the order in which states follow each other, and past; of end states only the outcome's has one."""
+    """Check that times are past, and ordered as states are; of end states only the outcome's has one."""
     if not set(found.times) <= set(State):
         raise DisbelievedReceiptError("times names what is no state")
     try:

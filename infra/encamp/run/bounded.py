@@ -1,4 +1,4 @@
-"""Work by a few threads within a time: what is not done by then is given up, and nobody waits for it."""
+"""Work by a few threads within a time limit: unfinished work is given up, and nobody waits for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Deadline:
         return max(0.0, self._end - time.monotonic())
 
     def check(self) -> None:
-        """For work that goes on in steps.
+        """Raise if the time has passed, for work that has several steps.
 
         Raises:
             TimeoutError: the time has passed.
@@ -61,10 +61,10 @@ class _Run(Generic[Result]):
 
 
 def within(deadline: Deadline, jobs: Sequence[Callable[[], Result]], *, threads: int) -> list[Result | None]:
-    """The results in the order of the jobs; None for those that the time did not suffice for.
+    """Return the results in the order of the jobs; None for those that the time did not suffice for.
 
-    A job in flight at the end is left to itself, in a thread that does not keep the process; it should ask the
-    deadline by itself now and then.
+    A job in flight at the end is left to itself, in a thread that does not keep the process; it should ask the deadline
+    by itself now and then.
     """
     run = _Run(jobs)
     workers = [

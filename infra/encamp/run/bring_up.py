@@ -1,4 +1,4 @@
-"""Brings a job's stack up, and tries again where what failed may pass.
+"""Bring-up of a job's stack, with retries of transient failures.
 
 The engine's ``up`` goes on from the stack's state: what was made stays made. Between two attempts every create that may
 have been done without the engine's knowing it is settled with the cloud's own listing, or its name would be taken. A
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 #: Attempts begin within a quarter of an hour after the first failure, and the second one in any case.
 POLICY = RetryPolicy(attempts=12, first_pause=2.0, longest_pause=90.0, total=900.0)
 _SHOWN_CHARACTERS = 300
-#: What the engine says of every run that failed.
+#: The engine's messages for every run that failed.
 _EMPTY_WORDS = ("update failed", "resource creation failed", "one or more errors occurred", "update canceled")
 
 
 class Preparation(Protocol):
-    """What an attempt to bring a stack up consists of, and what two attempts have between them."""
+    """The parts of an attempt to bring a stack up, and the work between two attempts."""
 
     def start(self) -> None:
-        """Bring the stack up, going on from its state.
+        """Bring the stack up, resuming from its state.
 
         Raises:
             EncampError: it failed.
@@ -51,11 +51,11 @@ class Preparation(Protocol):
         ...
 
     def made(self) -> Collection[str]:
-        """Names, ids and e-mails of the things that were made."""
+        """Return names, ids and e-mails of the things that were made."""
         ...
 
     def check(self) -> None:
-        """Go on only while nobody has cancelled the job and it is within its limits.
+        """Raise if the job is cancelled or beyond its limits.
 
         Raises:
             EncampError: it is to end.
@@ -63,7 +63,7 @@ class Preparation(Protocol):
         ...
 
     def pause(self, seconds: float) -> None:
-        """Wait; a cancel ends it at once."""
+        """Pause; a cancel ends the pause at once."""
         ...
 
 

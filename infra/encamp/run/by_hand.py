@@ -1,4 +1,4 @@
-"""What the cluster and the engine tell of a job that plain ``pulumi up`` started: its times, and what was asked for.
+"""Times and inputs of a job that plain ``pulumi up`` started, from the cluster and the engine.
 
 Whoever takes such a job over has no record of it. Its JobSet, its pods and its stack's state still say when it began,
 ran and ended, and what its replicas were told of the job.
@@ -25,14 +25,14 @@ _JOB = "CLOUD_ML_JOB"
 
 
 def began_at(state: StackState | None, job_set: Mapping[str, Any] | None) -> datetime | None:
-    """When the first resource of a job was made, None where nothing tells."""
+    """Return when the first resource of a job was created, None if it is not known."""
     steps = [step.at for step in state.created()] if state is not None else []
     made = time_of((job_set or {}).get("metadata", {}).get("creationTimestamp"))
     return min([*steps, *([made] if made is not None else [])], default=None)
 
 
 def running_at(replicas: Iterable[Replica]) -> datetime | None:
-    """When the last of all replicas was started first; None where a pod that was seen does not tell."""
+    """Return when the last replica was first started; None if a seen pod does not say."""
     first: dict[str, datetime] = {}
     for one in replicas:
         at = time_of(one.began)
@@ -43,7 +43,10 @@ def running_at(replicas: Iterable[Replica]) -> datetime | None:
 
 
 def written_job(job_set: Mapping[str, Any] | None, job_id: str) -> dict[str, Any] | None:
-    """The Job resource as its replicas were told of it, without secrets of a known form; None where nothing says it."""
+    """Return the Job resource as its replicas were told of it, without secrets of a known form.
+
+    None if nothing says it.
+    """
     for group in (job_set or {}).get("spec", {}).get("replicatedJobs") or []:
         try:
             (container,) = group["template"]["spec"]["template"]["spec"]["containers"]
@@ -58,7 +61,7 @@ def written_job(job_set: Mapping[str, Any] | None, job_id: str) -> dict[str, Any
 
 
 def _camel_case(data: Any) -> Any:
-    """The same data with the keys of the Job resource."""
+    """Return the same data with the keys of the Job resource."""
     if isinstance(data, dict):
         return {to_camel(str(key)): _camel_case(value) for key, value in data.items()}
     return [_camel_case(each) for each in data] if isinstance(data, list) else data

@@ -1,4 +1,4 @@
-"""Jobs of an environment that may need an end: from the records, the engine's stacks, and what the cloud lists.
+"""Jobs of an environment that may need an end: from the records, the engine's stacks, and the cloud's listings.
 
 None of the three is trusted alone: a record may be lost, a state deleted, a create never answered. What carries another
 owner's or another environment's labels is not even looked at.
@@ -34,7 +34,7 @@ class Candidate:
 
     Attributes:
         has_stack: the engine lists its stack.
-        record: None where it was started without one, or its record is lost.
+        record: None if it was started without one, or its record is lost.
         state: of a stack that told of the job, None where something else did.
         listed: what the cloud listed of it, looked for only where neither record nor stack told of it.
     """
@@ -74,7 +74,7 @@ class Search:
     _stacks: set[str] = field(default_factory=set)
 
     def run(self) -> tuple[list[Candidate], list[Things]]:
-        """Every job that may need an end, and things that do not say which job they are of.
+        """Return every job that may need an end, and things that do not say which job they are of.
 
         What waits to be begun has nothing that could be ended.
 
@@ -109,7 +109,7 @@ class Search:
             yield Candidate(intent, engine.has(intent.stack) if stacks is None else intent.stack in stacks, record)
 
     def _intent_of(self, record: RunRecord | None) -> Intent | None:
-        """What a record was to become; None where that entry is lost, or where it is of another environment."""
+        """Return the intent of a record; None if it is lost, or of another environment."""
         if record is None or record.intent is None:
             return None
         intent = Intent.read(record.intent)
@@ -133,11 +133,11 @@ class Search:
                 yield found
 
     def _of_stack(self, state: StackState, stack: str, *, committed: bool) -> Candidate | None:
-        """The job of a stack; None where it is none's, holds nothing, or is another environment's."""
+        """Return the job of a stack; None if the stack holds no job of this environment."""
         outputs = StackOutputs.read(state.declared()) if state.resources or state.has_pending else None
         if outputs is None or not self.target.owns(outputs.labels):
             return None
-        # Of an older version: its outputs do not name the replicas, its JobSet does.
+        # An older version's outputs do not name the replicas, its JobSet does.
         job_set = None if outputs.replicas else self._job_set(outputs)
         intent = self._found(outputs, stack, job_set or {}, committed=committed)
         return Candidate(intent, has_stack=True, record=self._record_of(intent.job_id), state=state)
@@ -161,7 +161,7 @@ class Search:
         return next((one for one in self._recorded if one.job_id == job_id), None)
 
     def _from_cloud(self, things: Things) -> Candidate | None:
-        """A job that only the cloud tells of, where its record or its JobSet still says which one it is."""
+        """Return a job that only the cloud tells of, where its record or its JobSet still says which one it is."""
         record = next((one for one in self._recorded if one.name == things.name), None)
         intent = self._intent_of(record)
         if intent is None and things.facts is not None:

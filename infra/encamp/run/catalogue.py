@@ -1,4 +1,4 @@
-"""Every job of an environment, as the record and the receipts in its artifacts bucket know them together.
+"""Every job of an environment, from the record and from the receipts in its artifacts bucket.
 
 Neither is enough: the record knows what lives, but only of drivers that write to it; receipts know what has ended on
 any machine, but nothing that still runs. Where the record knows a job, it alone says what became of it: a bucket is
@@ -50,7 +50,7 @@ class KnownJob:
         state: a ``State``, or ``UNSPECIFIED``.
         times: when each state began.
         message: why it ended so (errorMessage).
-        driver: who drives it and since when, None where nobody does or that is not known here.
+        driver: its driver and since when, None if it has none or it is not known here.
         intent: None where only the bucket knows the job.
         recorded: a record here knows it; else all that is known comes from the bucket.
         pods: every pod that its drivers saw, as far as the record here tells; none once a receipt says what was used.
@@ -59,12 +59,12 @@ class KnownJob:
         receipt: None before it ended; without resources, machine time and cost once its results were deleted.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
         torn_down: whether nothing of it is left but what was to be kept.
-        cancel: the first request to cancel it, None where nobody asked or that is not known here.
-        study: what the record knows of its study, None where it tunes nothing or that is not known here.
-        submitted: what was handed in, None where a driver began it without that or it is not known here.
+        cancel: the first request to cancel it, None if nobody asked or that is not known here.
+        study: what the record knows of its study, None if it tunes nothing or that is not known here.
+        submitted: what was handed in, None if a driver began it without that or it is not known here.
         waiting: it was handed in, and nobody has begun it.
-        position: its place among those that wait, from 1; 0 where it does not wait or is about to be begun.
-        labels: those that were set since it was accepted, None where none were.
+        position: its place among those that wait, from 1; 0 if it does not wait or is about to be begun.
+        labels: those that were set since it was accepted, None if none were.
     """
 
     job_id: str
@@ -91,17 +91,17 @@ class KnownJob:
 
     @property
     def created(self) -> datetime | None:
-        """When it was accepted."""
+        """The time of its acceptance."""
         return self.times.get(State.QUEUED) or min(self.times.values(), default=self.seen)
 
     @property
     def started(self) -> datetime | None:
-        """When every replica had started; None where that never was."""
+        """The time when every replica had started; None if that never was."""
         return self.times.get(State.RUNNING)
 
     @property
     def ended(self) -> datetime | None:
-        """When it reached its last state, None before."""
+        """The time of its last state, None before."""
         return next((at for state, at in self.times.items() if state.ended), None)
 
     @property
@@ -111,7 +111,10 @@ class KnownJob:
         return None if amount is None else float(amount)
 
     def cost_so_far(self, now: datetime) -> float | None:
-        """USD by list prices of the machines that it has held until now; None once a receipt says what it was."""
+        """Return USD by list prices of the machines that it has held until now.
+
+        None once a receipt says what it was.
+        """
         if self.receipt is not None or self.intent is None or not self.pods:
             return None
         # Machines of what has ended stand until the tear-down, which is to come at once.
@@ -121,20 +124,20 @@ class KnownJob:
 
     @property
     def restarts(self) -> Restarts | None:
-        """What was started again of a job that goes on, None where nothing was or it has ended."""
+        """Restarts in a job that goes on; None without restarts, or if it has ended."""
         living = self.state in {State.PREPARING, State.RUNNING}
         return restarts_of(self.pods) if living and (self.intent is None or self.intent.study is None) else None
 
     @property
     def trials(self) -> Mapping[str, Any] | None:
-        """How far it has come with its trials, see ``summary_of``; None where it tunes nothing or nobody knows."""
+        """Progress of its trials, see ``summary_of``; None without a study, or if it is not known."""
         if self.study is not None and not (self.receipt or {}).get("trials"):
             return summary_of(self.study)
         return (self.receipt or {}).get("trials")
 
     @property
     def started_by(self) -> Mapping[str, str]:
-        """Who started it: ``by`` in words, ``account`` at Google where that is known; empty where nobody knows."""
+        """The actor that started it: ``by`` in words, ``account`` at Google if known; empty if nobody is known."""
         if self.intent is not None and self.intent.started_by is not None:
             actor = Actor.from_json(self.intent.started_by)
             return {"by": actor.words(), **({"account": actor.account} if actor.account else {})}
@@ -144,7 +147,7 @@ class KnownJob:
         return next((deed for deed in deeds if deed.get("did") == "started"), {})
 
     def running_seconds(self, now: datetime) -> float | None:
-        """How long it trains or trained, None where it never did or where its end is not known."""
+        """Return its training time so far or in all; None if it never trained or its end is not known."""
         if self.started is None:
             return None
         end = self.ended or (None if self.state == State.CANCELLING or self.receipt else now)
@@ -166,7 +169,7 @@ class Catalogue:
         self._bucket = bucket
 
     def jobs(self) -> list[KnownJob]:
-        """Every job, newest first; those of which not even the time is known come last.
+        """Return every job, newest first; those of which not even the time is known come last.
 
         Raises:
             RestError: the bucket cannot be listed.
@@ -182,7 +185,7 @@ class Catalogue:
         return sorted(known, key=_age, reverse=True)
 
     def job(self, job_id: str) -> KnownJob:
-        """One job.
+        """Return one job.
 
         Raises:
             UsageError: neither the record nor the bucket knows it; names the nearest id.
@@ -202,7 +205,7 @@ class Catalogue:
         return record.environment in {None, self._environment}
 
     def _places(self, *records: RunRecord) -> dict[str, int]:
-        """The queue's order, asked for only where one of the records waits."""
+        """Return the queue's order, asked for only where one of the records waits."""
         waits = any(record.waiting for record in records)
         return Submissions(self._records).positions(self._environment) if waits else {}
 
@@ -247,12 +250,12 @@ class Catalogue:
         )
 
     def _first_seen(self, job_id: str) -> datetime | None:
-        """When the oldest object of a job was written of which neither a record nor a receipt tells the time."""
+        """Return the time of a job's oldest object, if neither a record nor a receipt tells the job's time."""
         stored = self._storage.objects(self._bucket, job_prefix(job_id))
         return min(filter(None, (time_of(one.updated) for one in stored)), default=None)
 
     def _receipt(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
-        """The receipt in the bucket, None where there is none that counts; and why it does not."""
+        """Return the receipt in the bucket, None if there is none that counts; and why it does not."""
         prefix = job_prefix(job_id)
         text = self._storage.read(self._bucket, f"{prefix}{RECEIPT}")
         if text is None:
@@ -278,7 +281,7 @@ def _age(job: KnownJob) -> tuple[float, str]:
 
 
 def _left(receipt: Mapping[str, Any]) -> list[str]:
-    """What was left against the promise; the bucket of results, which counts among it, stays on purpose."""
+    """Return what tear-down failed to delete; the bucket of results, which is listed too, stays on purpose."""
     kept = (receipt.get("results") or {}).get("bucket")
     return [one for one in receipt.get("left") or [] if not (kept and one.startswith(f"bucket {kept} "))]
 

@@ -1,4 +1,4 @@
-"""What was added to the journal since one last looked: for who keeps jobs in memory and must never be behind.
+"""New entries of the journal since the last look, for caches of jobs that must never be stale.
 
 Sequences of a file grow as entries are committed. A server gives them out before, so that a smaller one may appear
 after a larger one: there the last minutes are read again, and what is known of them is dropped.
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from encamp.run.transactions import Transactions
 
-#: How long a transaction of a server may take from the time that its entries bear to its end.
+#: Longest time from the timestamp of a server transaction's entries to its commit.
 LONGEST_TRANSACTION_SECONDS: Final = 120.0
-#: How many entries are read in one statement, and how many characters each may have: the content of a longer one is
+#: Number of entries read in one statement, and the most characters of each: the content of a longer one is
 #: not read, so that a statement brings a few megabytes at most.
 _AT_ONCE: Final = 1000
 LONGEST_READ: Final = 4096
@@ -35,7 +35,7 @@ class Line:
     """An entry of the journal with its job.
 
     Attributes:
-        entry: None where it is not whole, and where it was too long to be read.
+        entry: None if it is not whole, and where it was too long to be read.
         long: whether it was.
     """
 
@@ -49,7 +49,7 @@ class Line:
 
 
 class Changes:
-    """The journal from its beginning, as far as it was not taken yet. Not for several threads at once.
+    """A cursor over the journal from its beginning. Not for several threads at once.
 
     Args:
         kinds: kinds of entries that are wanted.
@@ -82,7 +82,7 @@ class Changes:
         return self._watch is not None and self._mark is not None and self._watch.mark() == self._mark
 
     def take(self, apply: Callable[[list[Line]], None]) -> None:
-        """Give ``apply`` the entries that were added since the last time, by sequence.
+        """Pass the new entries to ``apply``, by sequence.
 
         They count as taken once it returns.
 
@@ -108,7 +108,7 @@ class Changes:
             full = len(found) == _AT_ONCE
 
     def _take_served(self, apply: Callable[[list[Line]], None]) -> None:
-        """What is new, and none twice; what was given to an ``apply`` that failed is new still."""
+        """Pass on new lines, each once; those passed to an ``apply`` that failed are still new."""
         seen, since = self._transactions.read(self._listed)
         new = sorted(seen.keys() - self._recent)
         for start in range(0, len(new), _AT_ONCE):
@@ -118,7 +118,7 @@ class Changes:
         self._recent = {sequence for sequence, at in seen.items() if at > since}
 
     def _listed(self, connection: Connection) -> tuple[dict[int, float], float]:
-        """Sequences that may be new with their times, and since when they have to be known."""
+        """Return sequences that may be new with their times, and since when they have to be known."""
         since = self._transactions.now(connection) - LONGEST_TRANSACTION_SECONDS
         newer = or_(JOURNAL.c.sequence > self._last, JOURNAL.c.at > since)
         asked = select(JOURNAL.c.sequence, JOURNAL.c.at).where(JOURNAL.c.kind.in_(self._kinds), newer)
@@ -140,7 +140,7 @@ class _Watch:
 
     @classmethod
     def of(cls, database: Engine) -> _Watch | None:
-        """The watch of a database, None where it is no file."""
+        """Return the watch of a database, None if it is no file."""
         if database.dialect.name != "sqlite" or database.url.database in {None, "", ":memory:"}:
             return None
         (place,), options = database.dialect.create_connect_args(database.url)
@@ -148,7 +148,7 @@ class _Watch:
         return cls(sqlite3.connect(place, check_same_thread=False, isolation_level=None, uri=uri))
 
     def mark(self) -> int | None:
-        """A number that another write makes another; None where nobody can tell."""
+        """Return a number that changes with every write; None if there is no way to tell."""
         with self._lock:
             try:
                 return int(self._connection.execute("PRAGMA data_version").fetchone()[0])

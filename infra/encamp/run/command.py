@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     OnOutput = Callable[[str], object]
     OnEvent = Callable[[EngineEvent], object]
 
-#: What the CLI says of a state, or of a lock, in a backend of files that is being written, or never will be.
+#: The CLI's messages for a state or lock in a file backend that is being written, or never will be complete.
 _HALF_WRITTEN = re.compile(r"^error: (failed to load checkpoint: )?EOF$", re.MULTILINE)
 _HALF_WRITTEN_ATTEMPTS = 20
 _HALF_WRITTEN_SECONDS = 0.5
@@ -157,14 +157,14 @@ class SessionCommand(PulumiCommand):
 
 
 class StackWorkspace(LocalWorkspace):
-    """A workspace whose stacks are named in every command, so that none has to be the user's current one."""
+    """A workspace that names the stack in every command, so that it need not be the user's current one."""
 
     def select_stack(self, stack_name: str) -> None:
         """Leave the user's own choice alone."""
 
 
 class ToldStack(Stack):
-    """A stack whose events have told everything: neither outputs nor history are asked for after a command.
+    """A stack that needs no queries after a command because its events told everything.
 
     The base class would start the CLI three times more for each ``up``, and once for each ``destroy``. It would also
     take the events at a port of loopback, where every user of the machine could send it some.
@@ -200,7 +200,7 @@ class ToldStack(Stack):
 
 @functools.cache
 def _version(program: str) -> VersionInfo | None:
-    """The version of a CLI, asked for once; too old a one is refused."""
+    """Return the version of a CLI, asked for once; too old a one is refused."""
     try:
         return PulumiCommand().version
     except InvalidVersionError as error:
@@ -210,7 +210,7 @@ def _version(program: str) -> VersionInfo | None:
 
 
 def _lines(written: IO[bytes], told: OnOutput | None) -> str:
-    """What a command wrote, without the last line's end; each line is told to whoever wants to know."""
+    """Return a command's output without the last line's end; ``told`` gets each line."""
     written.seek(0)
     lines = [line.rstrip() for line in written.read().decode(errors="replace").split("\n")]
     if lines[-1] == "":

@@ -1,4 +1,4 @@
-"""Trouble with the record's database: its own words, where these hold no secret, and what to do about it."""
+"""Errors of the record's database: its own message, if it cannot hold a secret, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-#: Of PostgreSQL.
+#: PostgreSQL's code.
 _DISK_FULL = "53100"
 #: The part of an extended error code of SQLite's that says the kind (sqlite.org/rescode.html).
 _PRIMARY = 0xFF
@@ -28,7 +28,7 @@ def is_full(trouble: BaseException | None) -> bool:
 
 
 def words(error: SQLAlchemyError) -> str:
-    """What a database says: SQLite's own words; of a server, whose words may hold an address, the kind of its error."""
+    """Return SQLite's own message; of a server, whose message may hold an address, the kind of its error."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     kind = type(cause).__name__
     if isinstance(cause, sqlite3.Error) and str(cause):
@@ -37,7 +37,7 @@ def words(error: SQLAlchemyError) -> str:
 
 
 def advice(error: SQLAlchemyError, otherwise: str) -> str:
-    """What to do about it; ``otherwise`` where nothing better is known."""
+    """Return advice for an error; ``otherwise`` if nothing better is known."""
     if is_full(error):
         return _ROOM
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & _PRIMARY

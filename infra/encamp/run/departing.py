@@ -1,4 +1,4 @@
-"""Watches replicas that are told to go: says what is waited for, and takes by force what does not go by itself.
+"""Watch over replicas that are being deleted: reports what is waited for, and forces what does not end by itself.
 
 A pod whose node is gone or does not answer stays ``Terminating``, its Job and JobSet stay with it, and every deletion
 of them waits. After the pod's own grace period and a little more it is deleted without one, which its node is not asked
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.leftovers import JobPlace
 
-#: What goes first is what others wait for.
+#: Kinds in the order of their deletion: others wait for the first.
 _KINDS = ("pods", "jobs", "jobsets")
 _EVERY_SECONDS = 5.0
-#: How long after its grace period a pod is given to go, and how long what has no grace period is.
+#: Seconds after its grace period until a pod is forced, and those for objects without a grace period.
 _MARGIN_SECONDS = 20.0
 _NAMED = 3
 
 
 @dataclass
 class _Waited:
-    """One object that is told to go, and how long it has been seen so."""
+    """An object that is being deleted, and since when it was seen so."""
 
     kind: str
     name: str
@@ -46,7 +46,7 @@ class _Waited:
 
 
 class Departures(Periodic):
-    """Of one job, for as long as the context lasts.
+    """The watch over one job's deletions while the context lasts.
 
     Args:
         show: gets a line for people every few seconds while anything is waited for.
@@ -122,6 +122,6 @@ class Departures(Periodic):
                 return
 
     def _bound(self, one: _Waited) -> float:
-        """Seconds after which an object is taken: what owns others is given longer than these."""
+        """Return seconds after which an object is taken: what owns others is given longer than these."""
         graces = [other.grace for other in self._waited.values()]
         return max(graces, default=0.0) + self._margin * (1 + _KINDS.index(one.kind))

@@ -34,7 +34,7 @@ _STDOUT, _STDERR = 1, 2
 
 @dataclass(frozen=True)
 class Started:
-    """What became of a detached driver's start: the accepted job's id, or the exit code that it ended with before.
+    """The result of starting a detached driver: the accepted job's id, or the exit code with which it ended before.
 
     ``process`` is the driver's process number.
     """
@@ -46,13 +46,13 @@ class Started:
 
 @dataclass(frozen=True)
 class Parent:
-    """Who waits until this process has a job; only a detached driver has one."""
+    """The process that waits until this one has a job; only a detached driver has one."""
 
     descriptor: int
 
     @classmethod
     def waiting(cls) -> Parent | None:
-        """The parent of this process, None where it is a command like any other. Answers once."""
+        """Return the parent of this process, None if it is a command like any other. Answers once."""
         text = os.environ.pop(_READY, "")
         if not text.isdecimal():
             return None
@@ -68,7 +68,7 @@ class Parent:
 
 
 def own_log() -> Path | None:
-    """The log of this process where it adopts a job in a session of its own, else None. Answers once."""
+    """Return the log of this process where it adopts a job in a session of its own, else None. Answers once."""
     text = os.environ.pop(_LOG, "")
     return Path(text) if text else None
 
@@ -115,7 +115,7 @@ def let_go(process: subprocess.Popen[bytes]) -> None:
 
 
 def _start_quietly(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a command of which nobody waits to hear."""
+    """Start a command in the background."""
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = _opened(log)
     try:
@@ -160,7 +160,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _write_to(log: Path) -> None:
-    """Let stdout and stderr of this process be a log."""
+    """Redirect stdout and stderr of this process to a log."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -1,4 +1,4 @@
-"""The level of detail of what commands say, and how a driver's log keeps it."""
+"""The level of detail of messages, and its form in a driver's log."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Detail(str):
 
 
 def kept(line: str) -> str:
-    """A step as a driver's log has it behind its time."""
+    """Return a step as a driver's log has it behind its time."""
     return f"{_INDENT}{line}" if isinstance(line, Detail) else line
 
 
 def kept_step(text: str) -> str:
-    """The step that ``kept`` wrote."""
+    """Return the step that ``kept`` wrote."""
     return Detail(text.removeprefix(_INDENT)) if text.startswith(_INDENT) else text

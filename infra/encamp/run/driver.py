@@ -64,10 +64,10 @@ class JobRequest:
 
     Attributes:
         job: the Job resource as data, with its id.
-        job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
+        job_folder: folder that its ``encamp.packagePath`` is relative to, None if it came from no file.
         environment: name of the environment's stack.
         detached: no terminal belongs to it, see ``interrupts``.
-        started_by: who handed it over, None for who runs this process.
+        started_by: who handed it over, None for this process' user.
         submitted: it was handed in and waits, see ``submissions``.
         waited: since how many seconds it did; they count towards its maxWaitTime.
     """
@@ -126,13 +126,13 @@ def look_ahead(plan: JobPlan, context: Context) -> None:
 
 
 def _without(warnings: Sequence[str], show: Callable[[str], None]) -> Callable[[str], None]:
-    """A ``show`` that leaves out the plan's warnings, which the program repeats and the command has shown."""
+    """Return a ``show`` that leaves out the plan's warnings, which the program repeats and the command has shown."""
     known = {f"warning: {warning}" for warning in warnings}
     return lambda line: None if line in known else show(line)
 
 
 def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
-    """A job id is never used again, also where another machine's record knows of it."""
+    """Refuse a job id that was used before, also on another machine with another record."""
     bucket = plan.storage.bucket
     if storage.bucket(bucket) is None:
         raise EngineError("the artifacts bucket is not there", where=f"gs://{bucket}", hint="bring the environment up")
@@ -215,7 +215,7 @@ class _Driver:
                 return result
 
     def _end(self, outcome: Outcome, error: EncampError | None) -> RunResult:
-        """Bring the job to its end, unless this driver is not the one to do it.
+        """End the job, unless this driver is not the one to do it.
 
         Raises:
             EngineError: the job goes on without this driver.
@@ -238,7 +238,7 @@ class _Driver:
             self._cluster.close()
 
     def _mine(self) -> None:
-        """Go on only while the job is this driver's: what another one holds must not be made or taken down twice.
+        """Raise unless the job is this driver's: it must not be brought up or torn down twice.
 
         Raises:
             EngineError: it is not; says whose it is.

@@ -1,4 +1,4 @@
-"""How a job ended, as whoever did not bring it about reads it: from its record, else from its receipt."""
+"""The end of a job, read from its record or receipt by processes that did not drive it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FAILURE = "failure"
 
 
 def failure_data(error: EncampError) -> dict[str, Any]:
-    """An error as the journal keeps it."""
+    """Return an error as the journal keeps it."""
     return {"what": error.what, "where": error.where, "hint": error.hint, "exitCode": int(error.exit_code)}
 
 
 def result_of(job: KnownJob, record: RunRecord | None) -> RunResult:
-    """The result of a job that has ended, as its driver had it.
+    """Return the result of a job that has ended, as its driver had it.
 
     Raises:
         UsageError: neither record nor receipt say how it ended.

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from encamp.run.unanswered import Unanswered
 
 _LISTINGS = 10
-#: How often a destroy says what it waits for.
+#: Seconds between a destroy's messages about what it waits for.
 _DESTROY_SECONDS = 10.0
 #: For commands of the engine that touch its backend only: a state in a bucket, a key that opens it.
 _POLICY = RetryPolicy(attempts=6, first_pause=1.0, longest_pause=15.0)
-#: What the listing of a backend of files says of a state that another engine replaces at that moment.
+#: The file backend's message when it lists a state that another engine replaces at that moment.
 _REPLACED = "code=NotFound"
 
 
@@ -84,7 +84,7 @@ class JobEngine:
         self._command.interrupt()
 
     def stacks(self) -> list[str]:
-        """Names of all stacks of the project in the backend, also of those whose state cannot be read.
+        """Return the names of all stacks of the project in the backend, also of those whose state cannot be read.
 
         In a backend of files a state that another engine replaces meanwhile spoils the listing; it is then made anew.
         """
@@ -100,7 +100,7 @@ class JobEngine:
         raise AssertionError
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename a stack's state that cannot be read; where it is now, None where nothing was wrong with it."""
+        """Rename a stack's state that cannot be read; where it is now, None if nothing was wrong with it."""
         return self._unreadable.set_aside(stack)
 
     def has(self, stack: str) -> bool:
@@ -178,11 +178,11 @@ class JobEngine:
     def remove(self, stack: str) -> None:
         """Forget an empty stack; a config file in this workspace's folder stays."""
         with suppress(NoStackError):
-            # Where the answer of an earlier attempt was lost there is none any more.
+            # If the answer of an earlier attempt was lost, the stack is gone already.
             self._run(["stack", "rm", "--yes", "--preserve-config", stack], f"stack {stack}")
 
     def outputs(self, stack: str) -> dict[str, Any]:
-        """A stack's outputs, none where it is not there; secrets stay masked."""
+        """Return a stack's outputs, none if it is not there; secrets stay masked."""
         try:
             answer = self._run(["stack", "output", "--json", "--stack", stack], f"stack {stack}")
         except NoStackError:
@@ -191,11 +191,11 @@ class JobEngine:
         return outputs
 
     def resources(self, stack: str) -> list[str]:
-        """Logical names of everything that the state lists, the stack itself left out."""
+        """Return logical names of everything that the state lists, the stack itself left out."""
         return self.state(stack).names
 
     def state(self, stack: str) -> StackState:
-        """What the state lists now."""
+        """Return the state as it is now."""
         return StackState.read(self._export(stack))
 
     def forget_pending(self, stack: str, kubeconfig: str | None = None) -> list[Unanswered]:
@@ -213,7 +213,7 @@ class JobEngine:
         return state.unanswered()
 
     def reach(self, stack: str, kubeconfig: str) -> None:
-        """Let the engine reach the stack's cluster by this kubeconfig from now on, whoever runs it."""
+        """Set the kubeconfig by which the engine reaches the stack's cluster from now on."""
         exported = self._export(stack)
         state = StackState.read(exported)
         deployment = state.reaching(kubeconfig)
@@ -225,7 +225,7 @@ class JobEngine:
 
         What GKE was still making when an engine ended is waited for.
 
-        ``provider_id`` gives the id by which the provider reads one, None where none can be made; those creates are
+        ``provider_id`` gives the id by which the provider reads one, None if none can be made; those creates are
         returned, dropped from the state.
         """
         exported = self._export(stack)
@@ -240,7 +240,7 @@ class JobEngine:
         return [one for one in unanswered if one.urn not in known]
 
     def tag(self, stack: str, key: str) -> str | None:
-        """A tag of a stack, None where it has none or is not there."""
+        """Return a tag of a stack, None if it has none or is not there."""
         try:
             found: dict[str, str] = parsed(self._run(["stack", "tag", "ls", "--json", "--stack", stack], stack), stack)
         except NoStackError:
@@ -253,7 +253,7 @@ class JobEngine:
         self._run(["stack", "tag", *words, "--stack", stack], f"stack {stack}")
 
     def forget_cluster(self, stack: str) -> None:
-        """Drop the objects of a cluster that is gone from the state: they went with it, and nobody can be asked."""
+        """Drop the objects of a deleted cluster from the state: they are gone with it, and cannot be refreshed."""
         exported = self._export(stack)
         state = StackState.read(exported)
         if state.in_cluster:
@@ -269,7 +269,7 @@ class JobEngine:
             file.unlink(missing_ok=True)
 
     def environment(self, stack: str) -> EnvironmentOutputs:
-        """An environment's outputs.
+        """Return an environment's outputs.
 
         Raises:
             EngineError: the environment is not up.
@@ -305,7 +305,7 @@ class JobEngine:
         return True
 
     def unlock(self, stack: str, message: str) -> bool:
-        """Take away a lock if the rule of ``locks`` lets us; False where it has to stay.
+        """Take away a lock if the rule of ``locks`` lets us; False if it has to stay.
 
         ``message`` is what the engine said of the lock.
         """
@@ -315,7 +315,7 @@ class JobEngine:
         here = self._fence or Fence(socket.gethostname(), "")
         verdict = may_clear(lock, here, time.time())
         if verdict is Verdict.CLEAR and self._fence is None:
-            # Who shows no lease judges processes only.
+            # Without a lease to show, only processes are checked.
             return False
         if verdict is Verdict.BY_PROCESS:
             self._show(

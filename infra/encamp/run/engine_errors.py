@@ -1,4 +1,4 @@
-"""What fails of an engine's run, and what its CLI says of it."""
+"""Failures of engine runs, from the messages of its CLI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StackExistsError(EngineError):
 
 
 class LockedError(EngineError):
-    """Another engine run has the stack's lock, or died with it; ``lock`` is what the engine says of it."""
+    """Another engine run has the stack's lock, or died with it; ``lock`` is the engine's message about it."""
 
     def __init__(self, stack: str, lock: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class RunError(EngineError):
 
 
 def parsed(answer: str, where: str) -> Any:
-    """The JSON that the CLI printed.
+    """Return the JSON that the CLI printed.
 
     Raises:
         EngineError: it printed something else, or nothing.
@@ -76,14 +76,14 @@ def parsed(answer: str, where: str) -> Any:
 
 
 def advice(message: str) -> str | None:
-    """What to do about a failure of the CLI's, None where nothing is known."""
+    """Return advice for a failure of the CLI, None if nothing is known."""
     if "no space left on device" not in message.lower():
         return None
     return "make room on the disk of the engine's backend and of TMPDIR, then run `encamp reap`: nothing is lost"
 
 
 def excerpt(message: str) -> str:
-    """The CLI's own error lines of a CommandError."""
+    """Return the CLI's own error lines of a CommandError."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error:") or "stderr: error:" in line]
     return "; ".join(line.rpartition("error:")[2].strip() for line in errors) or " ".join(lines[-3:])

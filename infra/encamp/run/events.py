@@ -1,4 +1,4 @@
-"""The engine's events as a plain account: which resource was made or deleted when, and what to show of it."""
+"""The engine's events as steps: which resource was created or deleted when, and the lines to show for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ResourceStep:
         done: created, updated, replaced, deleted, kept (it left the state and stays in the cloud) or failed.
         type: the engine's type token.
         name: the logical name.
-        id: the cloud's id, empty where there is none.
+        id: the cloud's id, or empty.
     """
 
     at: datetime
@@ -51,7 +51,7 @@ class ResourceStep:
     id: str
 
     def to_json(self) -> dict[str, str]:
-        """As plain data for the journal and the receipt."""
+        """Return plain data for the journal and the receipt."""
         return {
             "at": self.at.isoformat(timespec="milliseconds"),
             "done": self.done,
@@ -63,7 +63,7 @@ class ResourceStep:
 
     @classmethod
     def from_json(cls, data: Mapping[str, str]) -> ResourceStep:
-        """The step that ``to_json`` wrote."""
+        """Return the step that ``to_json`` wrote."""
         return cls(
             datetime.fromisoformat(data["at"]), data["done"], data["type"], data["name"], data["urn"], data["id"]
         )
@@ -90,7 +90,10 @@ class OpenStep:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the engine says of a failed operation; ``name`` is the resource's logical name, empty for the whole run."""
+    """The engine's message about a failed operation.
+
+    ``name`` is the resource's logical name, empty for the whole run.
+    """
 
     name: str
     message: str
@@ -142,7 +145,7 @@ class EventLog:
             return sorted(self._open.values(), key=lambda step: step.since)
 
     def say_summary(self) -> None:
-        """Show how many resources were made or deleted since the beginning; nothing where none was."""
+        """Show how many resources were made or deleted since the beginning; nothing if none was."""
         with self._lock:
             counts = Counter(step.done for step in self.steps)
         parts = [f"{counts[done]} {word}" for done, word in _SUMMED.items() if counts[done]]
@@ -211,7 +214,7 @@ def _stays(metadata: Any) -> bool:
 
 
 def _is_component(metadata: Any) -> bool:
-    """Components exist in the state only; nothing is made for them."""
+    """Whether a step is about a component: it exists in the state only."""
     return metadata.type.startswith("encamp:") or metadata.type == "pulumi:pulumi:Stack"
 
 
@@ -220,14 +223,14 @@ def _name(urn: str | None) -> str:
 
 
 def _words(token: str) -> str:
-    """``gcp:container/nodePool:NodePool`` as ``container NodePool``."""
+    """Return ``gcp:container/nodePool:NodePool`` as ``container NodePool``."""
     parts = token.split(":")
     module = parts[1].partition("/")[0] if len(parts) > 1 else ""
     return f"{module} {parts[-1]}".strip()
 
 
 def _plain(message: str) -> str:
-    """Without the engine's colour directives, and without secrets that a provider quotes."""
+    """Return text without the engine's colour directives, and without secrets that a provider quotes."""
     import re  # noqa: PLC0415 - errors are rare
 
     return redacted(re.sub(r"<\{%[^%]*%\}>", "", message).strip())

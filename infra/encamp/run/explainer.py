@@ -1,4 +1,4 @@
-"""Says why replicas do not start: what is new at once, what stays every five minutes, with how long it lasts."""
+"""Explanations of replicas that do not start: new ones at once, lasting ones every five minutes with their duration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REPEAT_SECONDS = 300.0
 
 
 class Explainer:
-    """Of one job.
+    """The explainer of one job.
 
     Args:
         show: gets a line for people.
@@ -49,7 +49,7 @@ class Explainer:
         self._said: dict[str, tuple[float, float]] = {}
 
     def explain(self, job_sets: Sequence[dict[str, Any]], pods: Sequence[dict[str, Any]]) -> None:
-        """Say what they wait for, if any does; of several that wait in a queue, what the first one waits for.
+        """Explain what replicas wait for, if any do; of several in a queue, the first one's reason.
 
         Raises:
             EngineError: the API server gives no answer.

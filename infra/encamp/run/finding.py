@@ -1,4 +1,4 @@
-"""What the reaper says of each job that it looked at."""
+"""The reaper's finding about each job that it looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """What the reaper did, or would do."""
+    """The reaper's action, or the one that a dry run reports."""
 
     ENDED = "brought to its end"
     WOULD_END = "would be brought to its end"
@@ -36,7 +36,7 @@ class Finding:
 
     Attributes:
         why: in plain words.
-        resources: what of it there is: looked for where nothing is done.
+        resources: its resources: looked for in a dry run.
     """
 
     job: str
@@ -53,6 +53,6 @@ class Finding:
 
 
 def worst(findings: Iterable[Finding]) -> EncampError | None:
-    """The error that decides the command's exit code, None where all went well."""
+    """Return the error that decides the command's exit code, None if all went well."""
     errors = [finding.error for finding in findings if finding.error is not None]
     return next((error for error in errors if not isinstance(error, EngineError)), errors[0] if errors else None)

@@ -1,7 +1,7 @@
-"""Follows a job that somebody else drives, to its end: what its driver says, what its replicas write, how it ended.
+"""Following of a job that another process drives, to its end: its driver's messages, its replicas' output, its end.
 
-Where the driver is of this machine its files are read as they grow; where it is not, the record says the states and
-the cluster gives the logs. Changes nothing, but starts an adopter for a job that nobody drives.
+Where the driver is of this machine its files are read as they grow; where it is not, the record says the states and the
+cluster gives the logs. Changes nothing, but starts an adopter for a job that nobody drives.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TAIL_LINES = 3
 
 
 class Source(Protocol):
-    """Where something of a job is read from as it comes."""
+    """A source of a job's new text."""
 
     def look(self) -> None:
         """Show what has come since."""
@@ -43,7 +43,7 @@ class Source(Protocol):
 
 
 class Follower:
-    """One job that is followed.
+    """A follower of one job.
 
     Args:
         log: its driver's log, also of a driver that has yet to be started.
@@ -78,7 +78,7 @@ class Follower:
         self._driven = False
 
     def run(self) -> RunRecord:
-        """Follow to the end; the record as it is then. A job that nobody drives is given a driver, once.
+        """Follow to the end and return the record. A job without a driver is given one, once.
 
         Raises:
             EngineError: whoever took the job over ended before it, or it has not ended within the limit.
@@ -104,7 +104,7 @@ class Follower:
             self._sleep(_POLL_SECONDS)
 
     def _say_waiting(self, record: RunRecord, limit: float) -> None:
-        """Say every few seconds what is waited for.
+        """Show every few seconds what is waited for.
 
         Raises:
             EngineError: for too long.
@@ -169,7 +169,7 @@ def wait_until_begun(records: Records, job_id: str, show: Callable[[str], None])
 
 
 def waits(position: int) -> str:
-    """What a job does that nobody has begun, by its place in the queue."""
+    """Return the state of a job that nobody has begun, in words, by its place in the queue."""
     return f"waits until a driver is free: place {position} in the queue" if position else "is about to be begun"
 
 
@@ -205,7 +205,7 @@ class PodLogs:
         self._streams = self._opened.enter_context(self._live.streams(follow=True, show=show))
 
     def look(self) -> None:
-        """Begin the log of every replica that has started since."""
+        """Start following the log of every replica that has started since."""
         with suppress(EncampError):
             self._streams.follow(self._live.replicas())
 
@@ -216,7 +216,7 @@ class PodLogs:
 
 
 def _results(record: RunRecord) -> int:
-    """How often somebody has brought the job to an end, with or without something left."""
+    """Return the number of times that the job was torn down, with or without something left."""
     return sum(entry.kind == "receipt" for entry in record.entries)
 
 

@@ -1,4 +1,4 @@
-"""What a driver writes, read by somebody else while it grows: its own log and the logs of its replicas.
+"""Readers of a driver's growing files: its own log and the logs of its replicas.
 
 No file is trusted to stay: at a job's end its folder goes, and what was not read of a replica's log until then comes
 from the bucket, where the sealed log is the same bytes.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
 
 _PIECE = 1024 * 1024
-#: Of a longer line the beginning is shown; the whole is in the log.
+#: Longest part of a line that is shown; the whole is in the log.
 _LONGEST_SHOWN = 4096
 
 
@@ -52,7 +52,7 @@ class _Text:
 
 
 class GrowingLog:
-    """One file of lines; its being deleted does not end the reading of what is in it.
+    """A growing file of lines; its deletion does not end the reading of its content.
 
     Args:
         from_end: leave out what is in it already.
@@ -93,7 +93,7 @@ class SealedLogs:
     prefix: str
 
     def sizes(self) -> dict[str, int]:
-        """Size of each replica's log in bytes.
+        """Return the size of each replica's log in bytes.
 
         Raises:
             EngineError: the manifest is not one of this job's logs.
@@ -101,7 +101,7 @@ class SealedLogs:
         return {name: int(entry["size"]) for name, entry in self._entries().items()}
 
     def read(self, replica: str) -> Iterable[bytes]:
-        """A replica's whole log, in pieces, once it is known to be what was sealed.
+        """Return a replica's whole log, in pieces, once it is known to be equal to the sealed log.
 
         Raises:
             EngineError: it is not, or the manifest is not one of this job's logs.
@@ -146,7 +146,7 @@ class GrowingSpool:
         self._tails.look(self._folder, self._texts, partial=True)
         sizes: dict[str, int] = {}
         with suppress(EncampError):
-            # What the bucket does not give now, `encamp logs` will.
+            # If the bucket fails now, `encamp logs` reads it later.
             sizes = self._sealed.sizes()
         if self._open:
             self._know(sizes)

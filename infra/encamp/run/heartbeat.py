@@ -1,4 +1,4 @@
-"""Says every few seconds what is still waited for."""
+"""A heartbeat that says every few seconds what is still waited for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Heartbeat(Periodic):
         self._begun = time.monotonic()
 
     def step(self) -> bool:
-        """Say it once."""
+        """Show it once."""
         if what := self._what():
             self._show(f"{what}, for {time.monotonic() - self._begun:.0f} s")
         return True

@@ -1,4 +1,4 @@
-"""Who holds a lease: a process of a machine, told from a later process with the same number.
+"""Holders of leases: a machine's process, distinct from a later process with the same number.
 
 On the same machine a dead holder is seen at once; elsewhere only the lease's end tells.
 """
@@ -15,7 +15,7 @@ import psutil
 
 
 def myself() -> str:
-    """This process: host, boot, process namespace, number and start time, as JSON text."""
+    """Return this process as JSON text: host, boot, process namespace, number and start time."""
     return json.dumps(
         {
             "host": socket.gethostname(),
@@ -49,19 +49,19 @@ def is_here(holder: str) -> bool:
 
 
 def words(holder: str) -> str:
-    """For messages: ``process 12 on host``."""
+    """Return a holder in words: ``process 12 on host``."""
     who = _read(holder)
     return f"process {who['pid']} on {who['host']}"
 
 
 def host_and_place(holder: str) -> tuple[str, str]:
-    """The holder's machine, and what makes its process numbers comparable."""
+    """Return the holder's machine, and what makes its process numbers comparable."""
     who = _read(holder)
     return str(who["host"]), str(who["place"])
 
 
 def _read(holder: str) -> dict[str, Any]:
-    """A holder's fields. One that cannot be read is of some other machine: only the end of its lease tells."""
+    """Return a holder's fields. One that cannot be read is of some other machine: only the end of its lease tells."""
     unknown: dict[str, Any] = {"host": "an unknown machine", "place": "", "pid": 0, "started": 0.0}
     try:
         return {**unknown, **json.loads(holder)}
@@ -70,7 +70,7 @@ def _read(holder: str) -> dict[str, Any]:
 
 
 def _place() -> str:
-    """What makes process numbers comparable: the same boot and the same process namespace."""
+    """Return the scope in which process numbers are comparable: the boot and the process namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from encamp.run.context import Context
     from encamp.run.records import Records
 
-#: How long to wait for a lease that a dead pod left behind, at a time.
+#: Seconds of one wait for a lease that a dead pod left behind.
 _PAUSE_SECONDS = 10.0
 
 
@@ -73,10 +73,10 @@ def hand_over(
 
 
 def handed_over_by(environ: Mapping[str, str]) -> Actor | None:
-    """Who handed this driver's job over; None where nobody said. Their account is what the API server has checked.
+    """Return who handed this driver's job over, None if unknown; the API server has checked their account.
 
     Raises:
-        UsageError: the variable is none that a hand-over writes.
+        UsageError: the variable was not written by a hand-over.
     """
     told = environ.get(STARTED_BY)
     if not told:

@@ -1,4 +1,4 @@
-"""What a job is going to be, as the record says it before anything exists: plain data without secrets."""
+"""The intent of a job, on record before anything exists: plain data without secrets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from encamp.run.outputs import EnvironmentOutputs, StackOutputs
 
 
-#: Where only the deadline label limits a job; JSON has no infinity.
+#: Used if only the deadline label limits a job; JSON has no infinity.
 _UNLIMITED = 1e12
 
 
 @dataclass(frozen=True)
 class Intent:
-    """Everything that bringing a job to its end needs to know of it.
+    """Everything that tear-down needs to know of a job.
 
     Attributes:
         environment: name of the environment's stack.
@@ -33,20 +33,20 @@ class Intent:
         folder: the stack's workspace folder; empty for one whose config is committed in the repository.
         cluster: ``projects/P/locations/L/clusters/C``.
         prefix: ``jobs/<jobId>/`` of ``bucket``.
-        account: e-mail of the account that was made for the job, None where a given one is used.
-        given_account: e-mail of that, None where the job has one of its own or none.
+        account: e-mail of the account that was made for the job, None if a given one is used.
+        given_account: e-mail of that, None if the job has one of its own or none.
         deadline: seconds since the epoch.
         replicas: names of every replica.
         machines: each role's machine in words.
         hourly: price of an hour of each such machine in USD, where it is known.
-        prices_of: whose prices of when they are.
+        prices_of: date, region and source of the prices.
         buckets: buckets beside ``bucket`` that stay and in whose policies the job's identity has bindings.
-        job_dir: the job dir, None where the job has none.
+        job_dir: the job dir, None if the job has none.
         results_bucket: a bucket made for the job that stays with its results.
-        results_days: after how many days what the job leaves may be deleted, None where it is kept.
-        job: the Job resource as data, without secrets of a known form, None where the job was started without a record.
+        results_days: after how many days what the job leaves may be deleted, None if it is kept.
+        job: the Job resource as data, without secrets of a known form, None if the job was started without a record.
         resources: what will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and
-            ``cloud`` (what the cloud calls it); none where the job was started without a record.
+            ``cloud`` (what the cloud calls it); none if the job was started without a record.
         shared_pools: names of the environment's node pools that it uses; their machines are not its own.
         packages: ``gs://`` names of its packages of this machine that lie in a bucket that stays.
         study: what its trials search for, as ``StudyPlan.to_json`` says it, without secrets of a known form; None where
@@ -93,7 +93,7 @@ class Intent:
 
     @property
     def place(self) -> JobPlace:
-        """Where the job's resources can be."""
+        """The places of the job's resources."""
         return JobPlace(
             project=self.project,
             labels=self.labels,
@@ -107,7 +107,7 @@ class Intent:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it."""
+        """Return the journal's form."""
         data = asdict(self)
         data["replicas"] = list(self.replicas)
         data["buckets"] = list(self.buckets)
@@ -120,7 +120,7 @@ class Intent:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Intent:
-        """The intent that ``to_json`` wrote; what a later version added to it is left out."""
+        """Return the intent that ``to_json`` wrote; what a later version added to it is left out."""
         known = {one.name for one in fields(cls)} | {"specHash"}
         values = {key: value for key, value in data.items() if key in known}
         values["spec_hash"] = values.pop("specHash", None)
@@ -134,7 +134,7 @@ class Intent:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Intent | None:
-        """The same, None where something that every intent has is missing or is none of its kind."""
+        """Return the same, or None if a required field is missing or of the wrong type."""
         try:
             return cls.from_json(data)
         except (KeyError, TypeError, ValueError):
@@ -154,7 +154,7 @@ def planned_intent(
     job: Mapping[str, Any] | None = None,
     started_by: dict[str, str] | None = None,
 ) -> Intent:
-    """The intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
+    """Return the intent of a plan that is about to be brought up; ``job`` is the Job resource as data, with its id."""
     machines, hourly = prices(plan)
     return Intent(
         job_id=plan.job_id,
@@ -203,7 +203,7 @@ def found_intent(
     stack: str,
     folder: str = "",
 ) -> Intent:
-    """The intent of a job that plain ``pulumi up`` started: its stack's outputs and its JobSet say it."""
+    """Return the intent of a job that plain ``pulumi up`` started: its stack's outputs and its JobSet say it."""
     groups = job_set.get("spec", {}).get("replicatedJobs") or []
     specs = {group["name"]: group["template"]["spec"] for group in groups}
     pods = {role: spec["template"]["spec"] for role, spec in specs.items()}

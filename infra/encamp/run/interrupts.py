@@ -1,4 +1,4 @@
-"""What stops a driver before its job has ended: signals, a request to cancel, the loss of its lease.
+"""Interrupts of a driver before its job has ended: signals, a request to cancel, the loss of its lease.
 
 The first signal cancels the job, later ones are told that tearing down goes on. For a detached driver SIGHUP means
 nothing, and SIGTERM that its machine goes down, which is no reason to end a training of days: it leaves the job to
@@ -20,7 +20,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop(StrEnum):
-    """Why a driver stops; each wins over those before it."""
+    """The reason why a driver stops; each wins over those before it."""
 
     CANCELLED = "the job is to end"
     LEFT = "the driver is to end, and the job to go on"
@@ -60,7 +60,7 @@ class Interrupts:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def ending(self) -> None:
-        """From now on the job has ended by itself: a signal cancels nothing any more."""
+        """Note that the job has ended by itself: from now on a signal cancels nothing."""
         self._ending = True
 
     def cancel(self, why: str = "") -> None:

@@ -1,4 +1,4 @@
-"""A job's logs for whoever asks, wherever they are at that moment, and while they grow.
+"""A job's logs, wherever they are at that moment, and while they grow.
 
 Once a job has ended they are in the bucket. Before that they are in its driver's files if it is of this machine, else
 the cluster gives them; a job whose driver keeps a record of its own is found by its name there.
@@ -70,10 +70,10 @@ class JobLogs:
 
     @contextmanager
     def now(self) -> Iterator[list[FoundLog]]:
-        """All that there is at this moment.
+        """Yield all logs that exist at this moment.
 
         Raises:
-            UsageError: nobody knows the job, or its logs are nowhere; says where they may be.
+            UsageError: the job is unknown, or its logs are elsewhere; says where they may be.
             RestError: the bucket cannot be read.
         """
         with self._now() as (found, _, _):
@@ -81,7 +81,7 @@ class JobLogs:
 
     @contextmanager
     def views(self) -> Iterator[list[LogView]]:
-        """The same, of which any part can be read, with the times of lines; nothing is read before that is asked for.
+        """Yield views of the same logs, with the times of lines; nothing is read before it is asked for.
 
         Raises:
             UsageError, RestError: as ``now``.
@@ -102,7 +102,7 @@ class JobLogs:
 
     @contextmanager
     def _now(self) -> Iterator[tuple[list[FoundLog], Frames, Mapping[str, Stamps]]]:
-        """The logs, when what of them came as far as that is on record, and by Kubernetes where that has them."""
+        """Yield the logs, the recorded times of their text, and Kubernetes' times if only the cluster has them."""
         known, unknown = self._known()
         if known is not None:
             _refuse_unbegun(known)
@@ -131,11 +131,11 @@ class JobLogs:
     def follow(
         self, replica: str | None, write: Callable[[str, bytes], None], positions: Mapping[str, int] | None = None
     ) -> list[FoundLog]:
-        """Give ``write`` each replica's lines as they come, only one's where it is named, until the job has ended.
+        """Pass each replica's lines to ``write`` as they come, or one replica's, until the job has ended.
 
         ``positions`` are the offsets from which on they are wanted; a log has the same bytes in every place.
 
-        Returns the logs as they are then, with what they lack; none where nobody here can tell.
+        Returns the logs as they are then, with what they lack; none if nobody here can tell.
 
         Raises:
             UsageError, RestError: as ``now``.
@@ -162,7 +162,7 @@ class JobLogs:
         return found
 
     def _follow_files(self, job: KnownJob, replica: str | None, tails: Tails) -> KnownJob:
-        """Until it has ended or its driver is gone; the job as it is then."""
+        """Follow the files until the job has ended or its driver is gone; return the job as it is then."""
         for look in itertools.count(1):
             tails.look(self._spool(job), _wanted(self._names(job), replica))
             if look % _LOOKS == 0:
@@ -182,7 +182,7 @@ class JobLogs:
                 time.sleep(_LOOK_SECONDS)
 
     def _over(self, live: LiveJob, streams: LogStreams) -> bool:
-        """Begin what is new; whether nothing more is to come."""
+        """Start following new replicas, and return whether nothing more is to come."""
         try:
             replicas = live.replicas()
         except EncampError:
@@ -198,7 +198,10 @@ class JobLogs:
         return over
 
     def _known(self) -> tuple[KnownJob | None, UsageError]:
-        """The job as the catalogue knows it, else why it does not: its driver may be elsewhere with another record."""
+        """Return the job as the catalogue knows it, else why it does not.
+
+        Its driver may be elsewhere with another record.
+        """
         try:
             return self._catalogue.job(self._job), UsageError("no such job", where=self._job)
         except UsageError as error:
@@ -221,7 +224,7 @@ class JobLogs:
 
     @contextmanager
     def _live(self, known: KnownJob | None) -> Iterator[LiveJob | None]:
-        """The job's pods; None where the cluster has none of it, or cannot be asked."""
+        """Yield the job's pods; None if the cluster has none of it, or cannot be asked."""
         if not is_job_id(self._job):
             yield None
             return
@@ -251,7 +254,7 @@ def _frames(folder: Path) -> Frames:
 
 
 def _refuse_unbegun(job: KnownJob) -> None:
-    """Nothing of a job that was never begun has written anything."""
+    """Refuse a job that was never begun: it has no logs."""
     if job.submitted is None or job.intent is not None:
         return
     if job.waiting:

@@ -1,4 +1,4 @@
-"""A job as AI Platform Training showed it: the Job resource, and beside it what only encamp knows.
+"""The Job resource as AI Platform Training showed it, with encamp's own block.
 
 A field that is not known is left out, as the service did. ``consumedMLUnits`` is never known: no table says how many
 units today's machines are.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
     from encamp.run.catalogue import KnownJob
 
-#: What of the job file is part of the resource.
+#: Fields of the job file that are part of the resource.
 _WRITTEN = ("labels", "trainingInput")
 
 
 def job_resource(job: KnownJob, storage: Storage, spool: Path) -> dict[str, Any]:
-    """The Job resource with the block ``encamp`` beside it.
+    """Return the Job resource with the block ``encamp`` beside it.
 
     ``spool`` is the folder of this machine where a driver would keep the job's logs.
 
@@ -92,12 +92,12 @@ def _environment(job: KnownJob) -> str | None:
 
 
 def _cancelled(job: KnownJob) -> dict[str, Any] | None:
-    """Who asked for the job's end, and when; None where nobody did."""
+    """Return who requested the job's end, and when; None if nobody did."""
     return {"by": job.cancel.by, "at": rfc3339(job.cancel.at)} if job.cancel is not None else None
 
 
 def _as_sent(job: KnownJob) -> dict[str, Any]:
-    """What was asked for, as the record or the receipt keeps it, without secrets of a known form.
+    """Return the job as it was submitted, from the record or the receipt, without secrets of a known form.
 
     Records of before did not; then it is what the config of the job's stack says, while that is here and is the very
     job that the record is about.
@@ -114,7 +114,7 @@ def _as_sent(job: KnownJob) -> dict[str, Any]:
 
 
 def _configured(job: KnownJob) -> Any:
-    """``encamp:job`` of the config file of the job's stack, None where it cannot be had."""
+    """Return ``encamp:job`` of the config file of the job's stack, None if it cannot be had."""
     if job.intent is None or not job.intent.folder:
         return None
     try:

@@ -31,7 +31,7 @@ class JobStack:
     Attributes:
         folder: of its workspace.
         job: the Job resource as data.
-        job_folder: folder that its ``encamp.packagePath`` is relative to, None where it came from no file.
+        job_folder: folder that its ``encamp.packagePath`` is relative to, None if it came from no file.
         kubeconfig: by which everybody reaches the environment's cluster.
         reached: by which this process does.
         check: raises where the job is another driver's, or was cancelled.

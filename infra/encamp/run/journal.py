@@ -1,4 +1,4 @@
-"""A job's journal: what its entries look like, and the record that they make.
+"""A job's journal: the form of its entries, and the record that they fold into.
 
 Entries are only ever added. One that was written in part, or changed since, has a digest that does not fit; it is left
 out and counted. What a later version of encamp wrote is kept as it is: kinds and states that are not known here tell
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class CancelRequest:
-    """Somebody wants a job cancelled: when it was first asked for, and by whom."""
+    """A request to cancel a job: when it was first made, and by whom."""
 
     at: datetime
     by: str
@@ -49,12 +49,12 @@ class CancelRequest:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was handed in to be begun by others.
+    """A submission: a job for another process to begin.
 
     Attributes:
         environment: name of the environment's stack.
         job: the Job resource as it was sent, without secrets of a known form.
-        by: who handed it in; may be empty.
+        by: the submitter; may be empty.
         priority: larger ones are begun first.
     """
 
@@ -70,16 +70,16 @@ class RunRecord:
     """A job as its journal tells it.
 
     Attributes:
-        intent: what was to be created, under which labels, where, until when; None where it was adopted without.
+        intent: what was to be created, under which labels, where, until when; None if it was adopted without.
         times: when each state began.
         outcome: how the training ended, known before tear-down begins.
         torn_down: whether it was proven that nothing is left.
-        cancel: the first request to cancel it, None where nobody asked.
+        cancel: the first request to cancel it, None if nobody asked.
         entries: those that are whole.
         damaged: journal entries that could not be read and were left out.
-        submitted: None where a driver began it without anybody handing it in.
-        labels: the latest ones, None where they were never changed.
-        policy: the latest IAM policy of its own, None where it never had one.
+        submitted: None if a driver began it without anybody handing it in.
+        labels: the latest ones, None if they were never changed.
+        policy: the latest IAM policy of its own, None if it never had one.
         label_changes, policy_changes: how often each was changed.
         left: whether its driver was told to end and let go of it, and nobody has gone on with it since.
     """
@@ -110,24 +110,24 @@ class RunRecord:
 
     @property
     def environment(self) -> str | None:
-        """Name of its environment's stack, None where what says so is lost."""
+        """Name of its environment's stack, None if what says so is lost."""
         if self.intent is not None and "environment" in self.intent:
             return str(self.intent["environment"])
         return self.submitted.environment if self.submitted is not None else None
 
 
 def state_data(state: State, at: datetime | None = None) -> dict[str, Any]:
-    """Data of an entry that a state began, ``at`` where that was before the entry is written."""
+    """Return data of an entry that a state began, ``at`` where that was before the entry is written."""
     return {"state": str(state), **({"at": at.isoformat(timespec="milliseconds")} if at is not None else {})}
 
 
 def digest(kind: str, text: str) -> str:
-    """What tells a whole entry from one that was written in part or changed."""
+    """Return the digest that tells a whole entry from one that was written in part or changed."""
     return hashlib.sha256(f"{kind}\n{text}".encode(errors="surrogateescape")).hexdigest()
 
 
 def entry_of(at: object, kind: object, text: object, fingerprint: object) -> Entry | None:
-    """An entry as the database gave it, None where it is not whole."""
+    """Return an entry as the database gave it, None if it is not whole."""
     if not (isinstance(at, int | float) and isinstance(kind, str) and isinstance(text, str)):
         return None
     try:
@@ -140,7 +140,7 @@ def entry_of(at: object, kind: object, text: object, fingerprint: object) -> Ent
 
 
 def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None]) -> RunRecord:
-    """A job's record from its entries in the order of the journal, None for one that is not whole."""
+    """Return a job's record from its entries in the order of the journal, None for one that is not whole."""
     listed = list(found)
     entries = tuple(entry for entry in listed if entry is not None)
     states = [(State(entry.data["state"]), _began(entry)) for entry in entries if _is_state(entry)]
@@ -167,19 +167,19 @@ def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None
 
 
 def first_request(entries: Iterable[Entry | None]) -> CancelRequest | None:
-    """The first whole request to cancel."""
+    """Return the first whole request to cancel."""
     asked = (entry for entry in entries if entry is not None and entry.kind == CANCEL)
     return next((CancelRequest(entry.at, str(entry.data.get("by", ""))) for entry in asked), None)
 
 
 def last_state(entries: Iterable[Entry | None]) -> State:
-    """The state that the entries come to."""
+    """Return the state that the entries come to."""
     states = [entry.data["state"] for entry in entries if entry is not None and _is_state(entry)]
     return State(states[-1]) if states else State.QUEUED
 
 
 def time_of(seconds: float) -> datetime:
-    """Seconds since the epoch as a time, UTC; the epoch itself where no calendar has the time."""
+    """Return seconds since the epoch as a time, UTC; the epoch itself where no calendar has the time."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -191,7 +191,7 @@ def _is_state(entry: Entry) -> bool:
 
 
 def _began(entry: Entry) -> datetime:
-    """When a state began: what the entry says of it, where it was written later than that."""
+    """Return when a state began: the entry's own time, if it was written later than that."""
     try:
         told = datetime.fromisoformat(entry.data["at"])
         return min(told, entry.at)
@@ -200,7 +200,7 @@ def _began(entry: Entry) -> datetime:
 
 
 def _latest(entries: tuple[Entry, ...], kind: str, read: Callable[[dict[str, Any]], Any]) -> Any:
-    """The latest entry of a kind that can be read."""
+    """Return the latest entry of a kind that can be read."""
     for entry in reversed(entries):
         if entry.kind == kind:
             try:
@@ -218,7 +218,7 @@ def _outcome(data: dict[str, Any]) -> Outcome:
 
 
 def _submitted(entries: tuple[Entry, ...]) -> Submitted | None:
-    """The first entry that says what was handed in."""
+    """Return the first entry that says what was handed in."""
     for entry in entries:
         data = entry.data
         if entry.kind == SUBMITTED and isinstance(data.get("job"), dict) and data.get("environment"):

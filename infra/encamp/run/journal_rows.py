@@ -35,7 +35,7 @@ def add(connection: Connection, at: float, job_id: str, kind: str, data: dict[st
 
 
 def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | None]:
-    """A job's entries of one kind in their order, None for one that is not whole."""
+    """Return a job's entries of one kind in their order, None for one that is not whole."""
     lines = connection.execute(
         select(JOURNAL).where(JOURNAL.c.job_id == job_id, JOURNAL.c.kind == kind).order_by(JOURNAL.c.sequence)
     )
@@ -43,7 +43,7 @@ def entries(connection: Connection, job_id: str, kind: str) -> Sequence[Entry | 
 
 
 def folded(connection: Connection, jobs: Select[Any], lines: Select[Any], which: dict[str, str]) -> list[RunRecord]:
-    """Records of the jobs that one statement gives, from the lines of the journal that another one gives in order."""
+    """Return records of the jobs that one statement selects, from journal lines that another selects in order."""
     rows = connection.execute(jobs, which).all()
     entries: dict[str, list[Entry | None]] = {row.job_id: [] for row in rows}
     for line in connection.execute(lines, which):
@@ -53,25 +53,25 @@ def folded(connection: Connection, jobs: Select[Any], lines: Select[Any], which:
 
 
 def lock_job(connection: Connection, job_id: str) -> bool:
-    """Keep others from changing a job until the end of the transaction; False where there is none such."""
+    """Lock a job until the end of the transaction; False if there is none such."""
     row = select(JOBS.c.job_id).where(JOBS.c.job_id == job_id).with_for_update()
     return connection.execute(row).first() is not None
 
 
 def take(connection: Connection, at: float, job_id: str) -> bool:
-    """Begin a job that waits; False where it does not wait, or does no longer. At most one is ever told True."""
+    """Take a waiting job to begin it; False if it does not wait any more. At most one caller gets True."""
     begun = update(SUBMISSIONS).where(*_undecided(job_id)).values(begun=at)
     return connection.execute(begun).rowcount == 1
 
 
 def drop(connection: Connection, at: float, job_id: str) -> bool:
-    """End a job that waits, and forget what it was; False where it has been begun or has ended."""
+    """End a job that waits, and forget what it was; False if it has been begun or has ended."""
     ended = update(SUBMISSIONS).where(*_undecided(job_id)).values(ended=at, sealed="")
     return connection.execute(ended).rowcount == 1
 
 
 def close(connection: Connection, at: float, job_id: str) -> None:
-    """Note that nothing of a job is left; one that nobody handed in needs no note."""
+    """Note that nothing of a job is left; one that was not submitted needs no note."""
     connection.execute(
         update(SUBMISSIONS)
         .where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.ended.is_(None))

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from encamp.run.records import CancelRequest, RunRecord
     from encamp.run.stack_state import StackState
 
-#: How long a stack that somebody brings up by hand may stand without a JobSet: its `up` failed, and may be repeated.
+#: Seconds that a stack brought up by hand may exist without a JobSet: its `up` failed, and may be repeated.
 BY_HAND_SECONDS = 3600.0
-#: How long after its deadline a job is waited for whose cluster gives no answer: it may have succeeded.
+#: Seconds after its deadline that a job is waited for if its cluster gives no answer: it may have succeeded.
 UNREACHABLE_SECONDS = 3600.0
-#: How long a JobSet that ended is left to a driver that the record here may not know of.
+#: Seconds that an ended JobSet is left to a driver that the record here may not know of.
 ELSEWHERE_SECONDS = 3600.0
 
 
 class Seen(Enum):
-    """What there is of a job in its cluster."""
+    """The state of a job in its cluster."""
 
     RUNS = "its JobSet runs"
     ENDED = "its JobSet has ended"
@@ -39,10 +39,10 @@ class Seen(Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a job when it is judged.
+    """The facts about a job that decide its end.
 
     Attributes:
-        record: its record, None where there is none.
+        record: its record, or None.
         state: of its stack, where no record told of the job.
         ended: when its JobSet ended, in seconds since the epoch, where it did and says so.
         alone: no driver can be at work on it that the record here does not know.
@@ -61,11 +61,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be done with a job.
+    """The decision about a job.
 
     Attributes:
         over: it is to be brought to its end; else it is left alone or supervised on.
-        outcome: how it ended; None where its replicas have to be asked, or where it is not over.
+        outcome: how it ended; None if its replicas have to be asked, or where it is not over.
         trains: its JobSet runs, so that it can be supervised on.
         prepares: nothing of it is lost, and it can be brought up further.
         why: in plain words.
@@ -98,7 +98,7 @@ def judge(intent: Intent, facts: Facts, now: float) -> Judgement:
 
 
 def _seen(intent: Intent, facts: Facts, now: float) -> Judgement:
-    """By what there is of it in its cluster."""
+    """Judge by the job's state in its cluster."""
     if facts.seen is Seen.ENDED:
         return Judgement(OVER, "its training has ended")
     if facts.seen is Seen.UNKNOWN and now < intent.deadline + UNREACHABLE_SECONDS:
@@ -113,7 +113,7 @@ def _seen(intent: Intent, facts: Facts, now: float) -> Judgement:
 
 
 def _known(facts: Facts) -> Judgement | None:
-    """Of a job whose outcome is on record."""
+    """Judge a job whose outcome is on record."""
     outcome = facts.record.outcome if facts.record is not None else None
     if facts.gone_but_listed:
         why = "its record says that it is gone, but the cloud lists it"

@@ -28,7 +28,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([A-Za-z_][\w.]{
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """The last line of the exception among a replica's last lines, else the last line; empty where there is none."""
+    """Return the last line of the exception among a replica's last lines, else the last line. Empty without one."""
     cause = _exception(lines)
     if cause is not None:
         return bounded(cause)
@@ -37,14 +37,14 @@ def last_words(lines: Sequence[str]) -> str:
 
 
 def bounded(text: str) -> str:
-    """A text of somebody else's as one line for people, of ``LONGEST_REASON`` characters at most."""
+    """Return foreign text as one line for people, of ``LONGEST_REASON`` characters at most."""
     # Cut first: what is longer is nobody's message, and looking for secrets in it takes time.
     line = visible(redacted(" ".join(text[: 4 * LONGEST_REASON].split())))
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
 
 def requirement_hint(reason: str) -> str:
-    """How to add the distribution that a ModuleNotFoundError asks for; empty where nobody knows which one that is.
+    """Return how to add the distribution that a ModuleNotFoundError asks for; empty if it is not known.
 
     Only names that are known are proposed: a trainer's own module that was not packed, or a name with a typing error,
     may be a stranger's distribution on the Python Package Index.
@@ -55,7 +55,7 @@ def requirement_hint(reason: str) -> str:
 
 
 def _exception(lines: Sequence[str]) -> str | None:
-    """The line that names the exception of the last traceback, None where there is no traceback.
+    """Return the line that names the exception of the last traceback, None if there is no traceback.
 
     The two streams of a program are read side by side, so a line of its output may stand anywhere in a traceback.
     """

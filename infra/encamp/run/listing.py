@@ -1,4 +1,4 @@
-"""What a cloud lists of an environment's jobs, job by job, with what the things say of themselves."""
+"""The cloud's listing of an environment's resources, by job, with the facts that resources carry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OBJECT_KINDS = (
 
 @dataclass(frozen=True)
 class Thing:
-    """One thing; ``facts`` are those of its job, where it carries them (see ``plan.facts``)."""
+    """A listed resource; ``facts`` are those of its job, if it carries them (see ``plan.facts``)."""
 
     name: str
     labels: Mapping[str, str]
@@ -37,12 +37,12 @@ class Thing:
 
 @dataclass(frozen=True)
 class Things:
-    """Everything of one job.
+    """All listed resources of one job.
 
     Attributes:
         name: the job's cloud name.
         labels: owner, environment and job.
-        deadline: the latest of theirs, None where none has one.
+        deadline: the latest of theirs, None if none has one.
         found: what each is called.
     """
 
@@ -53,7 +53,7 @@ class Things:
     facts: dict[str, Any] | None = None
 
     def plus(self, thing: Thing) -> Things:
-        """With one more."""
+        """Return these with one more."""
         said = thing.labels.get(DEADLINE_LABEL, "")
         deadlines = [one for one in (self.deadline, float(said) if said.isdigit() else None) if one is not None]
         return replace(
@@ -67,7 +67,7 @@ class Things:
 def things_of_jobs(
     client: GoogleClient, target: Target, known: Collection[str], trouble: Callable[[str, EncampError], None]
 ) -> dict[str, Things]:
-    """Everything with the labels of a job of this environment and owner, by the job's cloud name.
+    """Return everything with the labels of a job of this environment and owner, by the job's cloud name.
 
     Jobs in ``known`` are left out. A kind that cannot be listed is told to ``trouble``; the others are listed.
     """

@@ -1,4 +1,4 @@
-"""The logs of a job that has not ended, as its cluster gives them: for whoever is not on its driver's machine.
+"""The logs of a running job as its cluster gives them, for machines without its driver's files.
 
 They are read into a folder as the driver reads them into its spool, so the text is the same. What a dead driver left
 here is the beginning; nothing of it is changed.
@@ -41,7 +41,7 @@ class LiveJob:
         self._spool = spool
 
     def replicas(self) -> list[Replica]:
-        """Its pods by age, none once it is gone.
+        """Return its pods by age, none once it is gone.
 
         Raises:
             EngineError: the API server gives no answer.
@@ -52,7 +52,7 @@ class LiveJob:
 
     @contextmanager
     def streams(self, *, follow: bool, show: Callable[[str, str], None] = lambda *_: None) -> Iterator[LogStreams]:
-        """Streams into a folder of their own, which goes with them; ``show`` gets a replica's name and each line."""
+        """Yield streams into a temporary folder of their own; ``show`` gets a replica's name and each line."""
         with TemporaryDirectory(prefix="encamp-logs-") as name:
             folder = Path(name) / "logs"
             if self._spool is not None:
@@ -66,7 +66,7 @@ class LiveJob:
 
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Path, dict[str, Stamps]]]:
-        """All that there is now: the folder of the logs, and by replica when what of its log came, by Kubernetes."""
+        """Yield the present logs: their folder, and Kubernetes' times of their text by replica."""
         with self.streams(follow=False) as streams:
             replicas = self.replicas()
             streams.follow(replicas)
@@ -76,7 +76,7 @@ class LiveJob:
 
 
 def _stamps(seconds: Sequence[tuple[int, str]]) -> Stamps:
-    """Kubernetes' times in microseconds; what has none is left out."""
+    """Return Kubernetes' times in microseconds; what has none is left out."""
     found: Stamps = []
     for end, second in seconds:
         with suppress(ValueError):
@@ -85,5 +85,5 @@ def _stamps(seconds: Sequence[tuple[int, str]]) -> Stamps:
 
 
 def _place(replica: Replica) -> tuple[int, bool, str, int]:
-    """The master comes first, as in a job's record, and trials by their numbers."""
+    """Return the master comes first, as in a job's record, and trials by their numbers."""
     return replica.trial or 0, replica.role != "master", replica.role, replica.index

@@ -1,4 +1,4 @@
-"""When an engine's lock may be taken away: the rule, without any engine.
+"""The rule by which an engine's lock may be cleared, without any engine.
 
 A lock names user, machine, process and time of its engine. Its engine is a child of a driver and stops with it: at once
 when the driver dies, and within the lease's time when the driver cannot renew its lease. What it was doing then it
@@ -39,7 +39,7 @@ _LOCKED_BY = re.compile(r"created by \S+@(?P<host>\S+) \(pid (?P<pid>\d+)\)(?: a
 
 @dataclass(frozen=True)
 class Lock:
-    """Who locked a stack; ``at`` in seconds since the epoch, None where the engine does not say."""
+    """The owner of a stack's lock; ``at`` in seconds since the epoch, None if the engine does not say."""
 
     host: str
     pid: int
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Fence:
-    """What whoever takes a lock away has to show: the job's lease, and who held it before.
+    """The proof that clearing a lock needs: the job's lease, and its earlier holders.
 
     Attributes:
         host: name of this machine.
@@ -71,7 +71,7 @@ class Fence:
 
     @classmethod
     def of(cls, host: str, place: str, entries: Iterable[Entry]) -> Fence:
-        """The fence of who holds a job's lease now, with everybody whom the job's journal says was before."""
+        """Return the fence of the present holder of a job's lease, with all earlier holders by the job's journal."""
         known = (one.data for one in entries if one.kind == ADOPTED)
         return cls(
             host, place, tuple(Held(str(one["host"]), str(one["place"]), float(one["expired"])) for one in known)
@@ -87,7 +87,7 @@ class Verdict(Enum):
 
 
 def read_lock(message: str) -> Lock | None:
-    """The lock that the engine's message tells of; None where it tells of none."""
+    """Return the lock in the engine's message, or None."""
     found = _LOCKED_BY.search(message)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The lines of all logs of a job in one order, with their times, from any time on; what is not asked for is not read.
+"""The lines of all logs of a job in one order, with their times, from any time on; only what is asked for is read.
 
 The order is that in which the text came, see ``log_times``; lines that came together are in the order of their
 replicas' names. A log of which nobody wrote that down has one time for all of it, the last that the job had.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from encamp.run.log_times import Frames
 
-#: What came together and is longer becomes several pieces, a microsecond apart.
+#: Longer text of one time is cut into several pieces, a microsecond apart.
 PIECE = 1024 * 1024
 #: A longer line becomes several.
 LONGEST = 64 * 1024
@@ -32,7 +32,7 @@ class Line:
     Attributes:
         at: microseconds since the epoch.
         offset: its place in its log in bytes.
-        stderr: whether the trainer wrote it to its stderr; False where nobody could tell, such as of an image that runs
+        stderr: whether the trainer wrote it to its stderr; False if nobody could tell, such as of an image that runs
             without encamp's script.
     """
 
@@ -48,16 +48,16 @@ class Texts(Protocol):
 
     @property
     def frames(self) -> Frames:
-        """When what came, as far as that was written down."""
+        """The times of text, as far as they were written down."""
         ...
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """How many bytes each log has; of one that grows only what has a time."""
+        """The size of each log in bytes; of a growing one only the part that has a time."""
         ...
 
     def read(self, replica: str, begin: int, end: int) -> bytes:
-        """A part of a log; less where there is no more.
+        """Return a part of a log; less where there is no more.
 
         Raises:
             RestError: it cannot be read.
@@ -74,7 +74,7 @@ class _Part:
 
 
 def lines(texts: Texts, low: int, high: int, *, ended: int = 0, newest_first: bool = False) -> Iterator[Line]:
-    """The lines that came between two times, both included.
+    """Yield the lines that came between two times, both included.
 
     ``ended`` is the time of what has none of its own, but for the last one that is known where that is later.
     """
@@ -86,13 +86,13 @@ def lines(texts: Texts, low: int, high: int, *, ended: int = 0, newest_first: bo
 
 
 def last_time(texts: Texts, ended: int) -> int:
-    """The time of the last line, or ``ended`` where that is later."""
+    """Return the time of the last line, or ``ended`` where that is later."""
     last = texts.frames.last
     return max([ended, last, *(part.at for part in _parts(texts, last, last + STEP, ended))])
 
 
 def _parts(texts: Texts, low: int, high: int, ended: int) -> Iterator[_Part]:
-    """What came about then, in pieces."""
+    """Yield the parts of logs that came about then, in pieces."""
     frames = texts.frames
     for grown in frames.between(low - STEP, high):
         for replica, (begin, end) in grown.parts.items():
@@ -108,7 +108,7 @@ def _pieces(at: int, replica: str, begin: int, end: int) -> Iterator[_Part]:
 
 
 def _read(texts: Texts, part: _Part) -> Iterator[Line]:
-    """The lines that begin in a part; the last of them may end behind it."""
+    """Yield the lines that begin in a part; the last of them may end behind it."""
     at = max(0, part.begin - 1)
     text = texts.read(part.replica, at, part.end)
     if part.begin:
@@ -126,7 +126,7 @@ def _read(texts: Texts, part: _Part) -> Iterator[Line]:
             yield from _cut(part, at, rest)
             return
         while len(rest) > LONGEST:
-            # Where it came from stands at its end, which nobody has read.
+            # Its place is at its end, which nobody has read.
             yield Line(part.at, part.replica, at, rest[:LONGEST])
             at, rest = at + LONGEST, rest[LONGEST:]
 
@@ -139,5 +139,5 @@ def _cut(part: _Part, at: int, line: bytes) -> Iterator[Line]:
 
 
 def plain(line: bytes) -> bytes:
-    """A line as the trainer wrote it."""
+    """Return a line as the trainer wrote it."""
     return line.removesuffix(STDERR_MARK)

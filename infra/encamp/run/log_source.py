@@ -1,4 +1,4 @@
-"""Where the logs of jobs are, for a server that reads them again and again.
+"""The logs of jobs for a server that reads them again and again.
 
 Sealed in the bucket once they are whole; before that in the driver's spool if that is of this machine, else they are
 followed in the cluster for as long as somebody asks.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _JOBS_KEPT, _PIECES_KEPT, _FOLLOWED = 32, 64, 16
 _NOT_FOUND = 404
-#: How long a job is followed in the cluster after somebody has asked for its logs, and how often its pods are listed.
+#: Seconds that a job is followed in the cluster after the last request for its logs, and seconds between pod listings.
 _IDLE_SECONDS, _LOOK_SECONDS = 300.0, 1.0
 
 
@@ -49,7 +49,7 @@ class LogsMovedError(EngineError):
 
 @dataclass(frozen=True)
 class FoundTexts:
-    """The logs of a job, and whether nothing will be added to them."""
+    """The logs of a job, and whether they are final."""
 
     texts: Texts
     whole: bool
@@ -83,7 +83,7 @@ class LogSource:
         self._followed: OrderedDict[str, _Followed] = OrderedDict()
 
     def look(self, record: RunRecord) -> FoundTexts:
-        """The logs of a job as they are now.
+        """Return the logs of a job as they are now.
 
         Raises:
             RestError: the bucket cannot be read.
@@ -94,7 +94,7 @@ class LogSource:
         seals = sum(entry.kind == "sealed" for entry in record.entries)
         if record.torn_down or seals:
             sealed = self._whole(record, seals)
-            # Whoever reads along goes on in the order that they know.
+            # A reader goes on in the order that it knows.
             if followed is not None and followed.has(sealed.sizes):
                 return FoundTexts(followed.texts, whole=True)
             return FoundTexts(sealed, whole=True)
@@ -115,7 +115,7 @@ class LogSource:
             self._followed.clear()
 
     def _whole(self, record: RunRecord, seals: int) -> _Sealed:
-        # What could not be stored at first is sealed again when it can be.
+        # A log that could not be stored at first is stored again later.
         key = (record.job_id, seals)
         with self._lock:
             if key in self._sealed:
@@ -142,7 +142,7 @@ class LogSource:
         return spool
 
     def _follow(self, record: RunRecord, followed: _Followed | None) -> Texts:
-        """The logs as the cluster gives them; nothing where it cannot be asked."""
+        """Return the logs as the cluster gives them; nothing if it cannot be asked."""
         if followed is None:
             try:
                 followed = self._begin(record)
@@ -226,7 +226,7 @@ class _Followed:
 
 @dataclass
 class _Sealed:
-    """Logs that are whole: objects of the bucket, or files where they could not be stored; none of no job."""
+    """Final logs: objects of the bucket, or files if they could not be stored; empty without a job."""
 
     job: KnownJob | None
     storage: Storage
@@ -238,7 +238,7 @@ class _Sealed:
     generations: dict[str, str] = field(default_factory=dict)
 
     def find(self, spool: Path) -> None:
-        """Find them; none where they were deleted, or are nowhere."""
+        """Find them; none if they were deleted, or are nowhere."""
         if self.job is None:
             return
         with suppress(UsageError):
@@ -285,7 +285,7 @@ class _Pieces:
         self._kept: OrderedDict[tuple[str, str, str, int], bytes] = OrderedDict()
 
     def read(self, storage: Storage, what: tuple[str, str, str], begin: int, end: int) -> bytes:
-        """A piece of an object, which is named by its bucket, name and generation."""
+        """Return a piece of an object, which is named by its bucket, name and generation."""
         key = (*what, begin)
         bucket, name, generation = what
         with self._lock:

@@ -1,4 +1,4 @@
-"""When the text of a job's logs came: a file beside them, so that the logs themselves stay the bytes that were written.
+"""The arrival times of log text: a file beside the logs, so that these stay the bytes that were written.
 
 Each line of the file says how far every replica's log had come at a time, for those that had grown since the line
 before. It is the order in which whoever followed the logs got them: its times only grow, nothing is added to the past.
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMES = "times.jsonl"
-#: How long what came is gathered before a line is written.
+#: Seconds for which arrivals are gathered before a line is written.
 GATHER_SECONDS = 0.5
 #: Least distance of two lines, so that what lies between them can be told apart by its own times.
 STEP = 1_000
 _TAIL_BYTES = 64 * 1024
-#: How long the pause between two lines is until there are so many bytes of them, and then: a week is some megabytes.
+#: Seconds between two lines until the file has so many bytes, and after: a week takes some megabytes.
 _PACES = ((256 * 1024, GATHER_SECONDS), (1024 * 1024, 2.0), (4 * 1024 * 1024, 5.0))
 _LAST_PACE = 10.0
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What came at one time: ``at`` in microseconds since the epoch, ``ends`` how many bytes each log had then."""
+    """The sizes of all logs at one time: ``at`` in microseconds since the epoch, ``ends`` in bytes."""
 
     at: int
     ends: Mapping[str, int]
@@ -41,7 +41,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Grown:
-    """The same as it was read: where in each log what came begins and ends."""
+    """The same as it was read: begin and end of each log's new part."""
 
     at: int
     parts: Mapping[str, tuple[int, int]]
@@ -65,7 +65,7 @@ class LogTimes:
         self._broken = False
 
     def grown(self, replica: str, end: int) -> None:
-        """A replica's log has so many bytes now."""
+        """Note that a replica's log has so many bytes now."""
         with self._lock:
             self._ends[replica] = end
 
@@ -103,7 +103,7 @@ class LogTimes:
             self._ends = {}
 
     def _found(self) -> int:
-        """The latest time that is written down, 0 where there is none."""
+        """Return the latest recorded time, 0 without one."""
         try:
             with self._path.open("rb") as stream:
                 self._size = stream.seek(0, os.SEEK_END)
@@ -126,16 +126,16 @@ class Frames:
 
     @property
     def last(self) -> int:
-        """The latest time, 0 where there is none."""
+        """The latest time, 0 without one."""
         return self._found[-1].at if self._found else 0
 
     def between(self, low: int, high: int) -> list[Grown]:
-        """What came between two times, both included."""
+        """Return the text that came between two times, both included."""
         begin = bisect_left(self._found, low, key=_at)
         return self._found[begin : bisect_right(self._found, high, key=_at)]
 
     def stamps(self, replica: str) -> list[tuple[int, int]]:
-        """Up to which offset a replica's log had come at which time, by growing offsets."""
+        """Return pairs of a replica's log: an offset, and the time at which it was reached, by growing offsets."""
         return [(grown.parts[replica][1], grown.at) for grown in self._found if replica in grown.parts]
 
     def look(self, folder: Path) -> None:
@@ -168,7 +168,7 @@ def _at(grown: Grown) -> int:
 
 
 def frame_of(line: bytes) -> Frame | None:
-    """A line of the file, None where it is none."""
+    """Return the frame of a line of the file, None for a malformed line."""
     try:
         data: Any = json.loads(line)
         return Frame(read_micros(data["at"]), {str(name): int(end) for name, end in data["ends"].items()})

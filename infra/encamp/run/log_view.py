@@ -1,4 +1,4 @@
-"""Parts of a replica's log: its last lines, those since a time, and when each came; what is not asked for is not read.
+"""Parts of a replica's log: its last lines, or those since a time, with times; only what is asked for is read.
 
 A line's time is when whoever read the log got it, within half a second, see ``log_times``; of a log that only the
 cluster has it is Kubernetes' own, to the second. What nobody wrote a time of came at the job's end, or now while it
@@ -34,7 +34,7 @@ _GONE = 404
 
 @dataclass(frozen=True)
 class LogPart:
-    """What to show of a log.
+    """The part of a log to show.
 
     Attributes:
         since: microseconds since the epoch, None for its beginning.
@@ -74,7 +74,7 @@ class LogView:
         self._ends = [end for end, _ in self.stamps]
 
     def lines(self, part: LogPart) -> Iterator[TimedLine]:
-        """The lines of a part, the oldest first."""
+        """Yield the lines of a part, the oldest first."""
         begin = 0 if part.since is None else self._since(part.since)
         if part.tail is not None:
             begin = max(begin, self._tail(part.tail))
@@ -95,7 +95,7 @@ class LogView:
             yield self._line(begin, held, len(held))
 
     def whole_lines(self) -> int:
-        """The offset behind the last line that has ended; behind the last one of all where the log is sealed."""
+        """Return the offset behind the last complete line; behind the last byte if the log is sealed."""
         end = self.size
         if isinstance(self.log.source, dict):
             return end
@@ -112,14 +112,14 @@ class LogView:
         return TimedLine(self.stamps[found][1] if found < len(self.stamps) else self.rest, text, begin + length)
 
     def _since(self, at: int) -> int:
-        """Where what came at a time or later begins."""
+        """Return the offset of the text that came at a time or later."""
         found = bisect_left([one for _, one in self.stamps], at)
         if found == len(self.stamps) and self.rest < at:
             return self.size
         return self._ends[found - 1] if found else 0
 
     def _tail(self, lines: int) -> int:
-        """Where the last lines begin: read from the end, block by block."""
+        """Return the offset of the last lines: read from the end, block by block."""
         begin, missing = self.size, lines
         last = True
         while begin and missing > 0:
@@ -137,7 +137,7 @@ class LogView:
 
 
 def reader(log: FoundLog, storage: Storage) -> tuple[int, Callable[[int, int], bytes]]:
-    """A log's size, and what reads a part of it.
+    """Return a log's size, and what reads a part of it.
 
     Of a sealed log the generation is read that was sealed: an object never changes under its generation. Where the
     manifest does not name it, or the object was copied since, the log is compared with its SHA-256 first.
@@ -181,7 +181,7 @@ class _SealedLog:
 
 
 def merged(before: Stamps, after: Stamps) -> Stamps:
-    """Stamps of a log of which the beginning was read by one and the end by another."""
+    """Return stamps of a log of which the beginning was read by one and the end by another."""
     if not after:
         return before
     return [one for one in before if one[0] < after[0][0] and one[1] <= after[0][1]] + after

@@ -1,4 +1,4 @@
-"""What of a job was made and deleted when: the engine's steps, and the sweep's of what the engine did not know."""
+"""The times of creation and deletion of a job's resources: the engine's steps, and the sweep's of unknown resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from encamp.run.events import ResourceStep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: What the sweep calls what the engine has these types of; elsewhere it is the type's last word.
+#: The sweep's names of the engine's types; otherwise it is the type's last word.
 _KINDS = {
     "Account": "service account",
     "Bucket": "bucket",
@@ -23,12 +23,12 @@ _KINDS = {
 
 
 def swept_step(kind: str, name: str) -> ResourceStep:
-    """The step of what was deleted because the cloud listed it, with the kind and full name of that listing."""
+    """Return the step of what was deleted because the cloud listed it, with the kind and full name of that listing."""
     return ResourceStep(datetime.now(UTC), "deleted", kind, name, "", name)
 
 
 def resources_of(steps: Sequence[ResourceStep], gone: datetime | None = None) -> list[dict[str, Any]]:
-    """Every resource with when it was made and deleted, in the order in which they were made.
+    """Return every resource with when it was made and deleted, in the order in which they were made.
 
     What the sweep deleted is the engine's resource of that name, where it has one. ``gone`` is when the cloud listed
     nothing any more: what was made and of whose end nobody was told, because who deleted it died, had ended by then
@@ -43,7 +43,7 @@ def resources_of(steps: Sequence[ResourceStep], gone: datetime | None = None) ->
         entry["id"] = entry["id"] or step.id
         at = step.at.isoformat(timespec="milliseconds")
         if step.done == "created":
-            # What is made anew in the place of another has another end too.
+            # A replacement of a resource has an end of its own.
             entry["created"], entry["deleted"] = (at, None) if entry["deleted"] else (entry["created"] or at, None)
         elif step.done == "deleted":
             entry["deleted"] = entry["deleted"] or at
@@ -56,7 +56,7 @@ def resources_of(steps: Sequence[ResourceStep], gone: datetime | None = None) ->
 
 
 def _known(step: ResourceStep, entries: Any) -> dict[str, Any] | None:
-    """The engine's resource that the sweep deleted, by what the cloud calls it."""
+    """Return the engine's resource that the sweep deleted, by what the cloud calls it."""
     return next((entry for entry in entries if not entry["deleted"] and _is_it(step, entry)), None)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
 
 MANIFEST = "logs/manifest.json"
-#: What is sealed of a job that goes on: of trials that have ended.
+#: The manifest of a job that goes on: the sealed logs of ended trials.
 PARTIAL = "logs/sealed.json"
 _READ_BYTES = 1024 * 1024
 #: A log up to this size is checked in memory, a larger one in a temporary file.
@@ -32,7 +32,7 @@ _Text = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 
 
 class _Entry(BaseModel):
-    """One replica's log, as ``seal.py`` writes it; later versions may say more."""
+    """One replica's log, as ``seal.py`` writes it; later versions may have more fields."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -56,12 +56,12 @@ class _Manifest(BaseModel):
 
 
 def log_object(bucket: str, prefix: str, replica: str) -> str:
-    """The ``gs://`` name of a replica's sealed log; ``prefix`` is ``jobs/<jobId>/``."""
+    """Return the ``gs://`` name of a replica's sealed log; ``prefix`` is ``jobs/<jobId>/``."""
     return f"gs://{bucket}/{prefix}logs/{replica}.log"
 
 
 def read_entries(text: bytes, bucket: str, prefix: str, name: str = MANIFEST) -> list[dict[str, Any]]:
-    """The entries of a job's manifest.
+    """Return the entries of a job's manifest.
 
     Raises:
         EngineError: it is damaged, or names what is no log of this job.
@@ -88,7 +88,7 @@ def read_entries(text: bytes, bucket: str, prefix: str, name: str = MANIFEST) ->
 
 
 def verified(entry: dict[str, Any], storage: Storage) -> Iterator[bytes]:
-    """The bytes of a sealed log; none before all of them are known to be those that were sealed.
+    """Yield the bytes of a sealed log, none before all of them are known to be unchanged.
 
     Raises:
         EngineError: they are not.
@@ -103,7 +103,7 @@ def verified(entry: dict[str, Any], storage: Storage) -> Iterator[bytes]:
 
 
 def verified_generation(entry: dict[str, Any], storage: Storage) -> str:
-    """The generation of a sealed log that was read once and found to be what was sealed; empty if it is gone.
+    """Return the generation of a sealed log that was read once and found to be what was sealed; empty if it is gone.
 
     Raises:
         EngineError: it is not what was sealed.
@@ -131,12 +131,12 @@ def _check(entry: dict[str, Any], pieces: Iterator[bytes], keep: Any) -> None:
 
 
 def sealed_place(entry: dict[str, Any]) -> tuple[str, str]:
-    """Bucket and name of a sealed log."""
+    """Return the bucket and name of a sealed log."""
     bucket, _, name = str(entry["object"]).removeprefix("gs://").partition("/")
     return bucket, name
 
 
 def _first(error: ValidationError) -> str:
-    """The first of the problems, with its place."""
+    """Return the first of the problems, with its place."""
     found = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"

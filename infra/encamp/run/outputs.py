@@ -1,4 +1,4 @@
-"""What stacks say of themselves: their outputs as the engine keeps them."""
+"""The outputs of stacks as the engine keeps them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EnvironmentOutputs:
-    """What an environment's stack says of itself."""
+    """The outputs of an environment's stack."""
 
     kubeconfig: str
     cluster: str
@@ -26,7 +26,7 @@ class EnvironmentOutputs:
 
 @dataclass(frozen=True)
 class StackOutputs:
-    """What a job's stack says of itself: with plain ``pulumi up`` it is the intent."""
+    """The outputs of a job's stack: with plain ``pulumi up`` they are the intent."""
 
     job_id: str
     name: str
@@ -55,7 +55,10 @@ class StackOutputs:
 
     @classmethod
     def read(cls, outputs: dict[str, Any]) -> StackOutputs | None:
-        """Of a stack's outputs, or of a job's facts with its deadline; None where that is no job's."""
+        """Return the outputs from a stack's data, or from a job's facts with its deadline.
+
+        None if they are no job's.
+        """
         if "jobId" not in outputs or "jobSet" not in outputs:
             return None
         return cls(

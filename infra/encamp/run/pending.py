@@ -1,4 +1,4 @@
-"""Why replicas wait for a machine, in plain words: which pool is missing, or what of it does not match."""
+"""Reasons why replicas wait for a machine, in plain words: a missing pool, or a mismatch with it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _GIB = 2.0**30
 
 @dataclass(frozen=True)
 class Wait:
-    """What replicas wait for.
+    """A reason for which replicas wait.
 
     Attributes:
         reason: the rest of a sentence about each of them.
-        scheduler: what Kubernetes' scheduler says beside that, empty where the reason has it or it says nothing.
+        scheduler: what Kubernetes' scheduler says beside that, empty if the reason has it or it says nothing.
     """
 
     replicas: tuple[str, ...]
@@ -48,7 +48,7 @@ def waiting(
     name_of: Callable[[dict[str, Any]], str],
     allocatable: Callable[[str], Mapping[str, float]] | None = None,
 ) -> list[Wait]:
-    """Each reason for which pods wait, with the replicas that it holds up.
+    """Return each reason for which pods wait, with the replicas that it holds up.
 
     Args:
         pods: as the API server has them; those that run are left out.
@@ -73,7 +73,7 @@ def _reason(
     pools: Sequence[dict[str, Any]],
     allocatable: Callable[[str], Mapping[str, float]] | None,
 ) -> tuple[str, str]:
-    """Why a pod waits, empty where it does not, and what the scheduler says beside that."""
+    """Return why a pod waits, empty if it does not, and the scheduler's message beside that."""
     status = pod.get("status", {})
     if status.get("phase") != "Pending" or "deletionTimestamp" in pod["metadata"]:
         return "", ""
@@ -117,7 +117,7 @@ def _mismatch(
     pools: Sequence[dict[str, Any]],
     allocatable: Callable[[str], Mapping[str, float]] | None,
 ) -> str:
-    """What keeps the pod from every pool, empty where a pool fits."""
+    """Return what keeps the pod from every pool, empty if a pool fits."""
     selector: dict[str, str] = spec.get("nodeSelector") or {}
     wanted = selector.get(POOL_LABEL)
     if wanted is not None and not any(pool["name"] == wanted for pool in pools):
@@ -165,7 +165,7 @@ def _differences(
 
 
 def _labels_of_gke(config: dict[str, Any]) -> dict[str, str]:
-    """Labels that GKE gives a pool's nodes for how their machines are got and what these have."""
+    """Return labels that GKE gives a pool's nodes for how their machines are got and what these have."""
     found: dict[str, str] = {}
     if config.get("accelerators"):
         found["cloud.google.com/gke-accelerator"] = config["accelerators"][0].get("acceleratorType", "")
@@ -205,7 +205,7 @@ def _short(spec: dict[str, Any], room: Mapping[str, float], machine: str) -> lis
 
 
 def quantity(text: str) -> float:
-    """A Kubernetes quantity (``500m``, ``3Gi``) as a number; 0 where it is none."""
+    """Return a Kubernetes quantity (``500m``, ``3Gi``) as a number; 0 for a malformed one."""
     try:
         return float(parse(text))
     except ValueError:

@@ -30,7 +30,7 @@ class Periodic(ABC):
 
     @abstractmethod
     def step(self) -> bool:
-        """Do it once; whether there is to be a next time."""
+        """Do one step, and return whether there is to be another."""
 
     def _steps(self) -> None:
         while not self._stop.wait(self._seconds) and self.step():

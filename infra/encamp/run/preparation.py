@@ -1,4 +1,4 @@
-"""Attempts to bring one job up: what each does, and what is settled between two of them (see ``bring_up``)."""
+"""Attempts to bring one job up, and the work between two of them (see ``bring_up``)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JobPreparation:
     cancelled: threading.Event
 
     def start(self) -> None:
-        """Bring the stack up, going on from its state."""
+        """Bring the stack up, resuming from its state."""
         self.bring_up()
 
     def settle(self, creates: Sequence[Unanswered], lock: str) -> None:
@@ -62,14 +62,14 @@ class JobPreparation:
         self.teardown.settle(creates, self._results())
 
     def made(self) -> Collection[str]:
-        """Names, ids and e-mails of the things that were made, as far as the engine's state can be read."""
+        """Return names, ids and e-mails of the things that were made, as far as the engine's state can be read."""
         try:
             return self.engine.state(self.intent.stack).called
         except EngineError:
             return ()
 
     def check(self) -> None:
-        """Go on only while nobody has cancelled the job and it is within its limits."""
+        """Raise if the job is cancelled or beyond its limits."""
         self.check_job()
         outcome = self.overdue()
         if outcome is None and time.time() > self.intent.deadline:
@@ -78,11 +78,11 @@ class JobPreparation:
             raise OverdueError(outcome, self.intent.job_id)
 
     def pause(self, seconds: float) -> None:
-        """Wait; a cancel ends it at once."""
+        """Pause; a cancel ends the pause at once."""
         self.cancelled.wait(seconds)
 
     def _results(self) -> Iterator[Leftover]:
-        """The job's bucket for its results, which a tear-down leaves; an empty one is made anew as well."""
+        """Yield the job's bucket for its results, which a tear-down leaves; an empty one is made anew as well."""
         name = self.intent.results_bucket
         found = self.storage.bucket(name) if name is not None else None
         if name is not None and found is not None and is_results_bucket(found, self.intent.name):

@@ -1,4 +1,4 @@
-"""Ids by which the ``gcp`` provider reads what may exist although nobody heard so.
+"""Ids by which the ``gcp`` provider reads resources whose create had no answer.
 
 Source: the import sections of the provider's documentation, https://www.pulumi.com/registry/packages/gcp/api-docs/.
 """
@@ -27,7 +27,7 @@ _IDS: Final = {
 
 
 def provider_id(create: Unanswered, project: str) -> str | None:
-    """The id of what a create asked for; None if its type is not in the table or its inputs do not say it."""
+    """Return the id of what a create asked for; None if its type is not in the table or its inputs do not say it."""
     form = _IDS.get(create.type)
     named = {key: str(value).rpartition("/")[2] for key, value in create.inputs.items() if isinstance(value, str)}
     try:

@@ -1,4 +1,4 @@
-"""Why a job still waits in a queue, in Kueue's own words: quota that is taken, or machines that are asked for.
+"""The reason why a job waits in a queue, in Kueue's own words: a used quota, or requested machines.
 
 Beliefs: kueue-suspends-until-admitted, kueue-workload-of-a-job-set.
 """
@@ -25,7 +25,7 @@ def waits_in_queue(job_set: dict[str, Any]) -> bool:
 
 
 def queue_words(cluster: Cluster, job_set: dict[str, Any]) -> list[str]:
-    """One sentence for what a job waits for; it waits on where the cluster does not let it be read."""
+    """Return one sentence for what a job waits for; it waits on where the cluster does not let it be read."""
     metadata = job_set["metadata"]
     queue = metadata["labels"][QUEUE_LABEL]
     found: list[dict[str, Any]] = []
@@ -36,7 +36,7 @@ def queue_words(cluster: Cluster, job_set: dict[str, Any]) -> list[str]:
 
 
 def _reason(status: dict[str, Any]) -> str:
-    """What is missing: quota, else the checks after it."""
+    """Return what is missing: quota, else a check after it."""
     conditions = {one["type"]: one for one in status.get("conditions") or []}
     reserved = conditions.get("QuotaReserved", {})
     if reserved.get("status") != "True":

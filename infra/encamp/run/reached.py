@@ -1,4 +1,4 @@
-"""The API server of a job that nobody drives, and what it has of the job."""
+"""The API server of a job that nobody drives, and the job's objects there."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reached:
-    """What there is of a job in its cluster.
+    """The state of a job in its cluster.
 
     Attributes:
-        cluster: None where it is gone.
-        job_set: its JobSet, or the object of its study; None where there is none.
+        cluster: None if it is gone.
+        job_set: its JobSet, or the object of its study, or None.
         ended: when the JobSet ended, in seconds since the epoch.
         trouble: why the cluster gives no answer.
     """

@@ -1,7 +1,7 @@
-"""What happened to every job: an append-only journal, written before the thing itself is done.
+"""The record of all jobs: an append-only journal, written before each action.
 
-A job id is used once and never again. A lease keeps two drivers from holding one job; it carries a fence number,
-so that a driver that lost its lease without noticing cannot write any more. Values are plain JSON without secrets.
+A job id is used once and never again. A lease keeps two drivers from holding one job; it carries a fence number, so
+that a driver that lost its lease without noticing cannot write any more. Values are plain JSON without secrets.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ LEASE_SECONDS = 60.0
 
 
 class LeaseLostError(EngineError):
-    """Whoever finds this stops at once and takes nothing down: another driver has the job."""
+    """Another driver has the job: its finder stops at once and takes nothing down."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__("another driver has taken this job over", where=job_id)
 
 
 class ChangedError(UsageError):
-    """Somebody else has changed what was to be changed, since it was read."""
+    """Somebody else has changed the value since it was read."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__("somebody else has changed this job meanwhile", where=job_id, hint="read it again")
@@ -69,12 +69,12 @@ class ChangedError(UsageError):
 
 @dataclass(frozen=True)
 class Hold:
-    """Who held a job last, also where the lease has run out.
+    """The last holder of a job's lease, also after it has run out.
 
     Attributes:
         host: name of the holder's machine.
         place: what makes its process numbers comparable, see ``holder``.
-        expires: seconds since the epoch when the lease runs out or ran out; 0 where it was given back.
+        expires: seconds since the epoch when the lease runs out or ran out; 0 if it was given back.
     """
 
     host: str
@@ -114,7 +114,7 @@ class Records:
 
     @classmethod
     def open(cls, url: str | None, folder: Path) -> Records:
-        """The record at an SQLAlchemy URL, else in a file of ``folder``."""
+        """Return the record at an SQLAlchemy URL, else in a file of ``folder``."""
         return cls(open_database(url, folder))
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Records:
         self.transactions.close()
 
     def now(self) -> float:
-        """Seconds since the epoch by the clock that leases are judged by: a machine's own may be wrong by a day."""
+        """Return seconds since the epoch by the clock of leases: a machine's own may be wrong by a day."""
         return self.transactions.read(self.transactions.now)
 
     def begin(self, job_id: str, name: str, intent: dict[str, Any], *, submitted: bool = False) -> Lease:
@@ -182,7 +182,7 @@ class Records:
         return self.transactions.write(renewed)
 
     def release(self, lease: Lease) -> None:
-        """Let go; another driver may take the job at once."""
+        """Release the lease; another driver may take the job at once."""
         self.transactions.write(
             lambda connection: connection.execute(update(LEASES).where(*_is(lease)).values(expires=0.0))
         )
@@ -253,7 +253,7 @@ class Records:
     def _set(self, job_id: str, kind: str, data: dict[str, Any], changes: int | None) -> int:
         def changed(connection: Connection) -> int:
             _lock(connection, job_id)
-            # As ``fold`` counts: what is not whole was never there.
+            # As ``fold`` counts: an incomplete entry was never there.
             before = sum(entry is not None for entry in journal_rows.entries(connection, job_id, kind))
             if changes not in {None, before}:
                 raise ChangedError(job_id)
@@ -263,22 +263,22 @@ class Records:
         return self.transactions.write(changed)
 
     def cancel_requested(self, job_id: str) -> CancelRequest | None:
-        """The first request to cancel a job, None where nobody asked. One short query: made to be asked often."""
+        """Return the first request to cancel a job, or None; one short query, made to be called often."""
         return self.transactions.read(
             lambda connection: first_request(journal_rows.entries(connection, job_id, CANCEL))
         )
 
     def record(self, job_id: str) -> RunRecord | None:
-        """A job's record, or None where the id was never used."""
+        """Return a job's record, or None if the id was never used."""
         found = self._records(job_id)
         return found[0] if found else None
 
     def records(self) -> list[RunRecord]:
-        """Every job's record, oldest first; two queries however many there are."""
+        """Return every job's record, oldest first; two queries however many there are."""
         return self._records(None)
 
     def folded(self, job_ids: Sequence[str], kinds: Collection[str]) -> list[RunRecord]:
-        """Records of some jobs as entries of some kinds alone tell them; ids that were never used are left out."""
+        """Return records of some jobs by entries of some kinds alone; ids that were never used are left out."""
         jobs = select(JOBS).where(JOBS.c.job_id.in_(job_ids))
         lines = select(JOURNAL).where(JOURNAL.c.job_id.in_(job_ids), JOURNAL.c.kind.in_(sorted(kinds)))
         return self._read(jobs, lines.order_by(JOURNAL.c.sequence), {})
@@ -291,11 +291,11 @@ class Records:
         return self.transactions.read(lambda connection: journal_rows.folded(connection, jobs, lines, which))
 
     def holder_of(self, job_id: str) -> str | None:
-        """Who drives a job now and since when, in words, or None."""
+        """Return who drives a job now and since when, in words, or None."""
         return self._holders(job_id).get(job_id)
 
     def holders(self) -> dict[str, str]:
-        """Who drives which job now and since when, in words; jobs that nobody drives are left out."""
+        """Return who drives which job now and since when, in words; jobs without a driver are left out."""
         return self._holders(None)
 
     def _holders(self, job_id: str | None) -> dict[str, str]:
@@ -309,7 +309,7 @@ class Records:
         return self.transactions.read(found)
 
     def last_hold(self, job_id: str) -> Hold | None:
-        """Who held a job last, None where nobody ever did."""
+        """Return the last holder of a job's lease, None if there never was one."""
         asked = select(LEASES).where(LEASES.c.job_id == job_id)
         row = self.transactions.read(lambda connection: connection.execute(asked).first())
         if row is None:
@@ -378,12 +378,12 @@ class Records:
 
 
 def _is(lease: Lease) -> tuple[Any, Any]:
-    """The row of a lease that nobody has taken since."""
+    """Return the row of a lease that nobody has taken since."""
     return LEASES.c.job_id == lease.job_id, LEASES.c.fence == lease.fence
 
 
 def _fence(connection: Connection, lease: Lease) -> None:
-    """Hold the lease's row until the end of the transaction: nobody takes the job between the look and the writing."""
+    """Lock the lease's row until the end of the transaction, so that nobody takes the job between read and write."""
     if connection.execute(select(LEASES.c.fence).where(*_is(lease)).with_for_update()).first() is None:
         raise LeaseLostError(lease.job_id)
 

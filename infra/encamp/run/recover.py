@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from encamp.run.spool import ReplicaLog
     from encamp.run.stream import LogStreams
 
-#: How often logs are asked for until two answers agree: their last lines may be on their way.
+#: Number of queries for logs until two answers agree: the last lines may be on their way.
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 2.0
-#: So many replicas are asked for one by one, more by one question about the whole job.
+#: Up to so many replicas have a query each, more of them one query about the whole job.
 _SINGLY = 4
 _SECONDS, _SECONDS_A_LOG = 60.0, 0.25
 _HELD_BYTES = 16 * 1024
@@ -88,7 +88,7 @@ def _named(names: Sequence[str]) -> str:
 
 @dataclass
 class _Draft:
-    """One replica's log on its way to a file."""
+    """One replica's log while it is written to a file."""
 
     path: Path
     replica: str
@@ -140,7 +140,7 @@ class _Recovery:
         self.over = False
 
     def run(self) -> dict[str, int]:
-        """The replicas whose logs were taken, each with its number of lines."""
+        """Return the replicas whose logs were taken, each with its number of lines."""
         drafts: dict[str, _Draft] = {}
         short = ""
         try:
@@ -163,7 +163,7 @@ class _Recovery:
         return not self.over and self._logs[name].take(draft.path, len(draft.pods), draft.pods[-1], short)
 
     def _read(self, attempt: int) -> tuple[dict[str, _Draft], str]:
-        """Every line of now in drafts, and why there may be more."""
+        """Return every line of now in drafts, and why there may be more."""
         drafts: dict[str, _Draft] = {}
         short = ""
         for line in self._lines():

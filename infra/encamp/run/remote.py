@@ -1,4 +1,4 @@
-"""Whether this machine may be forgotten: a reaper in a CI job or a pod must not work from what dies with it."""
+"""Checks that nothing depends on this machine: a reaper in a CI job or a pod needs a remote backend and record."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def require_remote(project: str) -> None:
 
 
 def _backend() -> str:
-    """The backend that the engine is logged in to."""
+    """Return the backend that the engine is logged in to."""
     answer = SessionCommand().run(["whoami", "--json"], str(project_folder()), {}).stdout
     return str(json.loads(answer).get("url", ""))

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
-#: How often JobSet had started the whole job again when it made a pod.
+#: Label with the number of restarts of the whole job when a pod was created.
 RESTARTS_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 CONTAINER = "replica"
 _OUT_OF_MEMORY = "OOMKilled"
-#: What the bootstrap says of a trainer that failed; what it died of is in its last lines.
+#: The bootstrap's words for a trainer that failed; the cause is in its last lines.
 _FAILED = "Error"
 #: Exit codes of programs that ended by themselves; of others the last lines say nothing.
 _OWN_END = range(1, 128)
 
 
 def replica_labels(name: str) -> dict[str, str]:
-    """The labels that only the pods of the replica with a name have, among all of its job."""
+    """Return the labels that only the pods of the replica with a name have, among all of its job."""
     trial, of_trial, rest = name.removeprefix("trial-").partition("-")
     if not (name.startswith("trial-") and of_trial and trial.isdigit()):
         trial, rest = "", name
@@ -37,7 +37,7 @@ def replica_labels(name: str) -> dict[str, str]:
 
 
 def trial_number(labels: Mapping[str, str]) -> int | None:
-    """Of which trial something is by its labels, None where it is of none."""
+    """Return the number of a resource's trial, by its labels; None if it belongs to none."""
     number = labels.get(TRIAL_LABEL, "")
     return int(number) if number.isdigit() else None
 
@@ -51,16 +51,16 @@ class Replica:
         started: its container runs or has run.
         exit_code: None while it has not ended.
         reason: why it ended: the last line of its exception, a word of the bootstrap's, or Kubernetes' words.
-        termination: what the bootstrap wrote, empty where it wrote nothing readable. Of a trial without the bootstrap
+        termination: what the bootstrap wrote, empty if it wrote nothing readable. Of a trial without the bootstrap
             the message is the end of the metric's file, and ``metrics`` its lines.
         began: RFC 3339 time since when its container runs or ran, empty before.
         scheduled: RFC 3339 time since when it has a machine, empty before.
         finished: RFC 3339 time of its end.
         stopped: it was told to stop, so that its exit code is nobody's fault.
         attempt: how often the whole job had been started again before.
-        disruption: why its machine was taken from it, in Kubernetes' word; empty where it was not.
+        disruption: why its machine was taken from it, in Kubernetes' word; empty if it was not.
         out_of_memory: the kernel ended it for lack of memory.
-        trial: number of the trial that it is a replica of, None where there are none.
+        trial: number of the trial that it is a replica of, None if there are none.
         image_id: what the node says it runs: a name with the digest of the image, where the node knows one.
     """
 
@@ -97,7 +97,7 @@ class Replica:
 
 
 def read_replica(pod: dict[str, Any]) -> Replica | None:
-    """A pod of a JobSet as a replica; None where it is none of a job's."""
+    """Return a pod of a JobSet as a replica; None if it belongs to no job."""
     metadata = pod["metadata"]
     labels = metadata.get("labels", {})
     index = labels.get(INDEX_LABEL)
@@ -135,7 +135,7 @@ def read_replica(pod: dict[str, Any]) -> Replica | None:
 
 
 def _told(termination: Mapping[str, Any], code: int | None) -> str:
-    """The reason that a termination message gives: the bootstrap's word, or what its last lines tell."""
+    """Return the reason that a termination message gives: the bootstrap's word, or what its last lines tell."""
     reason, lines = str(termination["reason"]), termination.get("lastLines")
     if reason == _FAILED and isinstance(lines, list):
         return last_words([str(line) for line in lines]) if code in _OWN_END else ""

@@ -1,4 +1,4 @@
-"""What others want of a driver, as the record says it: that its job be cancelled, or that it let go of it."""
+"""Requests to a driver through the record: to cancel its job, or to let go of it."""
 
 from __future__ import annotations
 

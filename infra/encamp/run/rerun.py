@@ -32,7 +32,7 @@ class RecordedJob:
 
     Attributes:
         data: the Job resource, with the id that it had.
-        changed: how its trainer differs from the one that ran before, empty where it does not as far as is known.
+        changed: how its trainer differs from the one that ran before, empty if it does not as far as is known.
     """
 
     data: dict[str, Any]
@@ -40,7 +40,7 @@ class RecordedJob:
 
 
 def recorded_job(intent: Intent, folder: Path) -> RecordedJob:
-    """The job of an intent; packages of this machine lie below ``folder``.
+    """Return the job of an intent; packages of this machine lie below ``folder``.
 
     Raises:
         UsageError: the record does not hold enough of it, or its packages are not below the folder.
@@ -61,18 +61,18 @@ def recorded_job(intent: Intent, folder: Path) -> RecordedJob:
 
 
 def new_job_id(before: str, suffix: str) -> str:
-    """An id like that of before, with another time."""
+    """Return an id like that of before, with another time."""
     return job_id_from(_STAMP.sub("", before), suffix=suffix)
 
 
 def _packages(job: Mapping[str, Any]) -> list[str]:
-    """Paths of this machine that a job names, relative to its file."""
+    """Return paths of this machine that a job names, relative to its file."""
     block = job.get("encamp") or {}
     return [*([block["packagePath"]] if block.get("packagePath") else []), *(block.get("packages") or ())]
 
 
 def _change(intent: Intent, folder: Path) -> str:
-    """What tells that the trainer is another one than before."""
+    """Return how the trainer differs from the earlier one; empty if it does not."""
     before = intent.source
     now = trainer_source(intent.job or {}, folder)
     if before is None or before == now:
@@ -83,7 +83,7 @@ def _change(intent: Intent, folder: Path) -> str:
 
 
 def _masked(data: Any, path: str = "") -> Iterator[str]:
-    """Paths of texts of which something secret was left out."""
+    """Yield paths of texts of which something secret was left out."""
     if isinstance(data, str):
         if MASK in data:
             yield path

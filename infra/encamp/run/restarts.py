@@ -1,4 +1,4 @@
-"""How often a job's replicas were started again so far, as the journal tells it; people see it while it is RUNNING."""
+"""The restarts of a job's replicas so far, from the journal; shown while the job is RUNNING."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Restarts:
     """Restarts of a job that goes on.
 
     Attributes:
-        replica: the replica that was started again most since the whole job was, empty where none was.
+        replica: the replica that was started again most since the whole job was, empty if none was.
         replicas: how often it was.
         jobs: how often the whole job was.
         last: the latest end that led to one, such as ``worker-replica-0 exited with 137``.
@@ -36,7 +36,7 @@ class Restarts:
         return ", ".join(filter(None, (jobs, own, last)))
 
     def to_json(self) -> dict[str, Any]:
-        """As ``describe`` and ``list`` show it."""
+        """Return the form of ``describe`` and ``list``."""
         return {
             "replica": self.replica or None,
             "restart": self.replicas,
@@ -48,7 +48,7 @@ class Restarts:
 
 
 def restarts_of(uses: Iterable[PodUse]) -> Restarts | None:
-    """The restarts that a job's pods tell of; None where nothing of it was started again."""
+    """Return the restarts by a job's pods; None without any."""
     pods = list(uses)
     jobs = max((use.attempt for use in pods), default=0)
     failed = [use for use in pods if use.failed]

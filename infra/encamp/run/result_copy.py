@@ -36,7 +36,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass
 class Copied:
-    """What a copy did: files and bytes that came, files that were there already, and what did not come."""
+    """The result of a copy: files and bytes that came, files that existed already, and those left out."""
 
     files: int = 0
     size: int = 0
@@ -125,7 +125,7 @@ class Target:
             for last in (False, True):
                 if self._fetch(storage, file.stored, name, progress):
                     break
-                # What was kept of an earlier copy may be damaged; what comes anew is not.
+                # A part kept from an earlier copy may be damaged; a fresh copy is not.
                 os.unlink(name, dir_fd=self._partial)
                 progress(-file.stored.size)
                 if last:
@@ -135,7 +135,7 @@ class Target:
             done.size += file.stored.size
 
     def _fetch(self, storage: Storage, stored: StoredObject, name: str, progress: Callable[[int], None]) -> bool:
-        """Complete an unfinished copy; whether its bytes are right."""
+        """Complete an unfinished copy, and return whether its bytes are right."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, 0o666, dir_fd=self._partial), "r+b") as stream:
             if os.fstat(stream.fileno()).st_size > stored.size:

@@ -54,7 +54,7 @@ class ResultFiles:
     named: Sequence[tuple[StoredObject, str]]
 
     def placed(self, *, folds_case: bool) -> tuple[list[ResultFile], list[LeftOut]]:
-        """Give each object its place, or the reason why it has none.
+        """Return the objects with their places, and those left out with the reason.
 
         ``folds_case`` says that the file system takes names that differ by case alone for the same.
         """
@@ -76,7 +76,7 @@ def result_files(job: KnownJob, storage: Storage) -> ResultFiles:
     """List what a job left: logs, receipt, output and the output of its trials. The job may still run.
 
     Raises:
-        UsageError: no output was kept, or none is there yet.
+        UsageError: no output was kept, or there is none yet.
         RestError: a bucket cannot be listed.
     """
     found = list(_named(job, storage))
@@ -86,7 +86,7 @@ def result_files(job: KnownJob, storage: Storage) -> ResultFiles:
 
 
 def job_dir_of(job: KnownJob) -> str | None:
-    """The job dir by receipt or record; None where there is none or neither tells."""
+    """Return the job dir by receipt or record, or None."""
     told = ((job.receipt or {}).get("results") or {}).get("jobDir")
     return told or (job.intent.job_dir if job.intent is not None else None)
 
@@ -97,7 +97,7 @@ def is_living(job: KnownJob) -> bool:
 
 
 def _named(job: KnownJob, storage: Storage) -> Iterator[tuple[StoredObject, str]]:
-    """Every object with its name relative to the job's folder, that of the job dir below ``output/``."""
+    """Yield every object with its name relative to the job's folder, that of the job dir below ``output/``."""
     for stored in storage.objects(job.bucket, job.prefix):
         yield stored, stored.name.removeprefix(job.prefix)
     job_dir = job_dir_of(job)
@@ -133,7 +133,7 @@ def _without_output(job: KnownJob) -> UsageError:
 
 
 def _refusal(stored: StoredObject, name: str) -> str | None:
-    """Why an object is not copied; None if it is."""
+    """Return why an object is not copied; None if it is."""
     parts = name.split("/")
     if any(part in {"", ".", ".."} for part in parts):
         return "its name has an empty part, `.` or `..`"

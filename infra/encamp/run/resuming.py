@@ -1,4 +1,4 @@
-"""Goes on with bringing up a job whose driver was told to end before the training began: nothing of the job is lost."""
+"""Bring-up of a job whose driver was told to end before the training began: nothing of the job is lost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Resumption:
     woken: threading.Event
 
     def run(self) -> Outcome | None:
-        """Bring the job up; how it ended if it cannot train, None if it trains.
+        """Bring the job up; return its outcome if it cannot train, None if it trains.
 
         Raises:
             LeaseLostError: another driver has the job.
@@ -107,7 +107,7 @@ class Resumption:
         )
 
     def _check(self) -> None:
-        """Go on only while the job is this process's, and nobody wants anything else.
+        """Raise unless the job is this process's, and nobody cancels or takes it.
 
         Raises:
             EncampError: it is not, or somebody does.

@@ -1,8 +1,8 @@
-"""How long what a job leaves is kept, and how it goes: results, logs and receipt, but for the mark of a used id.
+"""The retention and deletion of a job's remains: results, logs and receipt, but for the mark of a used id.
 
 A job with a term leaves a note in the artifacts bucket, ``expiry/<end of the term>/<jobId>.json``. Names sort by time,
-so whoever reaps reads only the notes that are due, from any machine and without a record. What a note names is
-checked before it is deleted: a bucket must carry the job's own label, and a prefix must be the job's.
+so whoever reaps reads only the notes that are due, from any machine and without a record. What a note names is checked
+before it is deleted: a bucket must carry the job's own label, and a prefix must be the job's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Label of a bucket that a job made for its results; its value is the job's cloud name.
 RESULTS_LABEL = "encamp-results"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
-#: What of a receipt stays when the rest is deleted: enough to refuse the id, to say why, and to add up what was spent.
+#: Fields of a receipt that stay when the rest is deleted: enough to refuse the id, to say why, and to add up the cost.
 _REMEMBERED = ("version", "jobId", "name", "outcome", "times", "environment", "project", "nodeSeconds", "cost")
 
 
@@ -45,7 +45,7 @@ class Expired:
 
 
 def kept_until(intent: Intent, ended: datetime) -> datetime | None:
-    """The end of the term of what a job leaves, in whole seconds; None where it is kept."""
+    """Return the end of the term of what a job leaves, in whole seconds; None if it is kept."""
     if intent.results_days is None:
         return None
     return ended.replace(microsecond=0) + timedelta(days=intent.results_days)
@@ -68,7 +68,7 @@ def note_term(storage: Storage, intent: Intent, until: datetime) -> None:
 
 
 def expired(storage: Storage, bucket: str, now: datetime) -> Iterator[Expired]:
-    """Jobs of an artifacts bucket whose term has passed, the longest past first.
+    """Yield jobs of an artifacts bucket whose term has passed, the longest past first.
 
     Raises:
         RestError: the bucket cannot be listed.
@@ -157,7 +157,7 @@ def _term(name: str) -> datetime | None:
 
 
 def _read(storage: Storage, bucket: str, note: str, until: datetime) -> Expired | None:
-    """A note's content, None where it is gone meanwhile or is none of ours."""
+    """Return a note's content, None if it is gone meanwhile or malformed."""
     try:
         data = json.loads(storage.read(bucket, note) or b"null")
         job_id, name, own = str(data["jobId"]), str(data["name"]), data["resultsBucket"]

@@ -1,4 +1,4 @@
-"""A record file that was cut off: what of it can still be read goes into a new one, and the old one is kept beside it.
+"""Repair of a truncated record file: its readable part goes into a new file, and the old one is kept beside it.
 
 SQLite itself survives a write-ahead log that ends in the middle: what was not committed was never there. A database
 file that is shorter than its header says, after a copy that was broken off or on a full disk, it calls malformed, all
@@ -33,7 +33,7 @@ def mend(path: Path, create: Any) -> Path | None:
         create: makes the tables in the file that it gets the path of.
 
     Returns:
-        where the damaged file lies now, None where nothing was wrong.
+        where the damaged file lies now, None if nothing was wrong.
     """
     if not _suspicious(path):
         return None
@@ -78,7 +78,7 @@ def _whole(path: Path) -> bool:
 
 
 def _readable(path: Path, table: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Columns and rows of a table: from its beginning and from its end, each way up to the first page that is lost."""
+    """Return columns and rows of a table, read from both ends, each up to the first lost page."""
     found: dict[int, tuple[Any, ...]] = {}
     columns: tuple[str, ...] = ()
     for order in ("asc", "desc"):
@@ -109,7 +109,7 @@ def _fill(path: Path, rows: dict[str, tuple[tuple[str, ...], list[tuple[Any, ...
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time mends."""
+    """Hold the lock by which one process at a time repairs a file."""
     with path.with_name(f"{path.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

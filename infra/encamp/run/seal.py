@@ -44,7 +44,7 @@ _SECONDS, _SECONDS_A_LOG, _BYTES_A_SECOND = 60.0, 0.25, 2 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Stored:
-    """What the bucket has of a job's logs.
+    """A job's logs in the bucket.
 
     Attributes:
         entries: those of an earlier manifest, by replica.
@@ -57,7 +57,10 @@ class Stored:
     times: int = 0
 
     def unclaimed(self) -> Stored:
-        """The same without what a manifest says: a record that saw the job begin knows whether one was written."""
+        """Return the same without what a manifest says.
+
+        A record that saw the job begin knows whether one was written.
+        """
         return replace(self, entries={})
 
     def whole(self, replica: str) -> bool:
@@ -68,7 +71,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Seal:
-    """What was sealed.
+    """The result of sealing a job's logs.
 
     Attributes:
         manifest: as it was written.
@@ -82,7 +85,7 @@ class Seal:
 
 
 def sealing_seconds(logs: int, size: int) -> float:
-    """How long storing so many logs of so many bytes together may take before tear-down goes on without.
+    """Return the most seconds for storing so many logs of so many bytes before tear-down goes on without them.
 
     A minute, a quarter of a second a log, and the bytes at 2 MiB a second, which most lines to a cloud exceed.
     """
@@ -90,7 +93,7 @@ def sealing_seconds(logs: int, size: int) -> float:
 
 
 def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
-    """What an earlier driver has stored; nothing where that cannot be known."""
+    """Return the logs that an earlier driver has stored; none if that cannot be known."""
     folder = f"{prefix}logs/"
     try:
         listed = {one.name.removeprefix(folder): one.size for one in storage.objects(bucket, folder)}
@@ -100,7 +103,7 @@ def stored_logs(storage: Storage, bucket: str, prefix: str) -> Stored:
         return Stored()
     entries: dict[str, dict[str, Any]] = {}
     sizes = {name.removesuffix(".log"): size for name, size in listed.items() if name.endswith(".log")}
-    # Where it is damaged the logs beside it still count by their sizes.
+    # If it is damaged, the logs beside it still count by their sizes.
     with contextlib.suppress(EngineError):
         found = read_entries(text, bucket, prefix, names[0]) if text is not None else []
         entries = {one["replica"]: one for one in found if one["size"] in {None, sizes.get(one["replica"])}}
@@ -145,7 +148,7 @@ def seal_logs(
 
 
 def _written(storage: Storage, bucket: str, name: str, manifest: dict[str, Any]) -> str:
-    """Why the manifest is not in the bucket, empty where it is."""
+    """Return why the manifest is not in the bucket, empty if it is."""
     text = json.dumps(manifest, indent=2, sort_keys=True).encode()
     deadline = Deadline(_MANIFEST_SECONDS)
     try:
@@ -165,7 +168,7 @@ class _Sealing:
         self._large = threading.Semaphore(_LARGE)
 
     def one(self, log: ReplicaLog) -> dict[str, Any]:
-        """The manifest's entry of a log that is in the bucket now, or cannot be."""
+        """Return the manifest's entry of a log that is in the bucket now, or cannot be."""
         size = _size(log)
         if self._before.whole(log.replica):
             return _with_end(self._before.entries[log.replica], log)
@@ -191,7 +194,7 @@ class _Sealing:
             self._storage.upload(self._bucket, f"{self._folder}{TIMES}", stream, "application/jsonl")
 
     def unstored(self, log: ReplicaLog, reason: str) -> dict[str, Any]:
-        """The entry of a log that is not in the bucket; what made it short before that counts as well."""
+        """Return the entry of a log that is not in the bucket; what made it short before that counts as well."""
         short = log.state["reason"]
         return {**_entry(log), "complete": False, "reason": f"{reason}; {short}" if short else reason}
 
@@ -213,7 +216,7 @@ class _Sealing:
         return {**_entry(log), **stored, **({"generation": kept.generation} if kept.generation else {})}
 
     def _adopted(self, log: ReplicaLog) -> dict[str, Any]:
-        """The entry of what an earlier driver stored, which is more than there is here."""
+        """Return the entry of what an earlier driver stored, which is more than there is here."""
         entry = self._before.entries.get(log.replica, {})
         if entry.get("object"):
             return _with_end(entry, log)
@@ -248,7 +251,7 @@ def _entry(log: ReplicaLog) -> dict[str, Any]:
 
 
 def _with_end(entry: dict[str, Any], log: ReplicaLog) -> dict[str, Any]:
-    """An earlier entry, with how the replica ended where that is known only now."""
+    """Return an earlier entry, with how the replica ended where that is known only now."""
     if entry.get("exitCode") is not None or log.state["exitCode"] is None:
         return entry
     return {**entry, "exitCode": log.state["exitCode"], "termination": log.state["termination"]}

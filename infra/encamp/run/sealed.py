@@ -31,8 +31,8 @@ class FoundLog:
     """One replica's log.
 
     Attributes:
-        source: the manifest's entry of a sealed log, or the file of the spool; None where there is neither.
-        reason: why the log is not whole, empty where it is.
+        source: the manifest's entry of a sealed log, or the file of the spool; None if there is neither.
+        reason: why the log is not whole, empty if it is.
     """
 
     replica: str
@@ -41,7 +41,7 @@ class FoundLog:
 
 
 def find_logs(job: KnownJob, storage: Storage, spool: Path) -> list[FoundLog]:
-    """The logs of all replicas of a job.
+    """Return the logs of all replicas of a job.
 
     ``spool`` is the folder of this machine where a driver would keep them.
 
@@ -61,7 +61,10 @@ def find_logs(job: KnownJob, storage: Storage, spool: Path) -> list[FoundLog]:
 
 
 def replica_names(job: KnownJob, spool: Path) -> tuple[str, ...]:
-    """Names of a job's replicas as far as they are known; of trials those that ran, or that have a log here."""
+    """Return the names of a job's replicas as far as they are known.
+
+    Of trials those that ran, or that have a log here.
+    """
     if job.intent is None:
         return ()
     trials = job.study.trials if job.study is not None else ()
@@ -69,12 +72,12 @@ def replica_names(job: KnownJob, spool: Path) -> tuple[str, ...]:
 
 
 def spooled_logs(spool: Path, names: Sequence[str]) -> list[FoundLog]:
-    """The logs of replicas as they are in a folder now."""
+    """Return the logs of replicas as they are in a folder now."""
     return [_spooled(spool, name) for name in names]
 
 
 def chosen(logs: list[FoundLog], replica: str) -> FoundLog:
-    """The log of one replica.
+    """Return the log of one replica.
 
     Raises:
         UsageError: the job has no such replica; names those it has.
@@ -89,7 +92,7 @@ def chosen(logs: list[FoundLog], replica: str) -> FoundLog:
 
 
 def read_log(log: FoundLog, storage: Storage) -> Iterator[bytes]:
-    """A log's bytes, piece by piece; none where there is none.
+    """Yield a log's bytes, piece by piece; none if there is none.
 
     Raises:
         EngineError: what the bucket holds is not what was sealed; told before the first piece.
@@ -104,7 +107,7 @@ def read_log(log: FoundLog, storage: Storage) -> Iterator[bytes]:
 
 
 def replica_ends(job: KnownJob, storage: Storage, spool: Path) -> list[dict[str, Any]]:
-    """How each replica ended, as far as it is known: name, exit code, attempts, and whether its log is whole."""
+    """Return each replica's end, as far as known: name, exit code, attempts, and whether its log is whole."""
     names = replica_names(job, spool)
     entries = _manifest(job, storage) if job.sealed or not (names and spool.is_dir()) else None
     if entries is None:
@@ -130,7 +133,7 @@ def _manifest(job: KnownJob, storage: Storage) -> list[dict[str, Any]] | None:
 
 
 def _sealed(entry: dict[str, Any], spool: Path) -> FoundLog:
-    """A log by the manifest; one that could not be stored may still be here."""
+    """Return a log by the manifest; one that could not be stored may still be here."""
     here = spool / f"{entry['replica']}.log"
     source = entry if entry["object"] else here if here.is_file() else None
     return FoundLog(entry["replica"], source, "" if entry["complete"] else entry["reason"])

@@ -1,4 +1,4 @@
-"""Lines of replicas on their way to whoever reads along, who may be slow or not read at all.
+"""A buffer of replicas' lines for readers, who may be slow or not read at all.
 
 Nothing of a job waits for a reader: what a reader has not taken within some megabytes is left out for them, and they
 are told how much. The spool has all of it.
@@ -16,9 +16,9 @@ from encamp.run.log_lines import plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: How much a reader may be behind, in bytes.
+#: Bytes that a reader may be behind.
 _MOST_BYTES = 8 * 1024 * 1024
-#: How long the last lines may take without any going out.
+#: Seconds that the last lines may take without progress.
 _PATIENCE_SECONDS = 5.0
 _LONGEST_SHOWN = 4096
 

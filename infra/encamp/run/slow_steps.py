@@ -1,4 +1,4 @@
-"""What the engine's long steps wait for, said while they last.
+"""Messages about the engine's long steps while they last.
 
 An operation on a node pool waits while GKE is at another one of the same cluster: jobs that begin together, an upgrade.
 Without a word that looks like a hang.
@@ -25,11 +25,11 @@ _POOLS = "gcp:container/"
 
 
 class SlowSteps(Periodic):
-    """Says once a minute which steps take longer than usual, and what GKE is at where one is about a pool.
+    """Says once a minute which steps take longer than usual, and GKE's operation if one is about a pool.
 
     Args:
         events: of the engine run.
-        operations: tells what GKE is at in the cluster, in words; None where nobody knows the cluster.
+        operations: returns GKE's operations in the cluster, in words; None if the cluster is not known.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SlowSteps(Periodic):
         self._usual = usual
 
     def step(self) -> bool:
-        """Say it once."""
+        """Show it once."""
         now = time.monotonic()
         slow = [step for step in self._events.open_steps() if now - step.since >= self._usual]
         for step in slow:

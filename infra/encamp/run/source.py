@@ -1,4 +1,4 @@
-"""Which commit of which repository a trainer of this machine is, for the job's receipt."""
+"""The Git commit and repository of a trainer on this machine, for the job's receipt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAFE = ("-c", "core.fsmonitor=false")
 
 
 def trainer_source(job: Mapping[str, Any], folder: Path | None) -> dict[str, Any] | None:
-    """The source of a job's trainer, None where that is not of this machine or lies in no Git repository.
+    """Return the source of a job's trainer, None if that is not of this machine or lies in no Git repository.
 
     Args:
         job: the Job resource as data.
@@ -30,12 +30,15 @@ def trainer_source(job: Mapping[str, Any], folder: Path | None) -> dict[str, Any
 
 
 def source_of(folder: Path) -> dict[str, Any] | None:
-    """Repository and commit of a folder, and whether its files differ from that; None outside a work tree."""
+    """Return the repository and commit of a folder, and whether its files differ from that.
+
+    None outside a work tree.
+    """
     commit = _git(folder, "rev-parse", "HEAD")
     top = _git(folder, "rev-parse", "--show-toplevel")
     if commit is None or top is None:
         return None
-    # What Git ignores is in no commit either.
+    # Files that Git ignores are in no commit either.
     tracked = _git(folder, "ls-files", "--", ".")
     changes = _git(folder, "status", "--porcelain", "--", ".")
     remote = _git(folder, "config", "--get", "remote.origin.url")
@@ -48,14 +51,14 @@ def source_of(folder: Path) -> dict[str, Any] | None:
 
 
 def source_text(source: Mapping[str, Any]) -> str:
-    """A source in one line; receipts of before told neither repository nor path."""
+    """Return a source in one line; receipts of before told neither repository nor path."""
     place = " ".join(str(source[key]) for key in ("repository", "path") if source.get(key))
     changed = ", with changes" if source.get("dirty") else ""
     return f"{source.get('commit')}{changed}{f' ({place})' if place else ''}"
 
 
 def _plain_url(url: str) -> str:
-    """A remote's address without who logs in there."""
+    """Return a remote's address without who logs in there."""
     try:
         parts = urlsplit(url)
     except ValueError:

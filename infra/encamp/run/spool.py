@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from encamp.run.replicas import Replica
 
-#: How many lines of a log's end are kept for people.
+#: Number of a log's last lines that are kept for people.
 LAST_LINES = 10
 #: A line of which more is held is written out in pieces.
 _LONGEST_HELD = 64 * 1024
@@ -88,13 +88,13 @@ class ReplicaLog:
         #: Up to which offset which second of Kubernetes' times had come, where ``note_seconds`` asks for it.
         self.seconds: list[tuple[int, str]] = []
         self.note_seconds = False
-        #: Where the next byte goes; what lies behind it is of no use once that has come.
+        #: Offset of the next byte; what lies behind it is of no use once that has come.
         self._end = int(self.state["offset"])
 
     def begin(self, replica: Replica) -> bool:
         """Start the log of a pod: after the log of an earlier one, or where reading the same one stopped.
 
-        False where the same pod's log was read to its end before.
+        False if the same pod's log was read to its end before.
 
         Raises:
             OSError: the disk is full; nothing has begun.
@@ -154,7 +154,7 @@ class ReplicaLog:
                 self._save()
 
     def end(self, replica: Replica | None, *, complete: bool, reason: str = "") -> None:
-        """The pod's log is over.
+        """Note that the pod's log is over.
 
         ``complete`` says that it was read to its end, else ``reason`` why it may not be whole; ``replica`` is the pod
         as it was seen last.
@@ -183,9 +183,9 @@ class ReplicaLog:
             self._save()
 
     def take(self, draft: Path, pods: int, pod: str, reason: str) -> bool:
-        """Take the whole log from a file beside it; False where the spool has more than that.
+        """Take the whole log from a file beside it; False if the spool has more than that.
 
-        ``pods`` is how many it comes from, ``pod`` the last one; ``reason`` why it is not whole, empty where it is.
+        ``pods`` is how many it comes from, ``pod`` the last one; ``reason`` why it is not whole, empty if it is.
         """
         with self._lock:
             if draft.stat().st_size < self._size():
@@ -198,7 +198,7 @@ class ReplicaLog:
         return True
 
     def last_lines(self) -> tuple[str, ...]:
-        """The end of the log, ten lines at most."""
+        """Return the end of the log, ten lines at most."""
         with self._lock:
             return tuple(plain(line).decode("utf-8", "backslashreplace") for line in self._last)
 
@@ -263,7 +263,7 @@ class ReplicaLog:
         self._show(self.replica, text)
 
     def _spill(self) -> None:
-        """Write out a piece of a very long line; what of it was shown is its beginning."""
+        """Write out a piece of a very long line, whose beginning was shown."""
         if self._mid_line is None:
             stamp, _, text = self._held.partition(b" ")
             second = _second(stamp)
@@ -326,7 +326,7 @@ class ReplicaLog:
 
 
 def read_state(folder: Path, replica: str) -> dict[str, Any]:
-    """What is noted of a log; nothing where that is not yet, or damaged."""
+    """Return the state of a log; empty if there is none yet, or it is damaged."""
     try:
         found = json.loads((folder / f"{replica}.json").read_text())
     except (OSError, ValueError):
@@ -335,27 +335,27 @@ def read_state(folder: Path, replica: str) -> dict[str, Any]:
 
 
 def spooled(folder: Path) -> list[str]:
-    """Names of the replicas of which a folder has a log; none where there is no such folder."""
+    """Return the names of the replicas of which a folder has a log; none if there is no such folder."""
     return sorted(path.stem for path in folder.glob("*.log"))
 
 
 def again(replica: str, pod: str) -> bytes:
-    """The line between the logs of two pods of a replica."""
+    """Return the line between the logs of two pods of a replica."""
     return f"[encamp] {replica} was started again as {pod}".encode()
 
 
 def unwritten(error: OSError) -> str:
-    """Why a log is not whole when its local copy cannot be written."""
+    """Return why a log is not whole when its local copy cannot be written."""
     return f"the local copy could not be written: {error.strerror or type(error).__name__}"
 
 
 def _second(line: bytes) -> str:
-    """The whole second of a line's time."""
+    """Return the whole second of a line's time."""
     return line.partition(b" ")[0][:_SECOND].decode("ascii", "replace")
 
 
 def _latest(lines: bytes) -> tuple[str, int]:
-    """The latest second among whole lines, and how many of them are of it."""
+    """Return the latest second among whole lines, and how many of them are of it."""
     first = lines[:_SECOND]
     if b" " not in first and b"\n" not in first and lines.count(b"\n" + first) + 1 == (count := lines.count(b"\n")):
         # A log that comes fast is mostly of one second.

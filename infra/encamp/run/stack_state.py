@@ -1,4 +1,4 @@
-"""What the engine's state says of a job's stack: read from an export, and nothing else.
+"""A job's stack in the engine's state: read from an export, and nothing else.
 
 A stack whose ``up`` died midway has no outputs. What it was going to be is then said by the job's component, which
 stands in the state before anything is made, and until when by the labels of what was made.
@@ -26,7 +26,7 @@ _BUCKET = "gcp:storage/bucket:Bucket"
 _RESUMED = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
 _JOB = "encamp:components:TrainingJob"
 _DISTINCT_CHARACTERS = 6
-#: Of the job's component: its outputs as far as they are known before anything is made, as JSON text.
+#: Input of the job's component: its outputs as far as they are known before anything is created, as JSON text.
 INTENT_INPUT = "intent"
 
 
@@ -38,7 +38,7 @@ class StackState:
 
     @classmethod
     def read(cls, exported: Mapping[str, Any]) -> StackState:
-        """Of a whole export."""
+        """Return the state of a whole export."""
         return cls(exported.get("deployment") or {})
 
     @property
@@ -52,7 +52,7 @@ class StackState:
 
     @property
     def stack_urn(self) -> str | None:
-        """The engine's name of the stack itself; None where nothing was ever made in it."""
+        """The engine's name of the stack itself; None if the state does not list it."""
         found = (one["urn"] for one in self.deployment.get("resources") or [] if one["type"] == _STACK)
         return next(found, None)
 
@@ -63,7 +63,7 @@ class StackState:
 
     @property
     def called(self) -> frozenset[str]:
-        """What the cloud calls what it lists: names, ids, e-mails; none that is too short to be told from a word."""
+        """The cloud's names of the resources: names, ids, e-mails; none that is too short to be told from a word."""
         words = [str(word) for one in self.resources for word in _words(one)]
         return frozenset(word for word in words if len(word) >= _DISTINCT_CHARACTERS)
 
@@ -88,7 +88,7 @@ class StackState:
 
     @property
     def written(self) -> float:
-        """When the state was last written, in seconds since the epoch; 0 where it does not say."""
+        """The time when the state was last written, in seconds since the epoch; 0 if it does not say."""
         at = (self.deployment.get("manifest") or {}).get("time") or ""
         try:
             return datetime.fromisoformat(at).timestamp()
@@ -101,7 +101,10 @@ class StackState:
         return bool(self.deployment.get("pending_operations"))
 
     def declared(self) -> dict[str, Any]:
-        """The job's outputs: those of the stack, else what its component was going to be, with the latest deadline."""
+        """Return the job's outputs.
+
+        Those of the stack, else what its component was going to be, with the latest deadline.
+        """
         if self.outputs:
             return self.outputs
         component = next((one for one in self.resources if one["type"] == _JOB), None)
@@ -115,7 +118,7 @@ class StackState:
         return {**found, "deadline": max(deadlines, default=0.0)} if found else {}
 
     def unanswered(self) -> list[Unanswered]:
-        """Creates whose answer never came."""
+        """Return creates whose answer never came."""
         pending = self.deployment.get("pending_operations") or []
         return [_unanswered(one["resource"]) for one in pending if one["type"] == "creating"]
 
@@ -125,7 +128,7 @@ class StackState:
         return any(one["type"] in _RESUMED and (one.get("outputs") or {}).get("operation") for one in self.resources)
 
     def created(self) -> list[ResourceStep]:
-        """When each resource was made."""
+        """Return a step for each resource, with the time of its creation."""
         return [
             ResourceStep(
                 at=datetime.fromisoformat(resource["created"]),
@@ -140,29 +143,32 @@ class StackState:
         ]
 
     def without_pending(self) -> dict[str, Any]:
-        """The deployment without the operations that never had an answer."""
+        """Return the deployment without the operations that never had an answer."""
         return {**self.deployment, "pending_operations": []}
 
     def with_answers(self, ids: Mapping[str, str]) -> dict[str, Any]:
-        """The deployment with pending creates as if they had been answered by these ids, by URN, and no others."""
+        """Return the deployment with pending creates answered by these ids, by URN, and no other pending operation."""
         pending = self.deployment.get("pending_operations") or []
         creates = [one["resource"] for one in pending if one["type"] == "creating"]
         made = [
             {**one, "id": ids[one["urn"]], "outputs": one.get("inputs") or {}} for one in creates if one["urn"] in ids
         ]
-        # What a create was to replace is in the state under the same name; a refresh asks for it as ever.
+        # The replaced resource of a create is in the state under the same name; a refresh asks for it as usual.
         there = {one["urn"] for one in self.resources}
         made = [one for one in made if one["urn"] not in there]
         return {**self.without_pending(), "resources": [*(self.deployment.get("resources") or []), *made]}
 
     def without_cluster(self) -> dict[str, Any]:
-        """The deployment without the objects of a cluster that is gone; what nothing of it depends on any more."""
+        """Return the deployment without the objects of a cluster that is gone.
+
+        What nothing of it depends on any more.
+        """
         gone = {one["urn"] for one in self.resources if one["type"].startswith(_KUBERNETES)}
         kept = [one for one in self.deployment.get("resources") or [] if one["urn"] not in gone]
         return {**self.deployment, "resources": [_without(one, gone) for one in kept]}
 
     def reaching(self, kubeconfig: str) -> dict[str, Any]:
-        """The deployment with its providers of Kubernetes reaching their cluster by this kubeconfig.
+        """Return the deployment with its providers of Kubernetes reaching their cluster by this kubeconfig.
 
         The engine destroys and refreshes by the kubeconfig in the state, which may have been right elsewhere only: in a
         pod of the cluster, or by an address that is closed now.

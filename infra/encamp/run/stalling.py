@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 STALL_VARIABLE = "ENCAMP_STALL_SECONDS"
 #: Google's slowest operations of a job (node pools) are given half an hour by the provider; and half as much.
 _STALL_SECONDS = 2700.0
-#: How long an engine that was asked to stop may take.
+#: Seconds that an engine has to stop after it was asked to.
 _STOP_SECONDS = 120.0
 _LOOKS = 10
 
 
 def stall_seconds() -> float:
-    """How long an engine run may say nothing.
+    """Return seconds for which an engine run may be silent.
 
     Raises:
         UsageError: the variable holds no number of seconds.

@@ -36,7 +36,7 @@ class StateFiles(ABC):
         self._project = project
 
     def stacks(self) -> list[str]:
-        """Names of all stacks that have a state, readable or not.
+        """Return the names of all stacks that have a state, readable or not.
 
         Raises:
             OSError: the folder cannot be listed.
@@ -45,7 +45,7 @@ class StateFiles(ABC):
         return sorted(self._found())
 
     def trouble(self, stack: str) -> str | None:
-        """Why a stack's state cannot be read; None if it can, or there is none.
+        """Return why a stack's state cannot be read; None if it can, or there is none.
 
         Raises:
             OSError, EngineError: nobody can tell.
@@ -55,11 +55,11 @@ class StateFiles(ABC):
         return None if content is None else _trouble(content, packed=str(file).endswith(".gz"))
 
     def place(self, stack: str) -> str:
-        """Where a stack's state is, for people: a path or a ``gs://`` name."""
+        """Return a stack's state file for messages: a path or a ``gs://`` name."""
         return self._shown(self._found().get(stack) or f"{_STATES}/{self._project}/{stack}.json")
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename an unreadable state; where it is now, None where nothing was wrong with it.
+        """Rename an unreadable state; where it is now, None if nothing was wrong with it.
 
         Raises:
             OSError, EngineError: it cannot be renamed.
@@ -84,11 +84,11 @@ class StateFiles(ABC):
 
     @abstractmethod
     def _files(self, folder: str) -> Iterator[str]:
-        """Files directly in a folder, named from the backend's root."""
+        """Return files directly in a folder, named from the backend's root."""
 
     @abstractmethod
     def _content(self, file: str) -> bytes | None:
-        """A file's bytes, None where it is gone."""
+        """Return a file's bytes, None if it is gone."""
 
     @abstractmethod
     def _rename(self, file: str, new: str) -> None:
@@ -96,7 +96,7 @@ class StateFiles(ABC):
 
     @abstractmethod
     def _shown(self, file: str) -> str:
-        """A file for people."""
+        """Return a file for people."""
 
 
 class _Folder(StateFiles):
@@ -151,7 +151,7 @@ class _Bucket(StateFiles):
 
 
 def state_files(url: str | None, project: str, storage: Callable[[], Storage]) -> StateFiles | None:
-    """The states of a project at a backend's URL; None for a kind of backend whose files are not known here."""
+    """Return the states of a project at a backend's URL; None for a kind of backend whose files are not known here."""
     parts = urlsplit(url or "")
     if parts.scheme == "gs":
         prefix = parts.path.strip("/")
@@ -163,7 +163,7 @@ def state_files(url: str | None, project: str, storage: Callable[[], Storage]) -
 
 
 def _trouble(content: bytes, *, packed: bool) -> str | None:
-    """Why bytes are no state of any version."""
+    """Return why bytes are no state of any version."""
     try:
         found = json.loads(gzip.decompress(content) if packed else content)
     except (ValueError, OSError, EOFError) as error:

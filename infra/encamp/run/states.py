@@ -10,7 +10,7 @@ from encamp.errors import ExitCode
 
 
 class State(StrEnum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
     QUEUED = "QUEUED"
     PREPARING = "PREPARING"
@@ -26,7 +26,7 @@ class State(StrEnum):
         return self in {State.SUCCEEDED, State.FAILED, State.CANCELLED}
 
 
-#: What may follow a state.
+#: Allowed transitions of states.
 FOLLOWING = {
     State.QUEUED: {State.PREPARING, State.FAILED, State.CANCELLING},
     State.PREPARING: {State.RUNNING, State.SUCCEEDED, State.FAILED, State.CANCELLING},
@@ -50,7 +50,7 @@ class ReplicaFailure:
 
     Attributes:
         replica: such as ``worker-replica-1``.
-        exit_code: 128 and the signal's number where a signal ended it; None where it never ran.
+        exit_code: 128 and the signal's number where a signal ended it; None if it never ran.
         reason: in plain words, from the replica's termination message or from Kubernetes.
         last_lines: the end of its log, ten lines at most.
     """
@@ -63,7 +63,7 @@ class ReplicaFailure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: ``state`` is SUCCEEDED, FAILED or CANCELLED, ``message`` says why (errorMessage)."""
+    """The outcome of a job: ``state`` is SUCCEEDED, FAILED or CANCELLED, ``message`` says why (errorMessage)."""
 
     state: State
     message: str = ""
@@ -75,7 +75,7 @@ class Outcome:
         return EXIT_CODES[self.state]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data for the journal and the receipt."""
+        """Return plain data for the journal and the receipt."""
         failure = self.failure
         return {
             "state": str(self.state),
@@ -92,7 +92,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Outcome:
-        """The outcome that ``to_json`` wrote."""
+        """Return the outcome that ``to_json`` wrote."""
         failure = data.get("failure")
         return cls(
             state=State(data["state"]),

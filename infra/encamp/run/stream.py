@@ -32,9 +32,9 @@ _RETRY_SECONDS = 1.0
 _CLOSE_SECONDS = 0.5
 _STOP_SECONDS = 10.0
 _NO_LOG = "the API server has no log"
-#: How often a log that cannot be read of a pod that has ended is asked for again.
+#: Number of retries for an unreadable log of an ended pod.
 _ATTEMPTS_AT_END = 5
-#: How many pods are looked at at once.
+#: Number of pods that are looked at in parallel.
 _LOOKS = 16
 #: Files and connections of the process beside the streams.
 _OTHER_FILES = 256
@@ -75,7 +75,7 @@ class LogStreams:
         self.logs: dict[str, ReplicaLog] = {}
 
     def follow(self, replicas: Iterable[Replica]) -> None:
-        """Begin the stream of every replica that has started and has none yet."""
+        """Start the stream of every replica that has started and has none yet."""
         for replica in replicas:
             if not replica.started or replica.uid in self._streams or self._stopped:
                 continue
@@ -87,14 +87,14 @@ class LogStreams:
             loop.call_soon_threadsafe(self._start, stream)
 
     def log(self, replica: str) -> ReplicaLog:
-        """The spool of a replica."""
+        """Return the spool of a replica."""
         if replica not in self.logs:
             self.logs[replica] = ReplicaLog(self.folder, replica, self._shown.put, self._times.grown)
             self.logs[replica].note_seconds = not self._follows
         return self.logs[replica]
 
     def times(self) -> Path:
-        """The file that tells when the logs' text came, up to now; it may not be there."""
+        """Return the file that tells when the logs' text came, up to now; it may not be there."""
         self._times.flush()
         return self.folder / TIMES
 
@@ -104,7 +104,7 @@ class LogStreams:
         return stream is None or stream.done.is_set()
 
     def reading(self) -> list[str]:
-        """Names of the replicas whose log has not come to its end."""
+        """Return the names of the replicas whose log has not come to its end."""
         return [stream.replica.name for stream in list(self._streams.values()) if not stream.done.is_set()]
 
     def drain(self, seconds: float, longest: float | None = None) -> None:
@@ -141,7 +141,7 @@ class LogStreams:
         self._times.flush()
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        """The event loop, in its thread."""
+        """Return the event loop, in its thread."""
         if self._loop is None:
             self._pods = self._cluster.logs()
             self._loop = asyncio.new_event_loop()
@@ -229,7 +229,7 @@ class LogStreams:
     async def _read(self, replica: Replica, log: ReplicaLog, *, follow: bool) -> str | None:
         """Read what there is; returns why it may be short of something, empty when nothing is missing.
 
-        None where the log was whole before.
+        None if the log was whole before.
         """
         try:
             if not log.begin(replica):
@@ -249,7 +249,7 @@ class LogStreams:
         return ""
 
     async def _look(self, replica: Replica) -> Replica | None:
-        """The pod as it is now; None where it is gone."""
+        """Return the pod as it is now; None if it is gone."""
         try:
             async with self._looks:
                 pod = await self._pods.pod(self._namespace, replica.pod)
@@ -261,7 +261,7 @@ class LogStreams:
 
 
 class _Stream:
-    """One pod's log on its way: ``over`` within the event loop, ``done`` for other threads."""
+    """One pod's log while it is read: ``over`` within the event loop, ``done`` for other threads."""
 
     def __init__(self, replica: Replica, log: ReplicaLog, before: _Stream | None) -> None:
         self.replica = replica
@@ -272,7 +272,7 @@ class _Stream:
         self.task: asyncio.Task[None] | None = None
 
     def finish(self, _: asyncio.Task[None]) -> None:
-        """Tell everybody, also when it was stopped before it had begun."""
+        """Notify everybody, also if it was stopped before it had begun."""
         self.over.set()
         self.done.set()
 
@@ -283,7 +283,7 @@ def _cancel(stream: _Stream) -> None:
 
 
 def _make_room(streams: int) -> None:
-    """Let the process open a connection for each stream, as far as the system allows it."""
+    """Raise the process' limit of open files for a connection to each stream, as far as the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * streams + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,8 +1,8 @@
-"""Jobs that were handed in and are begun by a driver of their own when there is room: in the same record as all others.
+"""Submissions: jobs that wait in the record until there is room for a driver of their own.
 
 A submission is on record in one transaction, whole or not at all. What becomes of it is decided once: it is begun (see
 ``Records.begin``), cancelled, or failed, whichever comes first; the database says which that was. So it does not matter
-how often anybody tries to begin it. The job as it was sent is sealed, since it may hold secrets, and is forgotten
+how often anybody tries to begin it. The job as it was sent is encrypted, since it may hold secrets, and is forgotten
 with the job's end.
 """
 
@@ -45,8 +45,8 @@ class Submission:
         job: the Job resource as it was sent, with its id.
         by: e-mail of who sent it.
         priority: larger ones are begun first.
-        wait_seconds: after how long it is cancelled where it has not run, None where it may wait for ever.
-        warnings: what whoever sent it should know, in sentences: its log says it.
+        wait_seconds: after how long it is cancelled where it has not run, None if it may wait for ever.
+        warnings: warnings for the submitter, in sentences: its log says them.
     """
 
     job_id: str
@@ -63,7 +63,7 @@ class Submissions:
     """The submissions of a record.
 
     Args:
-        vault: seals what is sent; None for who neither submits nor opens.
+        vault: encrypts jobs as sent; None if jobs are neither submitted nor read.
     """
 
     def __init__(self, records: Records, vault: Vault | None = None) -> None:
@@ -74,7 +74,7 @@ class Submissions:
     def submit(self, submission: Submission, *, arrived_ago: float = 0.0) -> RunRecord:
         """Write a submission down; it waits from then on.
 
-        ``arrived_ago``: since how many seconds its request is here.
+        ``arrived_ago``: seconds since its request arrived.
 
         Raises:
             AlreadyUsedError: the id was used before.
@@ -109,11 +109,11 @@ class Submissions:
         self._transactions.write(noted)
 
     def opened(self, job_id: str) -> dict[str, Any]:
-        """The job as it was sent.
+        """Return the job as it was sent.
 
         Raises:
-            UsageError: nobody handed such a job in, or it is over.
-            SealError: it cannot be opened.
+            UsageError: no such job was submitted, or it is over.
+            SealError: it cannot be decrypted.
         """
         asked = select(SUBMISSIONS.c.sealed).where(SUBMISSIONS.c.job_id == job_id)
         sealed = self._transactions.read(lambda connection: connection.execute(asked).scalar_one_or_none())
@@ -122,7 +122,7 @@ class Submissions:
         return self._sealing().opened(sealed, job_id)
 
     def open(self, environment: str) -> list[Waiting]:
-        """Every submission of an environment that is not over, in the order in which they are begun."""
+        """Return every submission of an environment that is not over, in the order in which they are begun."""
         asked: Any = (
             select(*_OPEN, JOBS.c.name)
             .join(JOBS, JOBS.c.job_id == SUBMISSIONS.c.job_id)
@@ -137,24 +137,24 @@ class Submissions:
         return self._transactions.read(found)
 
     def waiting(self, environment: str) -> list[Waiting]:
-        """Those that nobody has begun nor is about to begin, the next one first."""
+        """Return the jobs that wait and are not claimed, the next one first."""
         return [one for one in self.open(environment) if one.begun is None and one.claimed is None]
 
     def positions(self, environment: str) -> dict[str, int]:
-        """Each waiting job's place in the queue, the next one's is 1."""
+        """Return each waiting job's place in the queue, the next one's is 1."""
         where = {"environment": environment}
         ids = self._transactions.read(lambda connection: connection.execute(_PLACES, where).scalars().all())
         return {job_id: place for place, job_id in enumerate(ids, 1)}
 
     def position(self, job_id: str) -> int:
-        """A job's place in its environment's queue from 1, 0 where it does not wait in it."""
+        """Return a job's place in its environment's queue from 1, 0 if it does not wait in it."""
         record = self._records.record(job_id)
         if record is None or not record.waiting or record.environment is None:
             return 0
         return self.positions(record.environment).get(job_id, 0)
 
     def claim(self, environment: str, *, besides: Sequence[str] = ()) -> Waiting | None:
-        """Take the next one to begin it, None where none may be begun now; ``besides``: ids that are passed over.
+        """Take the next one to begin it, None if none may be begun now; ``besides``: ids that are passed over.
 
         Two that claim at once never get the same.
         """
@@ -181,10 +181,10 @@ class Submissions:
         return next((one for one in self.open(environment) if one.job_id == taken), None) if taken else None
 
     def take_back(self, one: Waiting, trouble: str = "", *, pause: float = 0.0, tried: bool = True) -> bool:
-        """Let a claimed job wait again, for ``pause`` seconds at least.
+        """Return a claimed job to the queue, for ``pause`` seconds at least.
 
-        ``trouble`` is what was wrong, ``tried`` whether that counts as a try. False where it was begun, is over, or
-        was claimed anew since ``one`` was read.
+        ``trouble`` is what was wrong, ``tried`` whether that counts as a try. False if it was begun, is over, or was
+        claimed anew since ``one`` was read.
         """
 
         def taken_back(connection: Connection) -> bool:
@@ -200,17 +200,17 @@ class Submissions:
         return self._transactions.write(taken_back)
 
     def check_in(self, job_id: str) -> bool:
-        """Say that this process is the driver that will begin a job; False where it must not any more."""
+        """Register this process as the driver that will begin a job; False if it must not any more."""
         mine = update(SUBMISSIONS).where(SUBMISSIONS.c.job_id == job_id, *_undecided()).values(driver=holder.myself())
         return self._transactions.write(lambda connection: connection.execute(mine).rowcount == 1)
 
     def note_trouble(self, job_id: str, trouble: str) -> None:
-        """Note what keeps a job from being begun, for whoever takes it back."""
+        """Note what keeps a job from being begun, for the server that takes it back."""
         row = update(SUBMISSIONS).where(SUBMISSIONS.c.job_id == job_id, *_undecided())
         self._transactions.write(lambda connection: connection.execute(row.values(trouble=redacted(trouble))))
 
     def cancel(self, job_id: str, by: str, message: str = "") -> bool:
-        """Cancel a job that waits, at once and for ever; False where it has been begun, is over, or was not handed in.
+        """Cancel a job that waits, at once and for ever; False if it has been begun, is over, or was not handed in.
 
         ``message`` is why, where nobody asked for it.
         """
@@ -218,7 +218,7 @@ class Submissions:
         return self._end(job_id, outcome, {} if message else {"by": by})
 
     def fail(self, job_id: str, message: str) -> bool:
-        """End a job that waits because it cannot be begun; False where it has been begun, is over or not handed in."""
+        """End a job that waits because it cannot be begun; False if it has been begun, is over or not handed in."""
         return self._end(job_id, Outcome(State.FAILED, redacted(message)), {})
 
     def fail_lost(self, environment: str) -> list[str]:
@@ -265,13 +265,13 @@ class Submissions:
     def _is_there(self, job_id: str, sealed: str) -> bool:
         """Whether this very submission is on record: a server's connection may break after the transaction was done.
 
-        No two that are sealed look alike, even of the same job.
+        Each encryption gives another text, even of the same job.
         """
         asked = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.sealed == sealed)
         return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
     def _again(self, submission: Submission, digest: str, arrived_ago: float) -> Again:
-        """What a create of a used id is: see ``Again``."""
+        """Return how to answer a create of a used id: see ``Again``."""
         asked = select(SUBMISSIONS).where(SUBMISSIONS.c.job_id == submission.job_id)
 
         def looked(connection: Connection) -> Again:
@@ -320,7 +320,7 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
 
 
 def _add_end(connection: Connection, at: float, job_id: str, outcome: Outcome) -> None:
-    """The end of a job of which nothing was ever made."""
+    """Write the end of a job of which nothing was ever created."""
     if outcome.state is State.CANCELLED:
         add(connection, at, job_id, "state", {"state": str(State.CANCELLING)})
     add(connection, at, job_id, "outcome", outcome.to_json())
@@ -345,7 +345,7 @@ _LOST = select(JOURNAL.c.job_id).where(
     ~exists().where(SUBMISSIONS.c.job_id == JOURNAL.c.job_id),
     ~exists().where(_GONE.c.job_id == JOURNAL.c.job_id, _GONE.c.kind == GONE),
 )
-#: What each create does, made once: a statement that is made with its values costs five times as much.
+#: The statements of each create, built once: with values built in they cost five times as much.
 _JOB, _SUBMITTED = insert(JOBS), insert(SUBMISSIONS)
 _ANSWERED = (
     update(SUBMISSIONS)

@@ -1,4 +1,4 @@
-"""From a job that was handed in to a job that a driver runs, and what becomes of it where that cannot be done."""
+"""From a submitted job to a request that a driver runs, and the end of a job that cannot be run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def beginning(records: Records, job_id: str) -> Iterator[None]:
-    """Begin a job that waits: what goes wrong before it has begun decides whether it is tried again.
+    """Begin a waiting job: what goes wrong before it has begun decides whether it is retried.
 
     Bad input cannot become better: the job is FAILED and says why. Of anything else the record keeps what it was. Once
     the job has begun nothing of this counts.
@@ -51,7 +51,7 @@ def beginning(records: Records, job_id: str) -> Iterator[None]:
 
 
 def sent_job(records: Records, vault: Vault, job_id: str) -> tuple[RunRecord, dict[str, Any]]:
-    """The record of a job that waits, and the job as it was sent, with the labels that it has now.
+    """Return the record of a job that waits, and the job as it was sent, with the labels that it has now.
 
     Raises:
         UsageError: it does not wait, or cannot be opened.
@@ -64,7 +64,7 @@ def sent_job(records: Records, vault: Vault, job_id: str) -> tuple[RunRecord, di
 
 
 def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentSpec, environment: str) -> JobRequest:
-    """What a driver of this machine runs for a job that waits; ``environment`` is the name of the stack of ``spec``.
+    """Return the request of a waiting job for this machine's driver; ``environment`` is the name of ``spec``'s stack.
 
     Raises:
         SpecError, PlanError, UsageError: it cannot be run; says why.
@@ -86,7 +86,7 @@ def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentS
 
 
 def planned_again(job: TrainingJobSpec, spec: EnvironmentSpec, record: RunRecord) -> JobPlan:
-    """The plan of a job that waits, under the name that it has on record.
+    """Return the plan of a job that waits, under the name that it has on record.
 
     Raises:
         PlanError: it cannot run any more, or belongs to another environment by now.
@@ -95,11 +95,11 @@ def planned_again(job: TrainingJobSpec, spec: EnvironmentSpec, record: RunRecord
 
 
 def handed_in_by(record: RunRecord) -> Actor:
-    """Who handed a job in, by way of this machine."""
+    """Return who submitted a job, by way of this machine."""
     account = record.submitted.by if record.submitted is not None else ""
     return replace(Actor.myself(), account=account or None)
 
 
 def waited(record: RunRecord) -> float:
-    """Since how many seconds a job waits."""
+    """Return the seconds for which a job has waited."""
     return max(0.0, time.time() - record.created.timestamp())

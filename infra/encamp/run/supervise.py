@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from encamp.run.replicas import Replica
     from encamp.run.stream import LogStreams
 
-#: How long a cluster may give no answer (a sleeping laptop, a lost network) before watching is given up.
+#: Seconds for which a cluster may give no answer (a sleeping laptop, a lost network) before watching is given up.
 _OUTAGE_SECONDS = 6 * 3600.0
 _PODS_PER_SECOND = 100
 _POLL_SECONDS = 1.0
@@ -30,7 +30,7 @@ _POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Limits:
-    """When a job is cancelled by itself: seconds; None for no limit. ``replicas`` is how many there are."""
+    """The limits after which a job is cancelled by itself: seconds; None for no limit. ``replicas`` is their number."""
 
     max_running_seconds: float
     max_wait_seconds: float | None
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass
 class Watch:
-    """What a supervisor is given to do with what it sees.
+    """The callbacks and inputs of a supervisor.
 
     Attributes:
         show: gets a line for people.
@@ -56,14 +56,14 @@ class Watch:
     used: Callable[[Iterable[Replica]], None] = lambda _: None
 
     def explainer(self, cluster: Cluster, namespace: str, clock: Callable[[], float]) -> Explainer:
-        """What says why replicas do not start."""
+        """Return the explainer of replicas that do not start."""
         return Explainer(
             cluster, namespace, show=self.show, pools=self.pools, allocatable=self.allocatable, clock=clock
         )
 
 
 class Supervision(ABC):
-    """One job's training.
+    """The supervision of one job's training.
 
     Args:
         cancelled: set when the job is to be cancelled.
@@ -103,7 +103,7 @@ class Supervision(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - watching one JobSet takes nothing
-        """Let go of what watching took."""
+        """Release what watching took."""
 
     def run(self) -> Outcome:
         """Watch until the job has an outcome.
@@ -138,7 +138,7 @@ class Supervision(ABC):
         return outcome or self.overdue(), max(self._pause(), pods / _PODS_PER_SECOND)
 
     def _pause(self) -> float:
-        """Seconds until the next look at a job of few pods."""
+        """Return seconds until the next look at a job of few pods."""
         return _POLL_SECONDS
 
     def _running(self) -> None:
@@ -148,7 +148,7 @@ class Supervision(ABC):
             self._watch.entered(State.RUNNING)
 
     def overdue(self) -> Outcome | None:
-        """How the job ends because it waits or runs for too long, None while it does not."""
+        """Return the outcome of a job that waits or runs for too long, None while it does not."""
         now = self._clock()
         if self._running_since is None:
             limit = self._limits.max_wait_seconds

@@ -1,4 +1,4 @@
-"""Which supervision a job gets: that of its one JobSet, or that of the trials of its study."""
+"""The choice of a job's supervision: of its one JobSet, or of the trials of its study."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def watching(
     context: Context, cluster: str, *, entered: Callable[[State], None], used: Callable[[Iterable[Replica]], None]
 ) -> Watch:
-    """What is done with what is seen of a job in ``projects/P/locations/L/clusters/C``."""
+    """Return the callbacks for what is seen of a job in ``projects/P/locations/L/clusters/C``."""
     return Watch(context.show, entered, context.pools(cluster), context.allocatable, used)
 
 
@@ -32,7 +32,7 @@ def supervision(
     running_since: float | None = None,
     begun: float | None = None,
 ) -> Supervision:
-    """The training of a job.
+    """Return the training of a job.
 
     Args:
         job: with its cluster, and where what is seen of it goes.

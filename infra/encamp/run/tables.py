@@ -60,7 +60,7 @@ JOURNAL = Table(
     Column("digest", String(64), nullable=False),
 )
 
-#: Who drives a job. ``fence`` grows with every holder; a writer with an older one is refused.
+#: The leases of jobs. ``fence`` grows with every holder; a writer with an older one is refused.
 LEASES = Table(
     "leases",
     METADATA,
@@ -88,7 +88,7 @@ SUBMISSIONS = Table(
     # The process that took it in, and when its client was told; 0 where that failed.
     Column("taken_by", Text, nullable=False),
     Column("answered", Float),
-    # Who begins it next, since when, and its driver once that has said who it is.
+    # The claim of the process that begins it next, its time, and the driver once that has said who it is.
     Column("claimed", Float),
     Column("claimed_by", Text),
     Column("driver", Text),
@@ -99,7 +99,7 @@ SUBMISSIONS = Table(
     Column("begun", Float),
     # When nothing was left to do: nothing of it exists, or it was never begun.
     Column("ended", Float, index=True),
-    # What was sent, unreadable. The last one: columns behind a long text are slow to read.
+    # The job as it was sent, encrypted. The last column: columns behind a long text are slow to read.
     Column("sealed", Text, nullable=False),
 )
 
@@ -108,19 +108,19 @@ SUBMISSIONS = Table(
 WRITES = "encamp_writes"
 
 
-#: How many engines of this process have a file open; changed by one thread at a time.
+#: Number of engines of this process that have a file open; changed by one thread at a time.
 _IN_USE: Counter[Path] = Counter()
 _OPENING = threading.Lock()
 
 
 def open_database(url: str | None, folder: Path) -> Engine:
-    """The record's database, its tables made where they are missing.
+    """Return the record's database, its tables made where they are missing.
 
     ``url`` is an SQLAlchemy URL; None means a file of its own in ``folder``, readable by its owner only. That file is
     mended where it was cut off (see ``salvage``).
 
     Raises:
-        UsageError: the URL is none, or its driver is not installed.
+        UsageError: the URL is malformed, or its driver is not installed.
         EngineError: the database cannot be opened.
     """
     engine = _engine(url) if url is not None else _file_engine(folder)
@@ -154,7 +154,7 @@ def _file_engine(folder: Path) -> Engine:
 
 
 def shown(engine: Engine) -> str:
-    """A database's URL for messages: without its password, and without options, which may hold one too."""
+    """Return a database's URL for messages: without its password, and without options, which may hold one too."""
     return engine.url.set(query={}).render_as_string(hide_password=True)
 
 
@@ -176,7 +176,7 @@ def _engine(url: str) -> Engine:
 
 
 def _own_file(folder: Path) -> Path:
-    """The record's file, made where it is missing and mended where it was cut off.
+    """Return the record's file, made where it is missing and mended where it was cut off.
 
     A file that this process has open is not looked at: closing it again would take the locks of the connections that
     are open from them (POSIX locks are a process's, not a descriptor's), and the next process to end would take its
@@ -226,7 +226,7 @@ def _make_tables(engine: Engine) -> None:
 
 
 def _durable(connection: Any, record: Any) -> None:
-    """Several drivers may write at once, and what is written survives a power cut."""
+    """Configure SQLite so that several drivers may write at once, and writes survive a power cut."""
     del record
     # Transactions begin where SQLAlchemy says so, not where the module guesses.
     connection.isolation_level = None
@@ -238,7 +238,7 @@ def _durable(connection: Any, record: Any) -> None:
 
 
 def _begun(connection: Connection) -> None:
-    """Begin a transaction that writes as one: one that reads first and writes then is refused at once.
+    """Begin a write transaction at once, since one that reads first and then writes may be refused.
 
     Source: sqlite.org/rescode.html, SQLITE_BUSY_SNAPSHOT.
     """

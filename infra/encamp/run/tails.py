@@ -25,7 +25,7 @@ class Tails:
         self._positions = dict(positions or {})
 
     def look(self, folder: Path, replicas: Iterable[str], *, partial: bool = False) -> None:
-        """Give away what has come since; a line that has not ended only where ``partial`` is asked for."""
+        """Pass on what has come since; an unfinished line only if ``partial`` is set."""
         for replica in replicas:
             with suppress(FileNotFoundError), (folder / f"{replica}.log").open("rb") as stream:
                 # A log that is read anew after a broken connection is shorter for a while, and says the same again.
@@ -38,11 +38,11 @@ class Tails:
                     stream.seek(self.position(replica))
 
     def position(self, replica: str) -> int:
-        """How many bytes of a replica's log have been given away."""
+        """Return the number of a replica's log bytes that were passed on."""
         return self._positions.get(replica, 0)
 
     def rest(self, replica: str, pieces: Iterable[bytes]) -> None:
-        """Give away what of a whole log has not been given."""
+        """Pass on the part of a whole log that was not passed on yet."""
         skip = self.position(replica)
         for piece in pieces:
             if len(piece) > skip:

@@ -1,4 +1,4 @@
-"""Takes a job down and proves it: by the engine, by its state, and by what the cloud itself lists.
+"""Tear-down of a job, with proof: by the engine, by its state, and by the cloud's own listings.
 
 Beliefs: teardown-deleted-is-404, teardown-destroy-leaves-nothing.
 """
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from encamp.run.engine import JobEngine
     from encamp.run.unanswered import Unanswered
 
-#: Of what is not known to pass.
+#: Attempts for failures that are not known to be transient.
 _ATTEMPTS = 4
-#: Of what is: a cloud or a cluster that is away for a quarter of an hour.
+#: Policy for transient failures: a cloud or a cluster that is away for a quarter of an hour.
 _POLICY = RetryPolicy(attempts=20, first_pause=5.0, longest_pause=60.0, total=900.0)
-#: How long trials that are told to stop are waited for: as long as replicas take that have to be taken by force.
+#: Seconds that trials have to stop: as long as replicas take that have to be taken by force.
 _STOP_SECONDS = 180
-#: How long what was asked for and never answered may take to be listed.
+#: Seconds that an unanswered create may take to be listed.
 _SETTLE_SECONDS = 2.0
 
 
 class Teardown:
-    """How one job ends.
+    """The tear-down of one job.
 
     Args:
-        cluster: the job's API server, None where that is gone, and its objects with it.
-        engine: of the stack's workspace; None where there is no stack.
+        cluster: the job's API server, None if that is gone, and its objects with it.
+        engine: of the stack's workspace; None if there is no stack.
         committed: the stack's config is committed: the stack stays, empty, as its owner made it.
         held: raises LeaseLostError once the job is another's; asked before everything that is deleted.
         swept: called with everything that was deleted because the cloud listed it.
@@ -97,7 +97,7 @@ class Teardown:
             ) from last
 
     def _attempt(self, attempts: Iterator[int]) -> None:
-        """One attempt at it all; what is known to pass is tried for longer than what is not."""
+        """Make one attempt; transient failures are retried for longer than others."""
         attempt = next(attempts)
         try:
             self._take_down()
@@ -120,13 +120,13 @@ class Teardown:
         self._forget()
 
     def _departures(self) -> AbstractContextManager[object]:
-        """Replicas that do not go while the context lasts are named, and taken by force at last."""
+        """Return replicas that do not go while the context lasts are named, and taken by force at last."""
         if self._cluster is None:
             return nullcontext()
         return Departures(self._cluster, self._place, self._show, self._held)
 
     def _set_aside(self, error: UnreadableStateError) -> None:
-        """Go on without a state that nobody can read: what the cloud lists of the job is all that is known of it."""
+        """Set aside a state that nobody can read: the cloud's listing then is all that is known of the job."""
         self._held()
         place = self._engine.set_aside(self._stack) if self._engine is not None else None
         self._show(f"{error.what}; it is kept as {place}, and what the cloud lists of the job is deleted")
@@ -189,12 +189,12 @@ class Teardown:
         self._settled(creates.values(), [*found, *extra])
 
     def left(self) -> list[Leftover]:
-        """What the cloud lists of the job now."""
+        """Return what the cloud lists of the job now."""
         found = objects(self._place, self._cluster) if self._cluster is not None else []
         return [*found, *resources(self._client, self._place)]
 
     def listed(self) -> list[str]:
-        """What the engine's state lists of the job now, by logical name."""
+        """Return what the engine's state lists of the job now, by logical name."""
         if self._engine is None or not self._engine.has(self._stack):
             return []
         return self._engine.resources(self._stack)
@@ -215,7 +215,7 @@ class Teardown:
         except NoStackError:
             self._there = False
         except EngineError as error:
-            # What the engine cannot delete the sweep may; the state then has to say the same at the next attempt.
+            # The sweep may delete what the engine cannot; the state then has to say the same at the next attempt.
             self._held()
             self._show(f"the engine could not destroy everything: {error.what}")
             self._sweep()
@@ -254,13 +254,13 @@ class Teardown:
         self._swept(thing)
 
     def _settle(self) -> None:
-        """Give what was asked for and is not listed the time to be listed."""
+        """Wait until unanswered creates are listed."""
         if self._unseen:
             self._sleep(_SETTLE_SECONDS)
             self._unseen = []
 
     def _found(self) -> tuple[list[Leftover], EngineError | None]:
-        """What the cloud lists, as far as it answers; a cluster that does not hides nothing that costs money."""
+        """Return what the cloud lists, as far as it answers, and the cluster's error if it does not."""
         trouble: EngineError | None = None
         found: list[Leftover] = []
         try:

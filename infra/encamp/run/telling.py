@@ -26,7 +26,7 @@ class Teller:
 
     Args:
         labels: owner, environment, and of one job its own.
-        cluster: ``projects/P/locations/L/clusters/C``; empty where there is none.
+        cluster: ``projects/P/locations/L/clusters/C``, or empty.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Teller:
         self._show = show
 
     def ended(self, job: str, name: str, outcome: Outcome, receipt: Mapping[str, Any] | None) -> None:
-        """A job has an outcome; its receipt says what it cost."""
+        """Write that a job has an outcome; its receipt says what it cost."""
         known = receipt or {}
         cost = (known.get("cost") or {}).get("amount")
         self._tell(
@@ -61,11 +61,11 @@ class Teller:
         )
 
     def not_ended(self, job: str, why: str, left: Sequence[str] = ()) -> None:
-        """Something of a job may still exist."""
+        """Write that something of a job may still exist."""
         self._tell(Event.NOT_ENDED, {JOB: job, WHY: why, "left": list(left)})
 
     def reaped(self, looked_at: int, troubles: int) -> None:
-        """Every job of the environment was looked at."""
+        """Write that every job of the environment was looked at."""
         self._tell(Event.REAPED, {"jobs": looked_at, "troubles": troubles})
 
     def _tell(self, event: Event, payload: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class Teller:
 
 
 def _resource(cluster: str) -> dict[str, Any]:
-    """The monitored resource that an entry is about (cloud.google.com/monitoring/api/resources)."""
+    """Return the monitored resource that an entry is about (cloud.google.com/monitoring/api/resources)."""
     found = re.fullmatch(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)", cluster)
     if found is None:
         return {"type": "global"}

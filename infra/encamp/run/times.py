@@ -9,7 +9,7 @@ _LAST = 253_402_300_799_999_999
 
 
 def rfc3339(at: datetime | float | None) -> str | None:
-    """A time, or seconds since the epoch, as RFC 3339 text in UTC with milliseconds; None where there is none."""
+    """Return a time, or seconds since the epoch, as RFC 3339 text in UTC with milliseconds. None for None."""
     if at is None:
         return None
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
@@ -17,7 +17,7 @@ def rfc3339(at: datetime | float | None) -> str | None:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """Read RFC 3339 text; None for what is none."""
+    """Read RFC 3339 text; None for malformed text."""
     try:
         return datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -25,24 +25,24 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def micros(at: datetime) -> int:
-    """Microseconds since the epoch."""
+    """Return microseconds since the epoch."""
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 def read_micros(text: str) -> int:
-    """Microseconds since the epoch of an RFC 3339 time.
+    """Return microseconds since the epoch of an RFC 3339 time.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     return micros(datetime.fromisoformat(text))
 
 
 def moment(at: int) -> datetime:
-    """A time in UTC of microseconds since the epoch."""
+    """Return a time in UTC of microseconds since the epoch."""
     return _EPOCH + timedelta(microseconds=min(max(at, 0), _LAST))
 
 
 def written(at: int) -> str:
-    """Microseconds since the epoch as RFC 3339 in UTC, of one width."""
+    """Return microseconds since the epoch as RFC 3339 in UTC, of one width."""
     return f"{moment(at):%Y-%m-%dT%H:%M:%S.%f}Z"

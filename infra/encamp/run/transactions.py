@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _T = TypeVar("_T")
-#: Where a server's connection broke: a managed one is back from a fail-over within a minute or a little more.
+#: Policy for a server's broken connection: a managed one is back from a fail-over within a minute or a little more.
 _POLICY = RetryPolicy(attempts=20, first_pause=0.2, longest_pause=8.0, total=120.0)
 
 
@@ -57,7 +57,7 @@ class Transactions:
         return self._database
 
     def read(self, work: Callable[[Connection], _T]) -> _T:
-        """What ``work`` reads.
+        """Return what ``work`` reads.
 
         Raises:
             RecordError: the database cannot be read.
@@ -65,7 +65,7 @@ class Transactions:
         return self._tried(lambda: self._read(work))
 
     def write(self, work: Callable[[Connection], _T]) -> _T:
-        """Do all of ``work`` or nothing; it is done again where a server's connection broke.
+        """Do all of ``work`` or nothing; it is retried if a server's connection broke.
 
         Raises:
             IntegrityError: something is there already.
@@ -74,7 +74,10 @@ class Transactions:
         return self._tried(lambda: self._write(work))
 
     def now(self, connection: Connection) -> float:
-        """Seconds since the epoch: by the server's clock where one serves all machines, else by this machine's."""
+        """Return seconds since the epoch.
+
+        By the server's clock where one serves all machines, else by this machine's.
+        """
         if not self._served:
             return self._clock()
         return float(connection.execute(text("select extract(epoch from clock_timestamp())")).scalar_one())

@@ -1,4 +1,4 @@
-"""Creates whose answer never came: whether they happened is asked of the cloud, and what they made is deleted.
+"""Creates without an answer: the cloud is asked whether they happened, and what they made is deleted.
 
 An engine keeps a create that it never heard of again as pending, and forgets one that failed. Both may have been done:
 the answer was lost, or came too late. What is there would stand in the way of the next attempt, and after it cost money
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from encamp.cloud.leftovers import Leftover
 
-#: What a listing calls Google's things, by the last word of their type; Kubernetes' are called by the word itself.
+#: The listing's kinds of Google's resources, by the last word of their type; Kubernetes' are named by the word itself.
 _KINDS = {
     "NodePool": "node pool",
     "ResourcePolicy": "placement policy",
@@ -31,9 +31,9 @@ class Unanswered:
     Attributes:
         type: the engine's type token.
         name: the logical name.
-        cloud: what the cloud would call it, empty where the cloud was to choose.
+        cloud: what the cloud would call it, empty if the cloud was to choose.
         urn: the engine's name of it.
-        inputs: what it was to be made of.
+        inputs: its inputs.
     """
 
     type: str
@@ -47,13 +47,13 @@ class Unanswered:
 
     @classmethod
     def of(cls, kind: str, urn: str, inputs: Mapping[str, Any]) -> Unanswered:
-        """By what was given to it; ``kind`` is the engine's type token."""
+        """Return the create of these inputs; ``kind`` is the engine's type token."""
         metadata = inputs.get("metadata") or {}
         cloud = inputs.get("name") or inputs.get("accountId") or metadata.get("name") or ""
         return cls(kind, urn.rpartition("::")[2], str(cloud), urn, inputs)
 
     def made(self, found: Iterable[Leftover]) -> list[Leftover]:
-        """What it made, of all that the cloud lists: things of its kind with the name that it gave.
+        """Return what it created, among all that the cloud lists: things of its kind and name.
 
         Several things of a job have one name: its JobSet, its accounts, its network policy.
         """
@@ -93,5 +93,5 @@ def settle(
 
 
 def _short(name: str) -> str:
-    """The last part of a full name, of an account's e-mail what stands before the project."""
+    """Return the last part of a full name, of an account's e-mail what stands before the project."""
     return name.rpartition("/")[2].partition("@")[0]

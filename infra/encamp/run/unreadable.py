@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from encamp.run.state_files import StateFiles
 
-#: What the engine says of every state that it cannot load, for whatever reason.
+#: The engine's message for every state that it cannot load, for whatever reason.
 _SAID = "failed to load checkpoint"
 
 
 class UnreadableStates:
-    """Those of the backend of one workspace.
+    """The unreadable states of one workspace's backend.
 
     Args:
         folder: the workspace's.
@@ -34,7 +34,7 @@ class UnreadableStates:
         self._folder = folder
 
     def listed(self) -> list[str] | None:
-        """Names of all stacks, if it is an unreadable state that fails the engine's listing; else None."""
+        """Return the names of all stacks, if it is an unreadable state that fails the engine's listing; else None."""
         files = self._files()
         with suppress(OSError):
             if files is not None and any(map(files.trouble, names := files.stacks())):
@@ -42,7 +42,7 @@ class UnreadableStates:
         return None
 
     def error(self, where: str, said: str) -> UnreadableStateError | None:
-        """The error of a stack's unreadable state, None where the engine fails for another reason.
+        """Return the error of a stack's unreadable state, None if the engine fails for another reason.
 
         ``where`` is what it failed at, such as ``stack NAME``.
         """
@@ -54,7 +54,7 @@ class UnreadableStates:
         return None
 
     def set_aside(self, stack: str) -> str | None:
-        """Rename a stack's unreadable state; where it is now, None where nothing was wrong with it.
+        """Rename a stack's unreadable state; where it is now, None if nothing was wrong with it.
 
         Raises:
             EngineError: it cannot be renamed.

@@ -38,7 +38,7 @@ class Unsealed:
 
 
 def unsealed(context: Context, records: Records) -> Iterator[Unsealed]:
-    """Every such job whose spool is on this machine."""
+    """Yield every such job whose spool is on this machine."""
     for record in records.records():
         sealed = [entry.data for entry in record.entries if entry.kind == "sealed"]
         if not record.torn_down or record.intent is None or not sealed or sealed[-1].get("stored", True):

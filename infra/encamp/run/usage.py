@@ -1,4 +1,4 @@
-"""Which pods a job has had, since when and until when: what its machine time is counted from.
+"""The pods of a job with their times: the basis of its machine time.
 
 It stands in the journal from the moment a pod has a machine, so that whoever takes a job over counts also what the
 driver before it saw, and a pod that nobody saw end is counted until somebody saw it gone.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 PODS = "pods"
-#: How long a machine stands at most for a replica that failed: Kubernetes' longest wait before it starts one again
+#: Longest time that a machine stays for a failed replica: Kubernetes' longest wait before it starts one again
 #: (job-pods-that-fail-wait), and about as long as GKE's autoscaler leaves a machine without pods.
 _LONGEST_WAIT = timedelta(minutes=10)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -37,8 +37,8 @@ class PodUse:
     Attributes:
         replica: name of the replica; one that was restarted has several pods.
         scheduled: RFC 3339 time since when it has a machine.
-        finished: RFC 3339 time of its end, empty where nobody saw it.
-        image_id: what the node said it ran, empty where it said nothing.
+        finished: RFC 3339 time of its end, empty if nobody saw it.
+        image_id: what the node said it ran, empty if it said nothing.
         node: name of its machine, empty in journals of before.
         attempt: how often the whole job had been started again before.
         failed: whether it ended in an error that was its own.
@@ -57,7 +57,7 @@ class PodUse:
     end: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it."""
+        """Return the journal's form."""
         return {
             "uid": self.uid,
             "replica": self.replica,
@@ -73,7 +73,7 @@ class PodUse:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PodUse:
-        """The use that ``to_json`` wrote."""
+        """Return the use that ``to_json`` wrote."""
         names = ("uid", "replica", "role", "scheduled", "finished", "imageId", "node")
         attempt = data.get("attempt")
         return cls(
@@ -85,7 +85,7 @@ class PodUse:
 
 
 class Usage:
-    """What a driver notes of its job's pods.
+    """The notes of a driver about its job's pods.
 
     Args:
         before: the job's journal so far.
@@ -116,7 +116,7 @@ class Usage:
 
 
 def noted(entries: Iterable[Entry]) -> list[PodUse]:
-    """Every pod of a journal as it was seen last, in the order of their coming."""
+    """Return every pod of a journal as it was seen last, in the order of their coming."""
     found: dict[str, PodUse] = {}
     for entry in entries:
         pods = entry.data.get("pods") if entry.kind == PODS else None
@@ -127,14 +127,14 @@ def noted(entries: Iterable[Entry]) -> list[PodUse]:
 
 
 def used(entries: Iterable[Entry], replicas: Iterable[Replica]) -> list[PodUse]:
-    """Every pod of a job: those of the journal, and those that this process has seen."""
+    """Return every pod of a job: those of the journal, and those that this process has seen."""
     found = {use.uid: use for use in noted(entries)}
     found.update((use.uid, use) for use in map(_use, replicas) if use is not None)
     return list(found.values())
 
 
 def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: datetime) -> dict[str, float]:
-    """Seconds that a job held machines, by machine; each replica has one for itself.
+    """Return seconds that a job held machines, by machine; each replica has one for itself.
 
     A machine also stands for the job between a replica's pods on it, and after a pod that failed until the replica is
     started again, wherever that is. One that was taken away stands no more.
@@ -161,7 +161,7 @@ def node_seconds(uses: Iterable[PodUse], machines: Mapping[str, str], until: dat
 
 
 def _left(use: PodUse, following: tuple[datetime, PodUse] | None, until: datetime) -> datetime:
-    """When a pod's machine no longer stood for it."""
+    """Return when a pod's machine was no longer its own."""
     end = (time_of(use.finished)) or until
     # A pod that nobody saw end had ended when its replica's next one came.
     limit = until if following is None else following[0]
@@ -173,7 +173,7 @@ def _left(use: PodUse, following: tuple[datetime, PodUse] | None, until: datetim
 
 
 def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
-    """When the logs were sealed first, after which no pod has a machine for long; ``now`` where they were not.
+    """Return when the logs were first sealed, after which no pod has a machine for long; ``now`` if they were not.
 
     Whoever goes on with an ending hours later must not count these hours for pods whose end nobody saw.
     """
@@ -181,7 +181,10 @@ def sealed_at(entries: Iterable[Entry], now: datetime) -> datetime:
 
 
 def image_digests(uses: Iterable[PodUse], images: Mapping[str, str]) -> dict[str, list[str]]:
-    """Digests of what each role ran, as its nodes said them or the image's own name has it; empty where none did."""
+    """Return digests of what each role ran, as its nodes said them or the image's own name has it.
+
+    Empty if none did.
+    """
     found: dict[str, set[str]] = {role: set(_DIGEST.findall(image)) for role, image in images.items()}
     for use in uses:
         found.setdefault(use.role, set()).update(_DIGEST.findall(use.image_id))
@@ -189,7 +192,7 @@ def image_digests(uses: Iterable[PodUse], images: Mapping[str, str]) -> dict[str
 
 
 def _use(replica: Replica) -> PodUse | None:
-    """A replica's pod as a use, None while it has no machine."""
+    """Return a replica's pod as a use, None while it has no machine."""
     if not replica.scheduled:
         return None
     failed = replica.failed and not replica.excused

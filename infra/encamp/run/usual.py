@@ -1,4 +1,4 @@
-"""How long waits usually take on GKE, for people who wait.
+"""Usual durations of waits on GKE, for people who wait.
 
 Nobody promises these times, so they are beliefs: usual-machine-wait, usual-gpu-machine-wait, usual-tpu-machine-wait.
 """
@@ -18,7 +18,7 @@ _WHEN_THERE_IS_ROOM = {
 
 
 def usual_wait(spec: dict[str, Any]) -> str:
-    """How long a machine for a pod of this spec usually takes."""
+    """Return the usual wait for a machine of such a pod, in words."""
     selector = spec.get("nodeSelector") or {}
     for label, words in _WHEN_THERE_IS_ROOM.items():
         if selector.get(label) == "true":

@@ -1,4 +1,4 @@
-"""Seals what must not lie readable in the record: jobs as they were sent, with whatever secret they hold.
+"""Encryption of submitted jobs in the record, with whatever secret they hold.
 
 Fernet of the ``cryptography`` package: AES-128-CBC with an HMAC, by one key. A team's key comes by a variable; else it
 is made once, in a file of its owner beside the record.
@@ -28,11 +28,11 @@ KEY_FILE = "submissions.key"
 
 
 class SealError(UsageError):
-    """Something sealed cannot be opened."""
+    """Encrypted data cannot be decrypted."""
 
 
 class Vault:
-    """Seals and opens by one key.
+    """Encryption and decryption by one key.
 
     Args:
         key: 32 bytes in URL-safe base64.
@@ -47,10 +47,10 @@ class Vault:
 
     @classmethod
     def open(cls, folder: Path) -> Vault:
-        """The vault whose key ``KEY_VARIABLE`` holds, else the one of a folder, whose key is made where there is none.
+        """Return the vault of the key in ``KEY_VARIABLE``, else of the key in a folder, which is created if missing.
 
         Raises:
-            UsageError: the key is none.
+            UsageError: the key is malformed.
             EngineError: the key's file cannot be read or made.
         """
         given = os.environ.get(KEY_VARIABLE)
@@ -58,7 +58,7 @@ class Vault:
         try:
             return cls(given.encode() if given else _kept(path))
         except ValueError as error:
-            # What is wrong with it is not told: that would tell of the key.
+            # The error does not say what is wrong with the key: that would tell of the key.
             raise UsageError(
                 "this is no key for submissions",
                 where=KEY_VARIABLE if given else str(path),
@@ -69,14 +69,14 @@ class Vault:
             raise EngineError(f"the key of submissions cannot be read: {error.strerror}", where=str(path)) from error
 
     def seal(self, data: Mapping[str, Any]) -> str:
-        """JSON data as ASCII text that tells nothing without the key."""
+        """Encrypt JSON data and return it as ASCII text."""
         return self._fernet.encrypt(json.dumps(data, sort_keys=True).encode()).decode()
 
     def opened(self, sealed: str, where: str) -> dict[str, Any]:
-        """What was sealed; ``where`` is what messages call it.
+        """Return decrypted data; ``where`` is its name in messages.
 
         Raises:
-            SealError: it was sealed by another key, or has been changed since.
+            SealError: it was encrypted by another key, or has been changed since.
         """
         try:
             found = json.loads(self._fernet.decrypt(sealed.encode()))
@@ -91,13 +91,13 @@ class Vault:
         return found
 
     def digest(self, data: Mapping[str, Any]) -> str:
-        """64 hex digits, the same for the same JSON data; without the key nobody can guess the data from them."""
+        """Return 64 hex digits, equal for equal JSON data; without the key nobody can guess the data from them."""
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def _kept(path: Path) -> bytes:
-    """The key in a file, made by whoever comes first and there in whole or not at all."""
+    """Return the key in a file, which the first process creates whole or not at all."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes().strip()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -15,9 +15,9 @@ class Waiting:
 
     Attributes:
         wait_until: when it is cancelled if it has not begun.
-        claimed: since when somebody is about to begin it, None where nobody is.
-        claimed_ago: since how many seconds; 0 where nobody is.
-        claimed_by: who that is, see ``holder``.
+        claimed: since when somebody is about to begin it, None if nobody is.
+        claimed_ago: since how many seconds; 0 if nobody is.
+        claimed_by: the process that claimed it, see ``holder``.
         driver: the driver once it has said who it is, see ``holder``.
         tries: how many came to nothing before.
         trouble: what the last of these said.
@@ -43,7 +43,7 @@ class Waiting:
 
 
 def waiting_of(row: Row[Any], now: float) -> Waiting:
-    """What a row says; ``now`` in seconds since the epoch."""
+    """Return the waiting job of a row; ``now`` in seconds since the epoch."""
     return Waiting(
         job_id=row.job_id,
         name=row.name,

@@ -1,4 +1,4 @@
-"""One JobSet as it is looked at time and again: how far its replicas have come, and how it ended.
+"""A watch over one JobSet: the progress of its replicas, and its outcome.
 
 Status of the master is status of the job (spec 6): the JobSet's own terminal state says so, since its success policy
 names the master. What failed is found on the pods, in the words of the bootstrap's termination message.
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 SET_UP_FAILURES = {"PackageInstallFailed": "installed", "PackageDownloadFailed": "downloaded"}
 #: With what Kubernetes says that a Job ran past its own deadline.
 _DEADLINE_REASONS = frozenset({"DeadlineExceeded"})
-#: And what it says of a replica that ended because it came after the job's deadline.
+#: The bootstrap's word for a replica that ended because it started after the job's deadline.
 _LATE = f"failed with exit code {PAST_DEADLINE} "
 _LOG_SECONDS = 5.0
 
 
 class JobSetWatch:
-    """What is seen of one JobSet.
+    """The watch over one JobSet.
 
     Args:
         show: gets a line for people.
-        called: what it is to people.
+        called: its name for people.
         patience: how many seconds a failed replica's log may take to come to its end before its last lines are told.
 
     Attributes:
@@ -73,7 +73,7 @@ class JobSetWatch:
 
     @property
     def started(self) -> int:
-        """How many replicas run or have run."""
+        """The number of replicas that run or have run."""
         return len({replica.name for replica in self.replicas if replica.started})
 
     def take(self, job_set: dict[str, Any], pods: Sequence[dict[str, Any]], now: float) -> None:
@@ -87,7 +87,7 @@ class JobSetWatch:
         self._streams.follow(self.replicas)
 
     def outcome(self, job_set: dict[str, Any]) -> Outcome | None:
-        """How it ended, None while it goes on.
+        """Return the outcome, None while the job goes on.
 
         Raises:
             EngineError: the API server gives no answer about what failed.
@@ -95,7 +95,10 @@ class JobSetWatch:
         return self._verdict(job_set) or self._hopeless() or self._repeating()
 
     def _say_restarts(self, job_set: dict[str, Any]) -> None:
-        """The JobSet's restarts since the last look; a supervisor that adopts a job does not tell those before it."""
+        """Report the JobSet's restarts since the last look.
+
+        A supervisor that adopts a job leaves out those before it.
+        """
         restarts, counted = _restarts(job_set)
         if self._restarts is not None and restarts > self._restarts:
             bound = f" (at most {_most(job_set)})" if counted == restarts else ""
@@ -106,7 +109,7 @@ class JobSetWatch:
         self._restarts = restarts
 
     def _say_restart(self, job_set: dict[str, Any], replica: Replica) -> None:
-        """What follows from a replica's end where Kubernetes starts it again."""
+        """Report a replica's end and the restart that follows, if Kubernetes starts it again."""
         most = _restarts_left(job_set, replica)
         restart = self._attempts.restarts(replica)
         if most is not None and restart <= most:
@@ -162,7 +165,7 @@ class JobSetWatch:
         return Outcome(State.FAILED, f"{_message(failure)} {again}, and is not started again.", failure)
 
     def _ends_of_jobs(self) -> list[tuple[str, str, int]]:
-        """Of each Job of the JobSet that Kubernetes failed: the reason, the message and its own deadline in seconds."""
+        """Return reason, message and deadline in seconds of each Job of the JobSet that Kubernetes failed."""
         jobs = self._cluster.list("jobs", self._namespace, f"{JOBSET_LABEL}={self._name}")
         return [
             (one.get("reason", ""), one.get("message", ""), int(job.get("spec", {}).get("activeDeadlineSeconds") or 0))
@@ -172,7 +175,7 @@ class JobSetWatch:
         ]
 
     def _failure(self, first: Replica | None, message: str) -> ReplicaFailure:
-        """What people are told of the replica that failed."""
+        """Return the account of the replica that failed, for people."""
         if first is None:
             return ReplicaFailure("the job", None, message)
         # Its last lines may still be on their way.
@@ -182,14 +185,14 @@ class JobSetWatch:
         while not log.state["complete"] and time.monotonic() < deadline and first.started:
             time.sleep(0.1)
         told = tuple(map(str, first.termination.get("lastLines", ())))
-        # Of a set-up that failed the installer's own words count, and not what encamp says around them.
+        # If the set-up failed, the installer's own words count, not encamp's around them.
         lines = told[-LAST_LINES:] if first.reason in SET_UP_FAILURES else log.last_lines() or told
         unexplained = message if first.exit_code is None else ""
         return ReplicaFailure(first.name, first.exit_code, first.reason or unexplained, lines)
 
 
 def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
-    """The JobSet's terminal state and what it says of it, None while it goes on."""
+    """Return the JobSet's terminal state and what it says of it, None while it goes on."""
     state = job_set.get("status", {}).get("terminalState")
     condition = _last_condition(job_set)
     if condition is not None:
@@ -198,13 +201,13 @@ def terminal(job_set: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def ended_at(job_set: dict[str, Any]) -> float | None:
-    """When the JobSet came to its terminal state, in seconds since the epoch; None where it does not say."""
+    """Return when the JobSet ended, in seconds since the epoch; None if it does not say."""
     at = (_last_condition(job_set) or {}).get("lastTransitionTime")
     return datetime.fromisoformat(at).timestamp() if at else None
 
 
 def _last_condition(job_set: dict[str, Any]) -> dict[str, Any] | None:
-    """The condition that says how it ended, None while it goes on."""
+    """Return the condition that says how it ended, None while it goes on."""
     for condition in job_set.get("status", {}).get("conditions") or []:
         if condition.get("status") == "True" and condition.get("type") in {"Completed", "Failed"}:
             return dict(condition)
@@ -212,14 +215,14 @@ def _last_condition(job_set: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _restarts(job_set: dict[str, Any]) -> tuple[int, int]:
-    """How often the whole job was started again, and how many of these count towards the most that may be."""
+    """Return the number of restarts of the whole job, and of those that count towards the limit."""
     status = job_set.get("status", {})
     restarts = int(status.get("restarts") or 0)
     return restarts, int(status.get("restartsCountTowardsMax", restarts) or 0)
 
 
 def _restarts_left(job_set: dict[str, Any], replica: Replica) -> int | None:
-    """How many restarts a replica that ended so may have in all, None where its end is followed by none."""
+    """Return the number of restarts that a replica with such an end may have in all, None if it is not restarted."""
     if not replica.failed or replica.excused or replica.out_of_memory:
         return None
     for group in job_set.get("spec", {}).get("replicatedJobs") or []:
@@ -232,12 +235,12 @@ def _restarts_left(job_set: dict[str, Any], replica: Replica) -> int | None:
 
 
 def _most(job_set: dict[str, Any]) -> int:
-    """How often the whole job may be started again."""
+    """Return the largest number of restarts of the whole job."""
     return int(job_set.get("spec", {}).get("failurePolicy", {}).get("maxRestarts") or 0)
 
 
 def _message(failure: ReplicaFailure) -> str:
-    """As AI Platform said it (spec 1.5); a set-up that failed is no failure of the training and is told apart."""
+    """Return AI Platform's message (spec 1.5); a failed set-up is no failure of the training and is told apart."""
     if failure.reason in SET_UP_FAILURES:
         cause = failure.last_lines[-1] if failure.last_lines else failure.reason
         return f"the packages could not be {SET_UP_FAILURES[failure.reason]} on {failure.replica}: {cause}"

@@ -1,8 +1,8 @@
-"""How clients get in: kubeconfigs, the Google service account key, and the executables first on the PATH.
+"""Access for clients: kubeconfigs, the Google service account key, and the executables first on the PATH.
 
-Written at every ``up``, since ports may have changed; keys and the token stay. Two kubeconfigs: one for
-people, as on GKE, whose token comes from ``gke-gcloud-auth-plugin``, and one for the sandbox's own processes
-with the administrator's certificate.
+Written at every ``up``, since ports may have changed; keys and the token stay. Two kubeconfigs: one for people, as on
+GKE, whose token comes from ``gke-gcloud-auth-plugin``, and one for the sandbox's own processes with the administrator's
+certificate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AUTH_PLUGIN = "gke-gcloud-auth-plugin"
 LANGUAGE_HOST = "pulumi-language-python"
 COMMAND = "encamp"
-#: As google-auth and the API server see the person at this machine.
+#: User name that google-auth and the API server give the person at this machine.
 _ACCOUNT = "encamp-admin"
 _EXECUTABLE = 0o700
 #: gsutil has authorities and credentials of its own. It takes a refused certificate for a fault that passes, and by
@@ -68,12 +68,12 @@ def write_access(layout: Layout, tools: dict[str, Path], *, path: str) -> None:
 
 
 def account_email(project: str) -> str:
-    """The service account that the sandbox's key file belongs to; it owns the project."""
+    """Return the service account that the sandbox's key file belongs to; it owns the project."""
     return f"{_ACCOUNT}@{project}.iam.gserviceaccount.com"
 
 
 def kubeconfig_for(layout: Layout, certificate: str) -> dict[str, Any]:
-    """A kubeconfig that signs in with the certificate ``pki/<certificate>.crt``."""
+    """Return a kubeconfig that signs in with the certificate ``pki/<certificate>.crt``."""
     user = {
         "client-certificate": str(layout.pki / f"{certificate}.crt"),
         "client-key": str(layout.pki / f"{certificate}.key"),
@@ -163,7 +163,7 @@ def _write_executables(layout: Layout, tools: dict[str, Path], path: str) -> Non
 
 
 def _python(layout: Layout, what: str) -> str:
-    """A script that runs this very package with this very interpreter."""
+    """Return a script that runs this very package with this very interpreter."""
     package = shlex.quote(str(Path(__file__).resolve().parents[2]))
     return (
         "#!/bin/sh\n"
@@ -190,7 +190,7 @@ def _place(binary: Path, target: Path) -> None:
 
 
 def _auth_plugin(token: str) -> str:
-    """A stand-in for Google's plugin that answers in the version it is asked for (client-go names it in the call)."""
+    """Return a stand-in for Google's plugin that answers in the version that client-go asks for."""
     status = json.dumps({"token": token})
     return (
         "#!/bin/sh\n"

@@ -1,7 +1,7 @@
-"""What the cluster holds before anybody uses it: types and webhooks of JobSet and others, by server-side apply.
+"""Initial objects of the cluster: types and webhooks of JobSet and others, by server-side apply.
 
-The webhooks are called where the controller listens on this machine, not as a Service of the cluster. An object
-that carries the digest of what would be applied is left alone: applying JobSet's type costs the API server a second.
+The webhooks are called where the controller listens on this machine, not as a Service of the cluster. An object that
+carries the digest of what would be applied is left alone: applying JobSet's type costs the API server a second.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _PUBLIC_INFO: dict[str, Any] = {
 }
 
 
-#: Of a chart, what its controller needs of a cluster that it is no pod of.
+#: Kinds of a chart that a controller outside of the cluster needs.
 _OF_TYPES = ("CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def bootstrap_objects(layout: Layout, *manifests: Path) -> list[dict[str, Any]]:
-    """Give the objects to apply, with the webhooks' addresses and a digest of each.
+    """Return the objects to apply, with the webhooks' addresses and a digest of each.
 
     Args:
         layout: the sandbox.
@@ -71,12 +71,12 @@ def bootstrap_objects(layout: Layout, *manifests: Path) -> list[dict[str, Any]]:
 
 
 def of_types(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What of a chart a cluster needs whose controller is no pod of it: types and webhooks."""
+    """Return a chart's types and webhooks: the cluster needs them if the controller is no pod of it."""
     return [item for item in objects if item["kind"] in _OF_TYPES]
 
 
 def locate(item: dict[str, Any], port: int, authority: str) -> None:
-    """Have the API server ask an object's webhooks on this machine; ``authority`` is a certificate in base64."""
+    """Make the API server call an object's webhooks on this machine; ``authority`` is a certificate in base64."""
     conversion = item.get("spec", {}).get("conversion", {})
     clients = [hook["clientConfig"] for hook in item.get("webhooks", ())]
     if conversion.get("strategy") == "Webhook":
@@ -87,7 +87,7 @@ def locate(item: dict[str, Any], port: int, authority: str) -> None:
 
 
 def digested(item: dict[str, Any]) -> dict[str, Any]:
-    """An object with a digest of itself, by which a later look knows that it is still the same."""
+    """Return an object with a digest of itself, by which a later look knows that it is still the same."""
     digest = hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:16]
     item["metadata"].setdefault("annotations", {})[_DIGEST] = digest
     return item

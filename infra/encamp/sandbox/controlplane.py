@@ -1,9 +1,9 @@
-"""How etcd, the Kubernetes control plane and the JobSet controller are run here. Pure but for two config files.
+"""The processes of the control plane: etcd, Kubernetes and the JobSet controller. Pure but for two config files.
 
-The servers are the real ones with their defaults, which are also GKE's, but for what one machine and one
-instance of each make different: loopback only, no leader election (a killed one would wait for its own lease),
-client certificates of the sandbox's own authority everywhere, and clients that may ask faster.
-Flags: kubernetes.io/docs/reference/command-line-tools-reference, etcd.io/docs/v3.6/op-guide/configuration.
+The servers are the real ones with their defaults, which are also GKE's, but for what one machine and one instance of
+each make different: loopback only, no leader election (a killed one would wait for its own lease), client certificates
+of the sandbox's own authority everywhere, and clients that may ask faster. Flags:
+kubernetes.io/docs/reference/command-line-tools-reference, etcd.io/docs/v3.6/op-guide/configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.layout import Layout
 
-#: What ``needs`` calls the moment when the cluster has JobSet's types and webhooks.
+#: Name in ``needs`` of the moment when the cluster has JobSet's types and webhooks.
 BOOTSTRAP = "bootstrap"
 #: Socket by which the API server reaches pods and kubelet, where it reaches pods.
 EGRESS = "egress.sock"
@@ -33,7 +33,7 @@ SMALL = {"GOGC": os.environ.get("GOGC", "75")}
 
 
 def control_plane(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
-    """Give etcd, API server, controllers, scheduler and JobSet, in the order of their needs.
+    """Return etcd, API server, controllers, scheduler and JobSet, in the order of their needs.
 
     Where environments install JobSet themselves, it is a pod.
     """
@@ -118,7 +118,7 @@ def _apiserver(layout: Layout, binary: Path) -> Service:
 
 
 def _ways_to_pods(layout: Layout) -> tuple[str, ...]:
-    """Flags by which the API server asks webhooks that are pods: their endpoints, by way of the kubelet."""
+    """Return flags by which the API server asks webhooks that are pods: their endpoints, by way of the kubelet."""
     if not layout.config.installs_controllers:
         return ()
     cluster = {
@@ -165,7 +165,7 @@ def _controller_manager(layout: Layout, binary: Path) -> Service:
 
 
 def _closed(layout: Layout) -> tuple[str, ...]:
-    """Flags by which a component's port answers nobody without a certificate, of its health neither."""
+    """Return flags by which a component's port answers nobody without a certificate, of its health neither."""
     return (f"--client-ca-file={layout.ca_certificate}", "--authorization-always-allow-paths=/none")
 
 

@@ -33,7 +33,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; one inside another is part of the outer one."""
+        """Run a transaction; one inside another is part of the outer one."""
         if self._connection.in_transaction:
             yield self._connection
             return
@@ -46,11 +46,11 @@ class Database:
         self._connection.execute("COMMIT")
 
     def one(self, query: str, *values: object) -> sqlite3.Row | None:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         return self._connection.execute(query, values).fetchone()
 
     def all(self, query: str, *values: object) -> list[sqlite3.Row]:
-        """Every row of a query."""
+        """Return every row of a query."""
         return self._connection.execute(query, values).fetchall()
 
     def close(self) -> None:

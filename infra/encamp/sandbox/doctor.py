@@ -1,4 +1,4 @@
-"""What this machine allows the sandbox, each thing tried rather than guessed, and how to mend what it forbids."""
+"""Checks of this machine for the sandbox, each by trial, with a remedy for what it forbids."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MINIMUM_FILES = 4096
 _MEMORY_NEEDED, _MEMORY_WANTED = 2 * _GIB, 4 * _GIB
 _CACHED_DISK, _BUILD_DISK = 1 * _GIB, 5 * _GIB
 _OFFICIAL = ("pulumi-language-python", "pulumi-resource-kubernetes", "pulumi-resource-gcp")
-#: What a pod of ours needs of the kernel: a user, network, mount and process namespace made by an ordinary user.
+#: Namespaces that a pod of ours needs of the kernel: user, network, mount and process, made by an ordinary user.
 _NAMESPACES = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "true"]
 
 
@@ -207,7 +207,7 @@ def _memory() -> Finding:
 
 
 def _container_limit() -> int | None:
-    """What a cgroup leaves, in bytes; None where none is set."""
+    """Return the memory that a cgroup leaves, in bytes; None without a limit."""
     limit, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
     return int(limit) - int(used) if limit and used and limit.isdigit() else None
 
@@ -275,7 +275,7 @@ def _size(folder: Path) -> str:
 
 
 def _run(argv: list[str]) -> str | None:
-    """What a command prints, None when it fails or is not there."""
+    """Return a command's output, None if it fails or is not installed."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):

@@ -47,7 +47,7 @@ _ENDPOINTS = {
 
 
 def variables(layout: Layout) -> dict[str, str]:
-    """Give every variable; a backend that the user set already stays theirs."""
+    """Return every variable; a backend that the user set already stays theirs."""
     front = f"http://{LOOPBACK}:{layout.ports.front}"
     proxy = f"http://{LOOPBACK}:{layout.ports.proxy}"
     ports = {"gcp": layout.ports.gcp_provider, "kubernetes": layout.ports.kubernetes_provider}
@@ -91,7 +91,7 @@ def variables(layout: Layout) -> dict[str, str]:
 
 
 def served_project() -> str | None:
-    """The project of the sandbox that the variables of this process lead to; None where they lead to none."""
+    """Return the project of the sandbox that the variables of this process lead to; None if they lead to none."""
     return os.environ.get("GOOGLE_CLOUD_PROJECT") if os.environ.get(OWN_PROXY) else None
 
 
@@ -101,7 +101,7 @@ def _not_by_proxy() -> str:
 
 
 def _official(layout: Layout, front: str) -> dict[str, str]:
-    """Give what leads the official gcp plugin here; it would ask Google for the regions that there are."""
+    """Return the variables that lead the official gcp plugin here; it would ask Google for the list of regions."""
     return {
         "GOOGLE_OAUTH_ACCESS_TOKEN": layout.token,
         "PULUMI_GCP_SKIP_REGION_VALIDATION": "true",
@@ -110,7 +110,7 @@ def _official(layout: Layout, front: str) -> dict[str, str]:
 
 
 def trainer_variables(layout: Layout) -> dict[str, str]:
-    """Give what TensorFlow needs outside a pod, beside ``variables``, to reach gs:// of the sandbox unmodified."""
+    """Return the variables that TensorFlow needs outside a pod to reach gs:// of the sandbox unmodified."""
     return {
         "CURL_CA_BUNDLE": str(layout.bundle),
         # TensorFlow asks for a metadata server before it looks for a key file.

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from encamp.sandbox.layout import Layout
 
-#: Of its process, its tool and its chart.
+#: Name of its process, its tool and its chart.
 NAME = KUEUE
 _SERVICE, _SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
-#: What Kueue calls its authority, and looks for in its certificate.
+#: Name of Kueue's authority, which it looks for in its certificate.
 _AUTHORITY = "kueue-ca"
 _FILES = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _LIFETIME = timedelta(days=3650)
@@ -47,7 +47,7 @@ _QPS, _BURST = 300, 600
 
 
 def kueue_service(layout: Layout) -> Service:
-    """How the controller is run: as its chart configures it, but on loopback and without another instance."""
+    """Return the controller's service: configured as its chart does, but on loopback and as the only instance."""
     binary = build_folder(TOOLS[NAME]) / NAME
     chart = read_chart(KUEUE)
     (configured,) = [item for item in chart["objects"] if item["kind"] == "ConfigMap"]
@@ -76,7 +76,7 @@ def kueue_service(layout: Layout) -> Service:
 
 
 def kueue_objects(layout: Layout) -> list[dict[str, Any]]:
-    """What the cluster gets before the controller starts: its namespace, its certificates, its types and webhooks."""
+    """Return the objects that the controller needs before its start: namespace, certificates, types and webhooks."""
     issue_kueue_certificates(layout)
     chart = read_chart(KUEUE)
     content = {name: base64.b64encode((_certificates(layout) / name).read_bytes()).decode() for name in _FILES}

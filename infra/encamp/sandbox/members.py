@@ -1,4 +1,4 @@
-"""Tokens of other people than the sandbox's administrator, so that one can try what somebody may do."""
+"""Tokens of other people than the sandbox's administrator, to try their permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT_SECONDS = 10.0
 
 
 def token_of(layout: Layout, member: str | None) -> str:
-    """An access token for an hour; of the administrator, which does not expire, where nobody is named.
+    """Return an access token for an hour; of the administrator, which does not expire, where nobody is named.
 
     Args:
         layout: the sandbox.

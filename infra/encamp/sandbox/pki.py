@@ -33,7 +33,7 @@ _RENEW_BEFORE_END = timedelta(days=30)
 _BACKDATED = timedelta(days=1)
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1")
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-#: Where systems keep their certificates in one file: Debian, Fedora, Alpine and macOS, openSUSE.
+#: Files in which systems keep their certificates: Debian, Fedora, Alpine and macOS, openSUSE.
 _SYSTEM_STORES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -205,7 +205,7 @@ def _good(path: Path, authority: x509.Certificate | None = None) -> bool:
 
 
 def _bundle(layout: Layout) -> str:
-    """The sandbox's authority and all that this machine trusts, each certificate once."""
+    """Return the sandbox's authority and all that this machine trusts, each certificate once."""
     defaults = ssl.get_default_verify_paths()
     stores = [defaults.cafile, *(os.environ.get(name) for name in _STORE_VARIABLES), *_SYSTEM_STORES]
     certificates = {_certificates(layout.ca_certificate)[0]: None}

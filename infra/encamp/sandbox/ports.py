@@ -72,7 +72,7 @@ class Ports:
         )
 
     def to_json(self) -> dict[str, int]:
-        """Give a mapping of name to port."""
+        """Return a mapping of name to port."""
         return dataclasses.asdict(self)
 
     def taken(self) -> list[str]:
@@ -80,7 +80,7 @@ class Ports:
         return [name for name in _server_names() if not is_free(getattr(self, name))]
 
     def renewed(self, names: list[str]) -> Ports:
-        """Give the same ports but for ``names``, which get others."""
+        """Return the same ports but for ``names``, which get others."""
         return dataclasses.replace(self, **_free(names, avoid=set(self.to_json().values())))
 
 

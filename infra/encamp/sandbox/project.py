@@ -6,5 +6,5 @@ from hashlib import sha256
 
 
 def project_number(project: str) -> str:
-    """The number of a project: twelve digits."""
+    """Return the number of a project: twelve digits."""
     return str(100_000_000_000 + int(sha256(project.encode()).hexdigest(), 16) % 900_000_000_000)

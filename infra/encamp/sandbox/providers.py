@@ -1,4 +1,4 @@
-"""Who serves the engine's types: the sandbox's own providers, or the official plugins where they are on PATH."""
+"""The servers of the engine's types: the sandbox's own providers, or the official plugins if they are on PATH."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIABLES: Final = {"kubernetes": "ENCAMP_KUBERNETES_PROVIDER", "gcp": "ENCAMP_G
 
 
 def wanted(package: str) -> str:
-    """Give who serves a package's types: the official plugin where it is on PATH, unless the user says else.
+    """Return who serves a package's types: the official plugin if it is on PATH, unless the user says else.
 
     Raises:
         UsageError: the user says something else than ``ours`` or ``official``.

@@ -1,4 +1,4 @@
-"""A server of the sandbox as the supervisor sees it: how to start it, what it needs, when it is ready."""
+"""A server of the sandbox from the supervisor's view: its command, its needs, its readiness."""
 
 from __future__ import annotations
 

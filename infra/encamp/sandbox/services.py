@@ -19,7 +19,7 @@ _KUBELET_GRACE_SECONDS = 20.0
 
 
 def service_names(kubernetes_provider: str, *, installs_controllers: bool = False) -> list[str]:
-    """The names of all servers, in the order in which people read them."""
+    """Return the names of all servers, in the order in which people read them."""
     provider = ["kubernetes-provider"] if kubernetes_provider == OURS else []
     jobset = [] if installs_controllers else ["jobset"]
     control = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", *jobset]
@@ -27,7 +27,7 @@ def service_names(kubernetes_provider: str, *, installs_controllers: bool = Fals
 
 
 def services(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
-    """Give every server of this sandbox."""
+    """Return every server of this sandbox."""
     ports = layout.ports
     provider = Service("kubernetes-provider", _python("kubernetes"), (Probe(ports.kubernetes_provider),))
     cloud_ports = (ports.gcp_provider, ports.front_tls, ports.proxy)
@@ -52,7 +52,7 @@ def services(layout: Layout, tools: Mapping[str, Path]) -> list[Service]:
 
 
 def later_services(layout: Layout) -> list[Service]:
-    """Give the servers that somebody has asked this sandbox for since it was made."""
+    """Return the servers that somebody has requested from this sandbox since it was made."""
     if layout.config.installs_controllers or not layout.queues_mark.is_file():
         return []
     from encamp.sandbox.kueue import kueue_service  # noqa: PLC0415 - most sandboxes do without

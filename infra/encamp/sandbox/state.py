@@ -1,7 +1,7 @@
-"""What the supervisor writes down about its processes, and what everybody else may conclude from it.
+"""The supervisor's record of its processes, for everybody else to read.
 
-``run/state.json`` is replaced whole at every change. A process is named by its id and its creation time, so that
-an id that the system gave to somebody else in between is never taken for ours, nor ended.
+``run/state.json`` is replaced whole at every change. A process is named by its id and its creation time, so that an id
+that the system gave to somebody else in between is never taken for ours, nor ended.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def write_state(layout: Layout, state: SandboxState) -> None:
 
 
 def read_state(layout: Layout) -> SandboxState | None:
-    """Give what was written last; None where nothing was, or nothing that can be read."""
+    """Return the last written state; None if none can be read."""
     try:
         data: dict[str, Any] = json.loads(layout.state_file.read_text(encoding="utf-8"))
         processes = {name: ProcessState(**process) for name, process in data.pop("processes").items()}
@@ -98,7 +98,7 @@ def is_alive(pid: int, created: float) -> bool:
 
 
 def find(pid: int, created: float) -> psutil.Process | None:
-    """Give the process of this id if it is still the one that was created then."""
+    """Return the process of this id if it is still the one that was created then."""
     if not pid:
         return None
     try:
@@ -110,7 +110,7 @@ def find(pid: int, created: float) -> psutil.Process | None:
 
 
 def creation_time(pid: int) -> float:
-    """Creation time of a living process, 0 where it is gone already."""
+    """Return creation time of a living process, 0 if it is gone already."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""What a sandbox is like now: the supervisor's record, checked against the processes and ports themselves."""
+"""The present state of a sandbox: the supervisor's record, checked against the processes and ports themselves."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SandboxStatus:
     processes: tuple[ProcessStatus, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON, with the keys that programs may rely on."""
+        """Return JSON data, with the keys that programs may rely on."""
         return {
             "root": self.root,
             "state": self.state,

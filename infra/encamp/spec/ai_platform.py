@@ -1,6 +1,6 @@
-"""What AI Platform Training accepted: machine types, accelerator counts, regions and runtime versions, as data.
+"""Machine types, accelerator counts, regions and runtime versions that AI Platform Training accepted, as data.
 
-A job file is judged by what AI Platform took; today's machines, which ``encamp.machines`` names, are in
+A job file is checked against what AI Platform accepted; today's machines, which ``encamp.machines`` names, are in
 :mod:`encamp.spec.machines_today`.
 """
 
@@ -49,11 +49,11 @@ class AiPlatform:
     runtime_versions: Mapping[str, RuntimeVersion]
 
     def accepted_types(self) -> list[str]:
-        """Every machine type name that a type field took."""
+        """Return every machine type name that a type field took."""
         return [*self.legacy_types, *self.compute_engine_types]
 
     def category(self, machine_type: str) -> str | None:
-        """``legacy``, ``Compute Engine`` or ``TPU``; None for a name that was never accepted."""
+        """Return ``legacy``, ``Compute Engine`` or ``TPU``; None for a name that was never accepted."""
         if machine_type == CLOUD_TPU:
             return "TPU"
         if machine_type in self.legacy_types:
@@ -63,7 +63,7 @@ class AiPlatform:
 
 @cache
 def ai_platform() -> AiPlatform:
-    """The tables, read once."""
+    """Return the tables, read once."""
     data = data_file("ai_platform")
     accepted = data["computeEngineMachineTypes"]["names"]
     built_in = {name: data_file("machines")[name]["gpu"] for name in accepted}
@@ -85,5 +85,5 @@ def ai_platform() -> AiPlatform:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A version that can be compared: ``1.15`` is after ``1.4``."""
+    """Return a version that can be compared: ``1.15`` is after ``1.4``."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -12,9 +12,9 @@ import yaml
 
 from encamp.spec.scalars import plain_value
 
-#: How deep mappings and lists may lie in each other; a job needs seven levels.
+#: Maximum nesting depth of mappings and lists; a job needs seven levels.
 MAXIMUM_DEPTH = 40
-#: How many values a document may have once every alias is written out.
+#: Maximum number of values in a document once every alias is expanded.
 MAXIMUM_VALUES = 100_000
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -176,7 +176,7 @@ def _refuse_tag(tag: str | None, line: int) -> None:
 
 
 def build(text: str) -> Built:
-    """Plain data of a YAML text with the line of every path.
+    """Return plain data of a YAML text with the line of every path.
 
     Raises:
         TextError: the text is no YAML, or beyond the limits of this module.

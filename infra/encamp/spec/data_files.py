@@ -17,6 +17,6 @@ _FOLDER = Path(__file__).parent / "data"
 
 @cache
 def data_file(name: str) -> dict[str, Any]:
-    """A table by its file's name without ``.json``; callers do not change it."""
+    """Return a table by its file's name without ``.json``; callers do not change it."""
     data: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_bytes())
     return data

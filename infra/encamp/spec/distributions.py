@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def distribution_of(module: str) -> str | None:
-    """The distribution that has a module, by the module's dotted name; None where it is not known."""
+    """Return the distribution that has a module, by the module's dotted name; None if it is not known."""
     return distributions().get(module)
 
 
 @cache
 def distributions() -> dict[str, str]:
-    """Modules by dotted name, each with the distribution that has it."""
+    """Return modules by dotted name, each with the distribution that has it."""
     table = data_file("distributions")
     return {**{name: name for name in table["same"]}, **table["other"]}
 
 
 def normal_name(distribution: str) -> str:
-    """A distribution's name as the index compares it: ``Scikit_Learn`` is ``scikit-learn``."""
+    """Return a distribution's name as the index compares it: ``Scikit_Learn`` is ``scikit-learn``."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def modules_of(names: Iterable[str]) -> frozenset[str]:
-    """Dotted names of the modules of distributions.
+    """Return dotted names of the modules of distributions.
 
     A distribution that no table knows has a module of its own name, with ``_`` for ``-``, as most have.
     """
@@ -44,7 +44,7 @@ def modules_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def brought(names: Collection[str]) -> frozenset[str] | None:
-    """Distributions with all that they bring; None where a name is not known, as it may bring anything."""
+    """Return distributions with all that they bring; None if a name is not known, as it may bring anything."""
     table = data_file("requirements")["brings"]
     asked = {common_name(name) for name in names}
     if not asked <= table.keys():
@@ -53,11 +53,11 @@ def brought(names: Collection[str]) -> frozenset[str] | None:
 
 
 def common_name(name: str) -> str:
-    """The name that tables know a distribution by, which may be another build of the same."""
+    """Return the name that tables know a distribution by, which may be another build of the same."""
     normal = normal_name(name)
     return normal_name(data_file("distributions")["alternatives"].get(normal, normal))
 
 
 def builds_of(name: str) -> list[str]:
-    """Other builds of a distribution, such as ``tensorflow-cpu`` of ``tensorflow``."""
+    """Return other builds of a distribution, such as ``tensorflow-cpu`` of ``tensorflow``."""
     return [other for other, common in data_file("distributions")["alternatives"].items() if common == name]

@@ -1,6 +1,6 @@
-"""encamp's own block of a job file: what AI Platform Training had no field for.
+"""encamp's own block of a job file: options that AI Platform Training had no field for.
 
-Old files have no such block. Rules of it are E01-E25, in ``rules/``.
+Old files have no such block. Its rules are E01-E25, in ``rules/``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BootDisk(StrEnum):
 
 
 class Provisioning(StrEnum):
-    """How machines are got, and for what price."""
+    """The provisioning model of machines, and so their price."""
 
     ON_DEMAND = "ON_DEMAND"
     SPOT = "SPOT"
@@ -58,25 +58,25 @@ class Provisioning(StrEnum):
 
 
 class Placement(StrEnum):
-    """How near to each other the machines of a role stand."""
+    """The placement of a role's machines: anywhere, or close together."""
 
     ANY = "ANY"
     COMPACT = "COMPACT"
 
 
 class RunAs(StrEnum):
-    """As which user of its container a replica runs."""
+    """The user that a replica runs as in its container."""
 
     IMAGE = "IMAGE"
     NON_ROOT = "NON_ROOT"
 
 
-#: What Google starts when it has room, and ends after 7 days.
+#: Machines that Google starts when it has capacity, and ends after 7 days.
 WHEN_THERE_IS_ROOM = frozenset({Provisioning.FLEX_START, Provisioning.QUEUED})
 
 
 class IdentityMode(StrEnum):
-    """What stands for the replicas in IAM."""
+    """The kind of IAM identity that replicas have."""
 
     SERVICE_ACCOUNT = "SERVICE_ACCOUNT"
     DIRECT = "DIRECT"
@@ -90,7 +90,7 @@ class Substitutions(StrEnum):
 
 
 class StorageKind(StrEnum):
-    """Whose bucket the job dir lies in."""
+    """The owner of the bucket that the job dir lies in."""
 
     ENVIRONMENT = "ENVIRONMENT"
     OWN_BUCKET = "OWN_BUCKET"
@@ -111,7 +111,7 @@ class GpuSpec(Written):
     type: GpuType | None = None
     """Kind of GPU."""
     count: Int64 | None = absent(1)
-    """How many on each machine; 1 when absent."""
+    """Number of GPUs on each machine; 1 when absent."""
 
 
 class TpuSpec(Written):
@@ -122,7 +122,7 @@ class TpuSpec(Written):
     topology: Text | None = None
     """Shape of the slice in chips, such as ``2x4`` or ``2x2x2``; excludes chips."""
     chips: Int64 | None = None
-    """How many chips the slice has in all; excludes topology."""
+    """Number of chips of the whole slice; excludes topology."""
 
 
 class BootDiskSpec(Written):
@@ -161,22 +161,22 @@ class MachinesSpec(Written):
 
 
 class BudgetSpec(Written):
-    """What the job may cost at most."""
+    """The cost limit of a job."""
 
     usd: Double | None = None
-    """US dollars, by the prices of the environment. A job whose worst case, restarts among it, is dearer is refused;
+    """US dollars, by the prices of the environment. A job whose worst case, restarts included, costs more is refused;
     without a maxRunningTime the running time is cut to what the budget pays for."""
 
 
 class RetentionSpec(Written):
-    """How long what a job leaves is kept."""
+    """The retention of everything that a job leaves behind."""
 
     results_days: Int64 | None = None
-    """After so many days results, logs and receipt are deleted; kept when absent."""
+    """Results, logs and receipt are deleted after so many days; kept when absent."""
 
 
 class IdentitySpec(Written):
-    """Who the replicas are."""
+    """The IAM identity of the replicas."""
 
     mode: IdentityMode | None = None
     """``DIRECT``: the Kubernetes service account itself, by Workload Identity Federation, without a Google account.
@@ -185,7 +185,7 @@ class IdentitySpec(Written):
 
 
 class StorageSpec(Written):
-    """Where the job dir lies, where trainingInput.jobDir does not say it."""
+    """The location of the job dir when trainingInput.jobDir does not give one."""
 
     kind: StorageKind | None = None
     """``ENVIRONMENT``: a folder of the job's own in the environment's artifacts bucket. ``OWN_BUCKET``: a bucket made
@@ -221,7 +221,7 @@ class NoticeSpec(Written):
 
 
 class EncampSpec(Written):
-    """What AI Platform Training had no field for."""
+    """Options that AI Platform Training had no field for."""
 
     package_path: Text | None = None
     """Folder of the trainer package, relative to the job file; it is packed and uploaded with the job."""
@@ -229,15 +229,15 @@ class EncampSpec(Written):
     """Packages on this machine (wheels, source archives), relative to the job file; uploaded and installed before the
     trainer."""
     requirements: list[Text] | None = None
-    """What pip installs before the trainer where the image lacks it, such as ``pandas>=2``."""
+    """Requirements that pip installs before the trainer if the image lacks them, such as ``pandas>=2``."""
     staging_bucket: Text | None = None
     """Bucket that packages of this machine are uploaded to, such as ``gs://my-bucket``; the job's scratch bucket when
     absent. They are deleted with the job either way."""
     machines: MachinesSpec | None = None
     """Today's machines, GPUs and TPUs, by role."""
     provisioning: Provisioning | None = absent("ON_DEMAND")
-    """How machines are got: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is room, at most 7 days), ``QUEUED``
-    (all at once, when there is room), ``RESERVATION``."""
+    """How machines are provisioned: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is capacity, at most 7 days),
+    ``QUEUED`` (all at once, when there is capacity), ``RESERVATION``."""
     reservation: Text | None = None
     """Name of the reservation; RESERVATION only."""
     zone: Text | None = None
@@ -259,20 +259,20 @@ class EncampSpec(Written):
     root, such as a setup.py with apt-get needs. When absent: NON_ROOT, but IMAGE for images of the job's own and on
     TPUs."""
     budget: BudgetSpec | None = None
-    """What the job may cost at most."""
+    """The cost limit of the job."""
     expected_time: Text | None = None
     """How long one run, of a tuning job all its trials, is expected to take, such as ``5400s``; its cost is shown
-    beside the worst one. When absent, scheduling.maxRunningTime makes that cost a ceiling; without both only an hour is
-    priced. Nothing is ended by it.
-    """
+    beside the worst case. When absent, scheduling.maxRunningTime makes that cost a ceiling; without both only an hour
+    is priced. It ends nothing."""
     retention: RetentionSpec | None = None
-    """How long what the job leaves is kept."""
+    """How long results, logs and receipt are kept."""
     identity: IdentitySpec | None = None
-    """Who the replicas are."""
+    """The IAM identity of the replicas."""
     substitutions: Substitutions | None = absent("allowed")
-    """``allowed`` (default): what Google no longer offers is replaced, with a warning. ``never``: it is refused."""
+    """``allowed`` (default): resources that Google no longer offers are replaced, with a warning. ``never``: the job is
+    refused."""
     storage: StorageSpec | None = None
-    """Where the job dir lies."""
+    """Location of the job dir."""
     egress: list[Text] | None = None
     """Networks that replicas connect to beyond each other, Google and the public web, such as ``10.4.0.0/16`` of a
     database; the environment's ``jobEgress`` has to allow them."""

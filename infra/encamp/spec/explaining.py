@@ -1,4 +1,4 @@
-"""What a field or a rule of job files means, looked up by whatever name somebody has for it."""
+"""Lookup of a job file's field or rule by any of its names, for ``encamp explain``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS, AI_PLATFORM = "encamp's own field", "a field of AI Platform Training, from
 
 @dataclass(frozen=True)
 class Explained:
-    """A field with its rules and what lies below it."""
+    """A field with its rules and the fields below it."""
 
     field: FieldDoc
     rules: Sequence[Rule]
@@ -30,12 +30,12 @@ class Explained:
 
     @property
     def source(self) -> str:
-        """Where the field comes from, in words."""
+        """The field's origin in words: AI Platform's API, or encamp."""
         return OURS if self.field.path.partition(".")[0] == "encamp" else AI_PLATFORM
 
 
 def explained_rule(name: str) -> Rule | None:
-    """The rule of an id such as ``V07``; None for what has not the form of an id.
+    """Return the rule of an id such as ``V07``; None for what has not the form of an id.
 
     Raises:
         UsageError: there is no rule of that id.
@@ -49,7 +49,7 @@ def explained_rule(name: str) -> Rule | None:
 
 
 def explained_field(name: str) -> Explained:
-    """The field of a dotted path, of the end of one, or of a bare name.
+    """Return the field of a dotted path, of the end of one, or of a bare name.
 
     Args:
         name: in camelCase or snake_case, with or without indices.
@@ -73,7 +73,7 @@ def explained_field(name: str) -> Explained:
 
 
 def _camel(name: str) -> str:
-    """A path in camelCase without indices."""
+    """Return a path in camelCase without indices."""
     words = {
         snake: camel
         for field in job_fields().values()

@@ -1,6 +1,7 @@
-"""The fields of a job file as documentation: path, type, choices, default and what the docstring under each says.
+"""The fields of a job file as documentation: path, type, choices, default and the docstring under each.
 
-Read from the models when somebody asks (``encamp explain``, the schema, the reference), so that plain verbs do not pay.
+Read from the models on demand (``encamp explain``, the schema, the reference), so that plain commands do not pay for
+it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _WORDS: Mapping[Any, str] = {
     Int64: "whole number",
     Double: "number",
     Flag: "true or false",
-    # What pydantic leaves of a field that is never missing.
+    # pydantic's representation of a field that is never missing.
     bool: "true or false",
 }
-#: What a file may have, but what nobody writes.
+#: Fields that a file may have, but that nobody writes.
 HIDDEN = frozenset([*OUTPUT_ONLY, "prediction_input", "explanation_input"])
 
 
@@ -46,7 +47,7 @@ class FieldDoc:
         snake_path: the same in snake_case, which files may use too.
         kind: its type in words.
         choices: the values of an enum.
-        default: what a missing field means, None where nothing stands for it.
+        default: what a missing field means, None if nothing stands for it.
         meaning: one or a few sentences.
         section: name of the model below it, None for a value.
         same_as: path of an earlier section with the same fields, where there is one.
@@ -69,12 +70,12 @@ class FieldDoc:
 
 @cache
 def job_fields() -> Mapping[str, FieldDoc]:
-    """Every field that people write, by its path, in the order of the models."""
+    """Return every field that people write, by its path, in the order of the models."""
     return {field.path: field for field in _fields(TrainingJobSpec, (), (), {})}
 
 
 def distinct_fields() -> Sequence[FieldDoc]:
-    """Every field once: of sections with the same fields the first is spelled out, the others name it."""
+    """Return every field once: of sections with the same fields the first is spelled out, the others name it."""
     fields = job_fields()
     repeated = tuple(f"{field.path}." for field in fields.values() if field.same_as is not None)
     return [field for field in fields.values() if not field.path.startswith(repeated)]
@@ -107,13 +108,13 @@ def _fields(
 
 
 def docstrings(model: type[BaseModel]) -> Mapping[str, str]:
-    """What stands under each field of a model, on one line."""
+    """Return the docstring under each field of a model, on one line."""
     return _docstrings_of(model.__module__)[model.__name__]
 
 
 @cache
 def _docstrings_of(module: str) -> Mapping[str, Mapping[str, str]]:
-    """Class to field to docstring; a module's source is parsed once."""
+    """Return the class to field to docstring; a module's source is parsed once."""
     found: dict[str, dict[str, str]] = {}
     for statement in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(statement, ast.ClassDef):
@@ -129,7 +130,7 @@ def _under(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def default(info: FieldInfo) -> Any:
-    """What a missing field means: what the model says, or its own default."""
+    """Return the value that a missing field stands for: the model's documented one, or the field's own default."""
     extra = info.json_schema_extra
     if isinstance(extra, dict):
         return extra["default"]
@@ -137,7 +138,7 @@ def default(info: FieldInfo) -> Any:
 
 
 def inner_model(info: FieldInfo) -> type[BaseModel] | None:
-    """The model of what lies below a field."""
+    """Return the model of what lies below a field."""
     return next((each for each in _parts(info.annotation) if _is(each, BaseModel)), None)
 
 
@@ -150,7 +151,7 @@ def _is(annotation: Any, base: type) -> bool:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """A type without what is optional about it; of a list its elements' type."""
+    """Yield a type without what is optional about it; of a list its elements' type."""
     if get_origin(annotation) in {Union, UnionType, list}:
         for part in get_args(annotation):
             yield from _parts(part)

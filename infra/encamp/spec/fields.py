@@ -14,7 +14,7 @@ _LONGEST_INT64 = 20
 
 
 def absent(means: Any) -> Any:
-    """A field that may be missing, and what a missing one means; the schema and the documentation say so."""
+    """Return a field that may be missing, and what a missing one means; the schema and the documentation say so."""
     return Field(default=None, json_schema_extra={"default": means})
 
 
@@ -39,7 +39,7 @@ def _int64(value: Any) -> Any:
     return value
 
 
-#: How the JSON Schema says it: a number, or digits in quotes.
+#: The JSON Schema of it: a number, or digits in quotes.
 _INT64_SCHEMA = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^-?[0-9]{1,19}$"}]}
 
 #: A whole number of 64 bits; JSON writers put it in quotes.

@@ -28,7 +28,7 @@ class TrainingJobSpec(Written):
     job_id: Text | None = None
     """Unique in the project: a letter, then letters, digits and ``_``, at most 128 characters."""
     training_input: TrainingInputSpec = TrainingInputSpec()
-    """What to train."""
+    """The training."""
     labels: dict[Text, Text] | None = None
     """Labels for grouping jobs."""
     encamp: EncampSpec = EncampSpec()

@@ -28,9 +28,9 @@ class JobFile:
     """A job that keeps every rule.
 
     Attributes:
-        job: the job; its id is None where neither file nor caller gave one.
+        job: the job; its id is None if neither file nor caller gave one.
         source: the file's name as the user gave it.
-        folder: folder that ``encamp.packagePath`` is relative to, None where there is none.
+        folder: folder that ``encamp.packagePath`` is relative to, None if there is none.
         warnings: what is accepted, but worth knowing.
     """
 
@@ -40,7 +40,7 @@ class JobFile:
     warnings: tuple[Problem, ...] = ()
 
     def named(self, job_id: str | None = None, *, suffix: str = "") -> JobFile:
-        """The same job with an id: the given one, else the file's own, else one made of the file's stem.
+        """Return the same job with an id: the given one, else the file's own, else one made of the file's stem.
 
         Args:
             job_id: wins over the file's own.
@@ -57,7 +57,7 @@ class JobFile:
 
     @property
     def stem(self) -> str:
-        """What the file is about: its name, or its folder's where it is called ``job``."""
+        """The file's subject: its stem, or its folder's name if the file is called ``job``."""
         parts = self.source.replace("\\", "/").rstrip("/").split("/")
         stem = parts[-1].rsplit(".", 1)[0]
         folder = self.folder.name if self.folder is not None else ""
@@ -76,7 +76,7 @@ def load_job(path: Path, *, source: str | None = None) -> JobFile:
 
 
 def read_job(document: Document, *, folder: Path | None = None) -> JobFile:
-    """A job of a document; see :func:`load_job`."""
+    """Return a job of a document; see :func:`load_job`."""
     job, problems, warnings = examine_job(document)
     if problems:
         raise SpecError(document.source, problems)
@@ -84,12 +84,12 @@ def read_job(document: Document, *, folder: Path | None = None) -> JobFile:
 
 
 def parse_job(data: Mapping[str, Any], *, source: str, folder: Path | None = None) -> JobFile:
-    """A job of plain data, such as one that stands inline in a stack's config; see :func:`load_job`."""
+    """Return a job of plain data, such as one that stands inline in a stack's config; see :func:`load_job`."""
     return read_job(Document(source, dict(data)), folder=folder)
 
 
 def examine_job(document: Document) -> tuple[TrainingJobSpec, list[Problem], list[Problem]]:
-    """What can be read of a job, every problem and every warning, in the order of the file."""
+    """Return the readable part of a job, every problem and every warning, in the order of the file."""
     reading = Reading(document)
     job = _read(document, reading)
     case = Case(job, reading)

@@ -17,7 +17,7 @@ def is_job_id(text: str) -> bool:
 
 
 def checked_job_id(text: str) -> str:
-    """The id itself.
+    """Return the id itself.
 
     Raises:
         UsageError: it has not the form of a job id.
@@ -32,7 +32,7 @@ def checked_job_id(text: str) -> str:
 
 
 def job_id_from(stem: str, *, suffix: str = "") -> str:
-    """A valid id made of any text, such as a file's stem.
+    """Return a valid id made of any text, such as a file's stem.
 
     Args:
         stem: what the id should remind of.

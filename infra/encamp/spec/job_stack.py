@@ -1,4 +1,4 @@
-"""What the config of a job's stack says: which job, in which environment."""
+"""The config of a job's stack: its job, and its environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JobReference(Written):
 
 
 def read_job_stack(data: Mapping[str, Any], *, repository: Path, stack: str, folder: Path | None = None) -> JobFile:
-    """The job of a stack's config value ``encamp:job``, with its id.
+    """Return the job of a stack's config value ``encamp:job``, with its id.
 
     Args:
         data: ``{file, jobId?}``, or the job itself.
@@ -54,7 +54,7 @@ def read_job_stack(data: Mapping[str, Any], *, repository: Path, stack: str, fol
 
 
 def _inside(file: str, repository: Path, reading: Reading) -> Path | None:
-    """The file's path, links followed, if it stays inside the repository."""
+    """Return the file's path, links followed, if it stays inside the repository."""
     path = (repository / file).resolve()
     if not file or not path.is_relative_to(repository.resolve()):
         reading.problems.append(

@@ -25,7 +25,7 @@ _NOT_RUN = {"prediction_input", "explanation_input", "nas_job_spec"}
 
 
 def job_schema() -> dict[str, Any]:
-    """The schema, as plain data."""
+    """Return the schema, as plain data."""
     made = models_json_schema([(TrainingJobSpec, "validation")], ref_template="#/$defs/{model}")[1]["$defs"]
     definitions = dict(made)
     for model in _models(TrainingJobSpec):
@@ -52,7 +52,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _described(model: type[BaseModel], definition: dict[str, Any]) -> dict[str, Any]:
-    """A model's definition with what its fields mean, both spellings, and nothing else allowed."""
+    """Return a model's definition with what its fields mean, both spellings, and nothing else allowed."""
     docs = docstrings(model)
     properties: dict[str, Any] = {}
     patterns: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def _described(model: type[BaseModel], definition: dict[str, Any]) -> dict[str, 
 
 
 def _plain(given: dict[str, Any]) -> dict[str, Any]:
-    """A field without its title, and with one ``type`` where each choice is no more than a type."""
+    """Return a field without its title, and with one ``type`` where each choice is no more than a type."""
     field = {key: value for key, value in given.items() if key not in {"title", "default"}}
     choices = field.get("anyOf", [])
     if choices and all(choice.keys() == {"type"} for choice in choices):
@@ -88,7 +88,7 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bare(job: dict[str, Any], training: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a TrainingInput at the top, what may stand beside them, and what editors offer in an empty file."""
+    """Return the definition of a file that holds a bare TrainingInput, with what may stand beside it at the top."""
     beside = {name: {"$ref": f"#/$defs/{_JOB}/properties/{name}"} for name in job["properties"]}
     fields = {name: {"$ref": f"#/$defs/{_INPUT}/properties/{name}"} for name in training["properties"]}
     return {

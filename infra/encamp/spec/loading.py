@@ -42,7 +42,7 @@ class Document:
     written: Mapping[DataPath, str] = field(default_factory=dict)
 
     def line(self, path: DataPath) -> int | None:
-        """The line of a path, or of the nearest place above it that the text spells out."""
+        """Return the line of a path, or of the nearest place above it that the text spells out."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]

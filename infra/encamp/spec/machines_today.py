@@ -1,7 +1,7 @@
-"""What Google Cloud offers today, as rules of ``encamp.machines`` ask for it.
+"""Questions about today's machines of Google Cloud, for the rules of ``encamp.machines``.
 
-Facts are data (:mod:`encamp.spec.data_files`); here stand the questions. Nothing raises: what is not offered is None or
-empty, and the rule says so.
+The facts are data (:mod:`encamp.spec.data_files`). Nothing raises: what is not offered is None or empty, and the rule
+reports it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Slice:
 
 @cache
 def tpu_hosts() -> Mapping[str, str]:
-    """TPU machine type to its generation; only those whose figures are known."""
+    """Return the generation of each TPU machine type whose figures are known."""
     return {
         name: version
         for version, generation in data_file("tpus").items()
@@ -41,19 +41,19 @@ def tpu_hosts() -> Mapping[str, str]:
 
 @cache
 def machine_types() -> frozenset[str]:
-    """Every machine type that can be had today, TPU hosts included."""
+    """Return every machine type that can be had today, TPU hosts included."""
     return frozenset([*data_file("machines"), *tpu_hosts()])
 
 
 def built_in_gpu(machine_type: str) -> tuple[str, int] | None:
-    """Type and count of the GPUs that are part of a machine."""
+    """Return the type and count of the GPUs that are part of a machine."""
     entry = data_file("machines").get(machine_type)
     gpu = entry["gpu"] if entry else None
     return (gpu["type"], gpu["count"]) if gpu else None
 
 
 def gpu_counts(gpu: str, machine_type: str | None) -> tuple[int, ...]:
-    """How many GPUs of a type a machine can have; without a machine, how many any machine can."""
+    """Return the possible GPU counts of a type on a machine; without a machine, those on any machine."""
     entry = data_file("gpus")[gpu]
     if machine_type is None:
         return tuple(entry["counts"])
@@ -68,7 +68,10 @@ def gpu_counts(gpu: str, machine_type: str | None) -> tuple[int, ...]:
 
 @cache
 def slices(version: str) -> Mapping[str, Slice]:
-    """The slices of a TPU generation by their topology: the listed ones by size, then those made of whole cubes."""
+    """Return the slices of a TPU generation by their topology.
+
+    The listed ones by size, then those made of whole cubes.
+    """
     generation = data_file("tpus")[version]
     listed = {
         topology: Slice(topology, entry["chips"], entry["machineType"], entry["hosts"])
@@ -78,7 +81,7 @@ def slices(version: str) -> Mapping[str, Slice]:
 
 
 def _cubes(generation: Mapping[str, Any], listed: Mapping[str, Slice]) -> dict[str, Slice]:
-    """Slices of whole cubes, sides in ascending order, that are not listed one by one."""
+    """Return slices of whole cubes, sides in ascending order, that are not listed one by one."""
     rule = generation.get("cubes")
     if rule is None:
         return {}
@@ -96,7 +99,10 @@ def _cubes(generation: Mapping[str, Any], listed: Mapping[str, Slice]) -> dict[s
 
 
 def tpu_slice(version: str, topology: str, machine_type: str | None = None) -> Slice | None:
-    """The slice of a topology, on another host than usual where one is named and possible; None where there is none."""
+    """Return the slice of a topology, on another host than usual where one is named and possible.
+
+    None if there is none.
+    """
     found = slices(version).get(topology)
     if found is None or machine_type in {None, found.machine_type}:
         return found
@@ -107,7 +113,10 @@ def tpu_slice(version: str, topology: str, machine_type: str | None = None) -> S
 
 
 def asked_slice(machine: MachineSpec) -> Slice | None:
-    """The slice that a role's machine asks for, by topology or by chips; None where it asks for none that there is."""
+    """Return the slice that a role's machine asks for, by topology or by chips.
+
+    None if it asks for none that there is.
+    """
     tpu = machine.tpu
     if tpu is None or tpu.version is None:
         return None
@@ -119,7 +128,7 @@ def asked_slice(machine: MachineSpec) -> Slice | None:
 
 
 def host_type(machine: MachineSpec) -> str | None:
-    """The machine type that a role's machine names or comes to; None where accelerators do not tell."""
+    """Return the machine type that a role's machine names or comes to; None if accelerators do not tell."""
     if machine.machine_type is not None:
         return machine.machine_type
     if machine.tpu is not None:
@@ -132,21 +141,21 @@ def host_type(machine: MachineSpec) -> str | None:
 
 
 def disk_types(machine_type: str) -> tuple[str, ...]:
-    """Kinds of boot disk that a machine takes, the usual one first; empty for a machine that is not offered."""
+    """Return kinds of boot disk that a machine takes, the usual one first; empty for a machine that is not offered."""
     families = data_file("disks")["machineFamilies"]
     fitting = [family for family in families if machine_type.startswith(f"{family}-")]
     return tuple(families[max(fitting, key=len)]["types"]) if fitting else ()
 
 
 def disk_sizes_gb() -> tuple[int, int]:
-    """Smallest and largest boot disk."""
+    """Return the smallest and largest boot disk."""
     sizes = data_file("disks")["sizeGb"]
     return sizes["smallest"], sizes["largest"]
 
 
 @cache
 def regions() -> frozenset[str]:
-    """Regions where today's accelerators are."""
+    """Return regions where today's accelerators are."""
     data = data_file("regions")
     zones = (zone for places in data["tpuZones"].values() for zone in [*places["zones"], *places["unverified"]])
     machines = (region for places in data["gpuMachineTypes"].values() for region in places["regions"])

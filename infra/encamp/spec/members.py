@@ -24,7 +24,7 @@ _SERVICE_ACCOUNT: Final = ".gserviceaccount.com"
 
 
 def canonical_email(text: str) -> str | None:
-    """An e-mail in lower case, None for what is none."""
+    """Return an e-mail in lower case, None for what is none."""
     if not text.isascii():
         return None
     lower = text.lower()
@@ -32,7 +32,7 @@ def canonical_email(text: str) -> str | None:
 
 
 def canonical_domain(text: str) -> str | None:
-    """A domain in lower case, None for what is none; names in other scripts are written in punycode."""
+    """Return a domain in lower case, None for what is none; names in other scripts are written in punycode."""
     if not text.isascii():
         return None
     lower = text.lower()
@@ -40,12 +40,15 @@ def canonical_domain(text: str) -> str | None:
 
 
 def domain_of(email: str) -> str:
-    """The domain of a canonical e-mail."""
+    """Return the domain of a canonical e-mail."""
     return email.rpartition("@")[2]
 
 
 def canonical(member: str) -> str | None:
-    """A person, group, service account or federated person as they are compared; None for what is none of these."""
+    """Return a person, group, service account or federated person as they are compared.
+
+    None for what is none of these.
+    """
     kind, colon, rest = member.partition(":")
     if kind == "principal":
         return member if _FEDERATED.fullmatch(member) else None
@@ -59,7 +62,7 @@ def is_service_account(email: str) -> bool:
 
 
 def members_of(name: str) -> frozenset[str]:
-    """The members that somebody may be who is written down without a kind; empty for what is no name."""
+    """Return the members that somebody may be who is written down without a kind; empty for what is no name."""
     found = canonical(name)
     if found is not None:
         return frozenset({found})

@@ -1,7 +1,7 @@
-"""AI Platform's roles and permissions, and what each permission means on today's Google Cloud: a table as data.
+"""AI Platform's roles and permissions, with the meaning of each permission on today's Google Cloud: a table as data.
 
-A permission stands for abilities, an ability for rights: IAM permissions by where they are given (:class:`Reach`), and
-rules of Kubernetes' access control in the namespace of the jobs.
+A permission stands for abilities, an ability for rights: IAM permissions by resource (:class:`Reach`), and RBAC rules
+of Kubernetes in the namespace of the jobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reach(StrEnum):
-    """Where IAM permissions are given, in the table's words, and for what of it."""
+    """The resources that IAM permissions are granted on, in the table's words."""
 
     PROJECT = "project"
     JOB_BUCKETS = "jobBuckets"
@@ -73,18 +73,18 @@ class MlRoles:
     creator: str
 
     def holding(self, permission: str) -> tuple[str, ...]:
-        """The roles that hold a permission, in the table's order."""
+        """Return the roles that hold a permission, in the table's order."""
         return tuple(role for role, held in self.roles.items() if permission in held)
 
     def abilities_of(self, role: str) -> tuple[Ability, ...]:
-        """What a role can do, each ability once."""
+        """Return the abilities of a role, each once."""
         every = [ability for name in self.roles[role] for ability in self.permissions[name].abilities]
         return tuple({ability.name: ability for ability in every}.values())
 
 
 @cache
 def ml_roles() -> MlRoles:
-    """The table of ``spec/data/ml_access.json``. Source of the roles: the job model, section 11."""
+    """Return the table of ``spec/data/ml_access.json``. Source of the roles: the job model, section 11."""
     data = data_file("ml_access")
     abilities = {
         name: Ability(

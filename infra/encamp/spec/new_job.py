@@ -1,7 +1,7 @@
-"""A first job file, made of a few choices: valid, with a comment on each line that somebody will want to change.
+"""A first job file, generated from a few choices: valid, with a comment on each line that users often change.
 
-What a choice stands for is decided here, the text is ``templates/new/job.yaml.j2``. Choices that do not go together are
-refused with what does.
+The meaning of a choice is decided here, the text is ``templates/new/job.yaml.j2``. Choices that do not go together are
+refused with those that do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TIERS: Mapping[ScaleTier, str] = {
     ScaleTier.BASIC_GPU: "BASIC_GPU: one machine with a GPU. AI Platform's was a K80; one of today stands for it.",
     ScaleTier.CUSTOM: "CUSTOM: the machines are chosen here. The other tiers are ready-made sets.",
 }
-#: Where a framework is not in the images of the runtime versions.
+#: Images of frameworks that the images of the runtime versions lack.
 _IMAGES = {"pytorch": "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"}
 #: For GPUs that no image of a runtime version has a CUDA for; XGBoost brings its own.
 _IMAGES_OF_NEW_GPUS = {**_IMAGES, "tensorflow": "tensorflow/tensorflow:2.19.0-gpu", "xgboost": "python:3.11"}
@@ -46,7 +46,7 @@ _ARM_IMAGES = {"pytorch": "nvcr.io/nvidia/pytorch:25.06-py3", "xgboost": "python
 _NO_TENSORFLOW_CUDA = "12.8"
 _TPU_IMAGE = "python:3.11"
 _REQUIREMENTS = {"pytorch": ("torch>=2",), "xgboost": ("xgboost",)}
-#: What the first trainer needs: its data, and the client that writes the job dir.
+#: Requirements of the first trainer: its data, and the client that writes the job dir.
 _OF_THE_TRAINER = ("scikit-learn", "google-cloud-storage")
 _TPU_REQUIREMENTS = {"tensorflow": ("tensorflow-tpu",), "pytorch": ("torch>=2", "torch-xla[tpu]>=2")}
 
@@ -65,7 +65,7 @@ class NewMachine:
 
 @dataclass(frozen=True)
 class NewJob:
-    """What the template writes; None and empty leave a field out."""
+    """The values of the template; None and empty leave a field out."""
 
     file: str
     schema: str
@@ -88,7 +88,7 @@ class NewJob:
 
 @dataclass(frozen=True)
 class Choices:
-    """What somebody asked for; absent means the usual."""
+    """The user's choices; absent means the usual."""
 
     tier: ScaleTier | None = None
     accelerator: GpuType | TpuVersion | None = None
@@ -97,7 +97,7 @@ class Choices:
 
 
 def new_job(choices: Choices, *, file: str, schema: str) -> NewJob:
-    """The job that choices come to.
+    """Return the job that choices come to.
 
     Args:
         choices: what was asked for.
@@ -149,7 +149,7 @@ def _refuse_tier(tier: ScaleTier, choices: Choices) -> None:
 
 
 def _refuse_framework(tier: ScaleTier, choices: Choices) -> None:
-    """Frameworks run where they can use what they get."""
+    """Refuse a framework that cannot use the chosen tier or accelerator."""
     several = choices.workers > 0 or tier in {ScaleTier.STANDARD_1, ScaleTier.PREMIUM_1}
     on_tpu = isinstance(choices.accelerator, TpuVersion)
     accelerated = choices.accelerator is not None or tier is ScaleTier.BASIC_GPU
@@ -171,7 +171,7 @@ def _lacks_tensorflow(accelerator: GpuType | TpuVersion | None) -> bool:
 
 
 def _machines(accelerator: GpuType | TpuVersion, workers: int) -> tuple[NewMachine, ...]:
-    """Entries of ``encamp.machines``; none where AI Platform's own fields can say it."""
+    """Return entries of ``encamp.machines``; none where AI Platform's own fields can say it."""
     if isinstance(accelerator, TpuVersion):
         return (_tpu(accelerator, workers),)
     if gpu_counts(accelerator.value, _GPU_MACHINE):
@@ -182,7 +182,7 @@ def _machines(accelerator: GpuType | TpuVersion, workers: int) -> tuple[NewMachi
 
 
 def _provisioning(accelerator: GpuType | TpuVersion | None) -> str | None:
-    """How Google gives the machines of :func:`_machines` where it gives none on demand."""
+    """Return the provisioning model for the machines of :func:`_machines` if they are not offered on demand."""
     if not isinstance(accelerator, GpuType):
         return None
     entry, placement = data_file("gpus")[accelerator.value], data_file("placement")
@@ -194,7 +194,7 @@ def _provisioning(accelerator: GpuType | TpuVersion | None) -> str | None:
 
 
 def _tpu(version: TpuVersion, workers: int) -> NewMachine:
-    """The largest slice of one host for the master, or the slice whose hosts the workers are."""
+    """Return the largest slice of one host for the master, or the slice whose hosts the workers are."""
     found = slices(version.value).values()
     fitting = [each for each in found if each.hosts == max(workers, 1)]
     if not fitting:
@@ -214,7 +214,7 @@ def _region(accelerator: GpuType | TpuVersion | None) -> str:
 
 
 def _images(accelerator: GpuType | TpuVersion | None) -> Mapping[str, str]:
-    """Images by framework; a framework without one is in the image of the runtime version."""
+    """Return images by framework; a framework without one is in the image of the runtime version."""
     if accelerator is GpuType.NVIDIA_GB200:
         return _ARM_IMAGES
     stock = max((_numbers(entry["cuda"]) for entry in data_file("runtimes")["versions"].values()), default=())
@@ -243,7 +243,7 @@ def _summary(tier: ScaleTier, choices: Choices) -> str:
 
 
 def render(job: NewJob) -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     import jinja2  # noqa: PLC0415 - most commands render nothing
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # noqa: S701 - YAML, no HTML
@@ -253,14 +253,14 @@ def render(job: NewJob) -> str:
 
 
 def trainer_files(framework: str) -> Mapping[str, str]:
-    """File name to text of a first trainer package, which reads digits that come with scikit-learn."""
+    """Return file name to text of a first trainer package, which reads digits that come with scikit-learn."""
     task = resource("templates", "new", "task.py").read_text(encoding="utf-8")
     model = resource("templates", "new", "model", f"{framework}.py").read_text(encoding="utf-8")
     return {"__init__.py": "", "task.py": task, "model.py": model}
 
 
 def _scalar(value: str | int) -> str:
-    """A value as YAML: a plain word where it reads back as the same text, in quotes otherwise."""
+    """Return a value as YAML: a plain word where it reads back as the same text, in quotes otherwise."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and plain_value(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False)

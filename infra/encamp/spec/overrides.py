@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
 
 _INPUT = "trainingInput"
-#: What messages call a job that no file describes.
+#: Source name in messages for a job without a file.
 COMMAND_LINE = "the command line"
 
 
@@ -41,7 +41,7 @@ class Added:
     replaces: Callable[[Any, str], bool]
 
     def to(self, present: Any) -> tuple[list[Any], int]:
-        """The whole list, and how many items of it are the file's."""
+        """Return the whole list, and how many items of it are the file's."""
         listed = present if isinstance(present, list) else []
         kept = [one for one in listed if not any(self.replaces(one, item) for item in self.items)]
         return [*kept, *self.items], len(kept)
@@ -49,7 +49,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What was given beside a file.
+    """Values that were given beside a file.
 
     Attributes:
         values: path of a Job in camelCase, such as ``("trainingInput", "region")``, to the field's value, or to what is
@@ -62,10 +62,10 @@ class Overrides:
 
 
 def override(document: Document | None, overrides: Overrides) -> tuple[Document, Mapping[str, str]]:
-    """The document with the values in their places, and the flag of each place, as the document spells it.
+    """Return the document with the values in their places, and the flag of each place, as the document spells it.
 
     Args:
-        document: the file; None where there is none, and then every problem names the flag that would mend it.
+        document: the file; None if there is none, and then every problem names the flag that would mend it.
         overrides: what wins over it. A value of None removes the field.
     """
     bare = document is not None and is_bare(document.data)
@@ -89,14 +89,14 @@ def override(document: Document | None, overrides: Overrides) -> tuple[Document,
 def examine_overridden(
     document: Document | None, overrides: Overrides
 ) -> tuple[TrainingJobSpec, list[Problem], list[Problem]]:
-    """What :func:`~encamp.spec.job_file.examine_job` says of the whole; problems name their flags."""
+    """Return :func:`~encamp.spec.job_file.examine_job` of the file with its overrides; problems name their flags."""
     whole, places = override(document, overrides)
     job, problems, warnings = examine_job(whole)
     return job, _named(problems, places), _named(warnings, places)
 
 
 def read_overridden(document: Document | None, overrides: Overrides, *, folder: Path | None) -> JobFile:
-    """A job that keeps every rule.
+    """Return a job that keeps every rule.
 
     Args:
         document: its file.
@@ -144,7 +144,7 @@ def _add(data: dict[str, Any], path: DataPath, added: Added) -> list[DataPath]:
 
 
 def _holder(data: dict[str, Any], path: DataPath) -> tuple[dict[str | int, Any], DataPath]:
-    """The mapping that holds a field, made where there is none, and the field's path as it is spelled there."""
+    """Return the mapping that holds a field, made where there is none, and the field's path as it is spelled there."""
     spelled: list[str | int] = []
     holder: Any = data
     for part in path[:-1]:

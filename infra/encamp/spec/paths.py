@@ -15,7 +15,7 @@ _LONG_ENOUGH = 4
 
 
 def dotted(path: tuple[str | int, ...]) -> str:
-    """``trainingInput.hyperparameters.params[0].type`` for a path of keys and indices."""
+    """Return ``trainingInput.hyperparameters.params[0].type`` for a path of keys and indices."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -23,7 +23,7 @@ def dotted(path: tuple[str | int, ...]) -> str:
 
 
 def nearest(word: str, allowed: Collection[str]) -> str | None:
-    """The allowed word most like ``word``, whatever its case and separators, or None when none is alike."""
+    """Return the allowed word most like ``word``, whatever its case and separators, or None when none is alike."""
     from rapidfuzz import fuzz  # noqa: PLC0415 - only a file with mistakes pays for it
 
     if not word or len(word) > _LONGEST_WORD:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HourPriceSpec(Written):
-    """What an hour of a machine, or of one attached GPU, costs."""
+    """The hourly price of a machine, or of one attached GPU."""
 
     usd_per_hour: Double | None = None
     """US dollars for an hour."""
@@ -34,25 +34,25 @@ class HourPriceSpec(Written):
     usd_flex_start_per_hour: Double | None = None
     """The same as a machine that starts when there is room (flex-start and queued); the full price where absent."""
     source: Text = ""
-    """Where the price was read."""
+    """Source of the price."""
 
 
 class DiskPriceSpec(Written):
-    """What a boot disk costs."""
+    """The price of a boot disk."""
 
     usd_per_gb_month: Double | None = None
     """US dollars for a GB (2^30 bytes) and a month of 730 hours."""
     source: Text = ""
-    """Where the price was read."""
+    """Source of the price."""
 
 
 class VolumePriceSpec(Written):
-    """What is paid by volume."""
+    """A price by volume."""
 
     usd_per_gb: Double | None = None
-    """US dollars for a GB (2^30 bytes): of what is stored for a month, of logs once."""
+    """US dollars for a GB (2^30 bytes): a month of storage, or one ingestion of logs."""
     source: Text = ""
-    """Where the price was read."""
+    """Source of the price."""
 
 
 class PriceTableSpec(Written):
@@ -61,25 +61,24 @@ class PriceTableSpec(Written):
     date: Text = ""
     """Day of the prices, such as ``2026-07-30``."""
     region: Text = ""
-    """Region whose prices they are."""
+    """Region of the prices."""
     source: Text = ""
-    """Where they are from and what they leave out, in a few words."""
+    """Source of the prices and what they leave out, in a few words."""
     machines: dict[Text, HourPriceSpec] = Field(default_factory=dict)
     """By machine type; GPUs and TPU chips that are part of a machine are in its price."""
     gpus: dict[Text, HourPriceSpec] = Field(default_factory=dict)
-    """Of GPUs that are attached to a machine, by GKE's name."""
+    """By GKE's name of the attached GPU."""
     disks: dict[Text, DiskPriceSpec] = Field(default_factory=dict)
     """By kind of disk."""
     services: dict[Text, HourPriceSpec] = Field(default_factory=dict)
-    """What an environment pays for without jobs: ``gke-cluster`` and ``nat-gateway``."""
+    """Resources that an environment pays for without jobs: ``gke-cluster`` and ``nat-gateway``."""
     volumes: dict[Text, VolumePriceSpec] = Field(default_factory=dict)
-    """What is paid by volume: ``standard-storage``, a GB of results and month, and ``cloud-logging``, a GiB that comes
-    in."""
+    """Prices by volume: ``standard-storage``, a GB of results and month, and ``cloud-logging``, a GiB that comes in."""
 
 
 @cache
 def built_in_prices() -> PriceTableSpec:
-    """The catalog's own: list prices."""
+    """Return the catalog's own: list prices."""
     return PriceTableSpec.model_validate(data_file("prices"))
 
 
@@ -94,7 +93,7 @@ def load_prices(path: Path, *, source: str | None = None) -> PriceTableSpec:
 
 
 def read_prices(document: Document) -> PriceTableSpec:
-    """A table of prices that is a document by itself; see :func:`load_prices`."""
+    """Return a table of prices that is a document by itself; see :func:`load_prices`."""
     reading = Reading(document)
     table = read_model(PriceTableSpec, document.data, reading)
     reading.check(PriceTableSpec, price_problems(table))
@@ -102,7 +101,7 @@ def read_prices(document: Document) -> PriceTableSpec:
 
 
 def price_problems(table: PriceTableSpec) -> Iterator[tuple[DataPath, str, str | None]]:
-    """Everything that is wrong with a table: the path in field names, what is wrong, and what to try."""
+    """Yield every problem of a table: the path in field names, what is wrong, and what to try."""
     try:
         date.fromisoformat(table.date)
     except ValueError:

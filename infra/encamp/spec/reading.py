@@ -100,7 +100,7 @@ _KINDS = {
 
 @dataclass
 class Reading:
-    """How far reading has come.
+    """The state of reading a document.
 
     Attributes:
         problems: what was found wrong.
@@ -114,7 +114,7 @@ class Reading:
     broken: set[DataPath] = field(default_factory=set)
 
     def spelled(self, path: DataPath, root: type[BaseModel]) -> DataPath:
-        """The path as the file spells it; parts that the file lacks in camelCase."""
+        """Return the path as the file spells it; parts that the file lacks in camelCase."""
         for end in range(len(path), -1, -1):
             known = self.written_paths.get(path[:end])
             if known is not None:
@@ -147,7 +147,7 @@ class Reading:
 
 
 def read_model(model: type[_Model], data: Any, reading: Reading, *, at: DataPath = (), prefix: DataPath = ()) -> _Model:
-    """The model of a mapping; what was wrong is in ``reading`` and left out of the model.
+    """Return the model of a mapping; what was wrong is in ``reading`` and left out of the model.
 
     Args:
         model: what to build; every field must have a default.
@@ -170,7 +170,7 @@ def read_model(model: type[_Model], data: Any, reading: Reading, *, at: DataPath
 
 
 def _keys(model: type[BaseModel], data: Any, reading: Reading, at: DataPath, spelled: DataPath) -> Any:
-    """The mapping with field names for keys, unknown keys reported and left out."""
+    """Return the mapping with field names for keys, unknown keys reported and left out."""
     reading.written_paths[at] = spelled
     if not isinstance(data, dict):
         return data
@@ -256,7 +256,7 @@ def _rule(path: DataPath) -> str | None:
 
 
 def _kind(value: Any, written: str | None) -> str:
-    """A wrong value in words."""
+    """Return a wrong value in words."""
     shown = _without_urls(written if written is not None else _shown(value))
     match value:
         case None:
@@ -318,7 +318,7 @@ def _drop(data: dict[str, Any], path: DataPath) -> DataPath:
 
 
 def _aliases(root: type[BaseModel], path: DataPath, start: int) -> DataPath:
-    """The part of a path from ``start`` on in camelCase."""
+    """Return the part of a path from ``start`` on in camelCase."""
     spelled: list[str | int] = []
     model: Any = root
     is_key = False

@@ -23,7 +23,7 @@ _KINDS = {"V": "rules-v", "H": "rules-h", "E": "rules-e"}
 
 
 def with_reference(page: str) -> str:
-    """A page with what stands between its marks made anew."""
+    """Return a page with what stands between its marks made anew."""
     parts = {"fields": "\n".join(_fields())}
     for letter, name in _KINDS.items():
         parts[name] = "\n".join(_rules([rule for rule in rules().values() if rule.id.startswith(letter)]))
@@ -31,7 +31,7 @@ def with_reference(page: str) -> str:
 
 
 def _fields() -> Iterator[str]:
-    """A table a section: the fields that lie directly in it."""
+    """Yield a table a section: the fields that lie directly in it."""
     fields = list(distinct_fields())
     sections = ["", *(field.path for field in fields if field.section is not None and field.same_as is None)]
     for section in sections:

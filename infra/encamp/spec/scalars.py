@@ -1,4 +1,4 @@
-"""What a plain YAML scalar means.
+"""The values of plain YAML scalars.
 
 YAML 1.1 as the clients of AI Platform read it, without its worst surprises: sexagesimal numbers and dates stay text.
 The written form is kept beside the value, so that a message can say which quotes are missing.
@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 64
 
 
 def plain_value(text: str) -> str | bool | int | float | None:
-    """The value of an unquoted scalar."""
+    """Return the value of an unquoted scalar."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:

@@ -11,6 +11,6 @@ _BEFORE, _AFTER = "Pulumi.", ".yaml"
 
 
 def stack_files(folder: Path) -> dict[str, Path]:
-    """Each stack's config in a folder by the stack's name, sorted."""
+    """Return each stack's config in a folder by the stack's name, sorted."""
     files = sorted(folder.glob(f"{_BEFORE}*{_AFTER}"))
     return {file.name.removeprefix(_BEFORE).removesuffix(_AFTER): file for file in files}

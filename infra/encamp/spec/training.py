@@ -58,7 +58,7 @@ class AcceleratorConfig(Written):
     type: AcceleratorType | None = None
     """Kind of accelerator."""
     count: Int64 | None = None
-    """How many on each machine."""
+    """Number of accelerators on each machine."""
 
 
 class DiskConfig(Written):
@@ -88,7 +88,7 @@ class ReplicaConfig(Written):
 
 
 class Scheduling(Written):
-    """When the job may run and for how long."""
+    """Start, length and priority of the job."""
 
     max_running_time: Text | None = absent("604800s")
     """Longest run, such as ``7200s``; 7 days when absent."""
@@ -110,7 +110,7 @@ class EncryptionConfig(Written):
 
 
 class TrainingInputSpec(Written):
-    """What to train, on what, for how long."""
+    """The training: its program, its machines and its limits."""
 
     scale_tier: ScaleTier | None = absent("BASIC")
     """Ready-made machines, or CUSTOM; BASIC when absent."""
@@ -123,11 +123,11 @@ class TrainingInputSpec(Written):
     evaluator_type: Text | None = None
     """Machine type of the evaluators; CUSTOM only."""
     worker_count: Int64 | None = absent(0)
-    """How many workers; CUSTOM only."""
+    """Number of workers; CUSTOM only."""
     parameter_server_count: Int64 | None = absent(0)
-    """How many parameter servers; CUSTOM only."""
+    """Number of parameter servers; CUSTOM only."""
     evaluator_count: Int64 | None = absent(0)
-    """How many evaluators; CUSTOM only."""
+    """Number of evaluators; CUSTOM only."""
     master_config: ReplicaConfig | None = None
     """Options of the master."""
     worker_config: ReplicaConfig | None = None
@@ -155,7 +155,7 @@ class TrainingInputSpec(Written):
     encryption_config: EncryptionConfig | None = None
     """Keys of the customer's own."""
     scheduling: Scheduling | None = None
-    """When and how long."""
+    """Start, length and priority of the job."""
     network: Text | None = None
     """``projects/NUMBER/global/networks/NAME`` that the machines are peered with."""
     service_account: Text | None = None

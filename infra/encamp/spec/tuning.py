@@ -16,7 +16,7 @@ class Goal(StrEnum):
 
 
 class Algorithm(StrEnum):
-    """How the next trial's values are chosen; unspecified is Bayesian optimisation."""
+    """The search algorithm; unspecified is Bayesian optimisation."""
 
     ALGORITHM_UNSPECIFIED = "ALGORITHM_UNSPECIFIED"
     GRID_SEARCH = "GRID_SEARCH"
@@ -25,7 +25,7 @@ class Algorithm(StrEnum):
 
 
 class ParameterType(StrEnum):
-    """What values a tuned parameter takes."""
+    """The type of a tuned parameter."""
 
     PARAMETER_TYPE_UNSPECIFIED = "PARAMETER_TYPE_UNSPECIFIED"
     DOUBLE = "DOUBLE"
@@ -35,7 +35,7 @@ class ParameterType(StrEnum):
 
 
 class ParameterScale(StrEnum):
-    """How the space between two bounds is stretched for the search."""
+    """The scale between two bounds on which the search moves."""
 
     NONE = "NONE"
     UNIT_LINEAR_SCALE = "UNIT_LINEAR_SCALE"
@@ -82,4 +82,4 @@ class HyperparameterSpec(Written):
     enable_trial_early_stopping: Flag | None = absent(False)
     """Whether hopeless trials are stopped early."""
     resume_previous_job_id: Text | None = None
-    """Id of an earlier tuning job whose study goes on."""
+    """Id of an earlier tuning job whose study is resumed."""

@@ -1,4 +1,4 @@
-"""Where a trial is worth most: the greatest expected improvement, looked for over the whole unit cube."""
+"""The acquisition of the next point: the greatest expected improvement, searched over the whole unit cube."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REACHES = (0.3, 0.1, 0.03, 0.01)
 #: Then from the best few of those, at some distance from each other, ever smaller steps are taken.
 _STARTS, _APART = 6, 0.1
 _ROUNDS, _STEPS, _FIRST_REACH, _SHRINK = 12, 30, 0.1, 0.6
-#: How likely a step changes a number, and a category.
+#: Probabilities that a step changes a number, and a category.
 _CHANGED, _CATEGORY_CHANGED = 0.5, 0.1
 #: Below this the expected improvement is its asymptote.
 _TAIL = -1e3
@@ -34,7 +34,7 @@ def most_promising(
     tried: NDArray[np.float64],
     draw: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """The point whose expected improvement is the greatest that was found.
+    """Return the point whose expected improvement is the greatest that was found.
 
     Args:
         surrogate: what is known, with the trials that run imagined.
@@ -77,7 +77,7 @@ def _worth(surrogate: Surrogate, encoding: Encoding, points: NDArray[np.float64]
 
 
 def _untried(points: NDArray[np.float64], tried: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The points that were not tried, or all where all were."""
+    """Return the points that were not tried, or all where all were."""
     seen = {row.tobytes() for row in tried}
     left = np.array([row.tobytes() not in seen for row in points])
     return points[left] if left.any() else points
@@ -86,7 +86,7 @@ def _untried(points: NDArray[np.float64], tried: NDArray[np.float64]) -> NDArray
 def _moved(
     points: NDArray[np.float64], reach: NDArray[np.float64] | float, encoding: Encoding, draw: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Each point a step away: some of its numbers moved, now and then a category drawn anew."""
+    """Return each point a step away: some of its numbers moved, now and then a category drawn anew."""
     width = points.shape[1]
     some = draw.random(points.shape) < max(_CHANGED, 1.5 / width)
     moved = points + draw.standard_normal(points.shape) * reach * some
@@ -95,7 +95,7 @@ def _moved(
 
 
 def _apart(candidates: NDArray[np.float64], worth: NDArray[np.float64]) -> list[int]:
-    """The best candidates that are no neighbours of a better one."""
+    """Return the best candidates that are no neighbours of a better one."""
     chosen: list[int] = []
     for index in np.argsort(-worth, kind="stable"):
         if all(np.abs(candidates[index] - candidates[other]).max() > _APART for other in chosen):
@@ -112,7 +112,7 @@ def _climbed(
     worth: NDArray[np.float64],
     draw: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """The best point that steps from these lead to."""
+    """Return the best point that steps from these lead to."""
     count, width = points.shape
     rows = np.arange(count)
     reach = _FIRST_REACH

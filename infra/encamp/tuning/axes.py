@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from encamp.plan.study import ParameterPlan
     from encamp.tuning.model import Value
 
-#: How many values are written beside an axis, about.
+#: Approximate number of values beside an axis.
 _TICKS = 6
 _LONGEST_TEXT = 18
 _STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -50,7 +50,7 @@ class Axis:
 
 
 def parameter_axis(parameter: ParameterPlan) -> Axis:
-    """The axis of a tuned parameter, stretched as the search stretches it."""
+    """Return the axis of a tuned parameter, stretched as the search stretches it."""
 
     def place(value: Value) -> float | None:
         try:
@@ -68,12 +68,12 @@ def parameter_axis(parameter: ParameterPlan) -> Axis:
 
 
 def number_axis(title: str, low: float, high: float, *, whole: bool = False) -> Axis:
-    """A linear axis of numbers, ``low`` below ``high``; those beyond an end are at that end."""
+    """Return a linear axis of numbers, ``low`` below ``high``; those beyond an end are at that end."""
 
     def place(value: Value) -> float | None:
         if isinstance(value, str) or not math.isfinite(value):
             return None
-        # Of the widest ranges the difference itself is no number any more.
+        # The difference of the widest ranges overflows a double.
         return min(max((value / 2 - low / 2) / (high / 2 - low / 2), 0.0), 1.0)
 
     ticks = [(place(one), one) for one in _even_ticks(low, high, whole=whole)]
@@ -81,12 +81,12 @@ def number_axis(title: str, low: float, high: float, *, whole: bool = False) -> 
 
 
 def short(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """A text cut so that it has room."""
+    """Return a text cut so that it has room."""
     return text if len(text) <= longest else f"{text[: max(longest - 1, 1)]}…"
 
 
 def number_text(value: float) -> str:
-    """A number as people read it, to six digits."""
+    """Return a number as people read it, to six digits."""
     return f"{value:.6g}"
 
 
@@ -103,7 +103,10 @@ def _even_ticks(low: float, high: float, *, whole: bool) -> list[float]:
 
 
 def _log_ticks(low: float, high: float, *, whole: bool) -> list[float]:
-    """Powers of ten from one end to the other, of many some; round numbers where hardly any lies between them."""
+    """Return powers of ten from one end to the other, of many some.
+
+    Round numbers where hardly any lies between them.
+    """
     first, last = math.ceil(math.log10(low) - _NEARLY_NOTHING), math.floor(math.log10(high) + _NEARLY_NOTHING)
     if last - first < 1:
         return _even_ticks(low, high, whole=whole)

@@ -53,7 +53,7 @@ class BayesianSearch:
         self._beginners = min(2 * len(study.parameters) + 1, _MOST_BEGINNERS)
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
-        """What to try next; see ``Search``."""
+        """Return what to try next; see ``Search``."""
         points, losses = self._evidence(trials)
         pending = self._points([trial for trial in trials if not trial.state.ended])
         tried = self._points([trial for trial in trials if trial.state is not TrialState.CANCELLED])
@@ -75,7 +75,7 @@ class BayesianSearch:
         return [Suggestion(values_at(self._study.parameters, point.tolist())) for point in asked]
 
     def exhausted(self, trials: Sequence[Trial]) -> bool:  # noqa: ARG002 - as the port says
-        """Never: where every point was tried, the most promising are tried again."""
+        """Return False: when every point was tried, the most promising are tried again."""
         return False
 
     def _imagined(self, model: Surrogate, running: list[Point], draw: np.random.Generator) -> Surrogate:
@@ -85,14 +85,14 @@ class BayesianSearch:
         return model.imagined(self._encoding.features(np.array(running)), ways.T)
 
     def _beginner(self, index: int) -> Point:
-        """Point number ``index`` of a scrambled Sobol sequence."""
+        """Return point number ``index`` of a scrambled Sobol sequence."""
         sequence = qmc.Sobol(len(self._study.parameters), rng=self._study.seed)
         if index > 0:
             sequence.fast_forward(index)
         return self._encoding.snapped(sequence.random(1))[0]
 
     def _evidence(self, trials: Sequence[Trial]) -> tuple[list[Point], list[float]]:
-        """Points and losses of what has ended; a failed trial's loss is the worst that there is."""
+        """Return points and losses of what has ended; a failed trial's loss is the worst that there is."""
         ended = [
             (point, loss_of(self._study, trial))
             for trial in trials
@@ -114,7 +114,7 @@ class BayesianSearch:
 
 
 def flattened(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Losses of mean 0 and deviation 1, those far from the best drawn nearer.
+    """Return losses of mean 0 and deviation 1, those far from the best drawn nearer.
 
     Where it is bad, how bad it is tells little of where it is best, and would take all of the model's attention.
     """

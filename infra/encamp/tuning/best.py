@@ -1,4 +1,4 @@
-"""Which trials are the best."""
+"""The ranking of trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ranked(study: StudyPlan, trials: Sequence[Trial]) -> list[Trial]:
-    """All trials, best first (spec 7.6).
+    """Return all trials, best first (spec 7.6).
 
     First those that succeeded with a metric, of equals the earlier; then those whose metric is no number, then all
     others, each by number. A failed trial is no candidate, whatever it had reported.
@@ -30,7 +30,7 @@ def better(study: StudyPlan, one: float, other: float) -> bool:
 
 
 def loss_of(study: StudyPlan, trial: Trial) -> float | None:
-    """The final metric, turned so that less is better; None where there is none, or none that is finite."""
+    """Return the final metric, turned so that less is better; None if there is none, or none that is finite."""
     if trial.state is not TrialState.SUCCEEDED or trial.final is None or not math.isfinite(trial.final.value):
         return None
     return trial.final.value if study.goal is Goal.MINIMIZE else -trial.final.value

@@ -28,7 +28,7 @@ _BAR_HEIGHT, _BAR_LEFT = 26, 190
 _CURVE_POINTS = 200
 #: Worst and best of the colours between which trials are shaded by their rank: red, green, blue.
 _WORST, _BEST = (198, 219, 239), (8, 48, 107)
-#: What is worse than the third quartile by so many times the middle half is drawn at the edge.
+#: Distance from the third quartile, in interquartile ranges, from which a trial is drawn at the edge.
 _FAR = 3.0
 _ENOUGH_FOR_QUARTILES = 4
 #: A margin beyond it would be no number any more.
@@ -56,7 +56,7 @@ class Scored:
 
     @property
     def beyond(self) -> int:
-        """How many trials are so much worse than most that they are drawn at the edge."""
+        """The number of trials that are so much worse than most that they are drawn at the edge."""
         return sum(1 for one in self.trials if not self.low <= _value(one) <= self.high)
 
     @property
@@ -66,7 +66,7 @@ class Scored:
 
 
 def scored(study: StudyPlan, best_first: Sequence[Trial]) -> Scored:
-    """What of a study can be drawn."""
+    """Return the part of a study that can be drawn."""
     shown = tuple(one for one in best_first if loss_of(study, one) is not None)
     low, high = _limits(study, [_value(one) for one in shown])
     last = max(len(shown) - 1, 1)
@@ -81,7 +81,10 @@ def scored(study: StudyPlan, best_first: Sequence[Trial]) -> Scored:
 
 
 def history(found: Scored, trials: Sequence[Trial]) -> Chart:
-    """The metric of each trial in the order of their beginning, the best so far as steps; failed ones at the foot."""
+    """Return the metric of each trial in the order of their beginning, the best so far as steps.
+
+    Failed ones at the foot.
+    """
     frame = Frame(_WIDTH, _HEIGHT)
     count = max((one.number for one in trials), default=1)
     across = number_axis("trial", 1, max(count, 2), whole=True)
@@ -106,7 +109,7 @@ def history(found: Scored, trials: Sequence[Trial]) -> Chart:
 
 
 def curves(found: Scored) -> Chart:
-    """The metric of each trial over its training steps."""
+    """Return the metric of each trial over its training steps."""
     frame = Frame(_WIDTH, _HEIGHT)
     told = [(one, [each for each in one.measurements if math.isfinite(each.value)]) for one in found.trials]
     steps = [each.step for _, measured in told for each in measured]
@@ -125,12 +128,12 @@ def curves(found: Scored) -> Chart:
 
 
 def parallel_coordinates(found: Scored) -> Chart:
-    """A line for each trial through its values and its metric, the best ones darkest."""
+    """Return a line for each trial through its values and its metric, the best ones darkest."""
     axes = [*(parameter_axis(one) for one in found.study.parameters), found.axis]
     width = max(_WIDTH, LEFT + _AXIS_WIDTH * len(axes))
     frame = Frame(width, _HEIGHT)
     places = [frame.x(index / (len(axes) - 1)) for index in range(len(axes))]
-    # What is written beside the last axis is to have room.
+    # The labels beside the last axis need room.
     places = [LEFT + (place - LEFT) * (1 - _AXIS_WIDTH / 2 / width) for place in places]
     canvas = Canvas()
     for x, axis in zip(places, axes, strict=True):
@@ -146,12 +149,12 @@ def parallel_coordinates(found: Scored) -> Chart:
 
 
 def slices(found: Scored) -> tuple[Chart, ...]:
-    """For each parameter the metric over its values."""
+    """Return a chart for each parameter: the metric over its values."""
     return tuple(_slice(found, parameter) for parameter in found.study.parameters)
 
 
 def importance(shares: Mapping[str, float]) -> Chart:
-    """Bars of shares from 0 to 1, the largest first."""
+    """Return bars of shares from 0 to 1, the largest first."""
     canvas = Canvas()
     room = _WIDTH - _BAR_LEFT - 70
     for row, (name, share) in enumerate(sorted(shares.items(), key=lambda one: -one[1])):
@@ -182,7 +185,10 @@ def _dot(found: Scored, trial: Trial, x: float, y: float) -> Dot:
 
 
 def _limits(study: StudyPlan, values: Sequence[float]) -> tuple[float, float]:
-    """Smallest and largest value to show: all, but those that are far worse than most would press the rest together."""
+    """Return the smallest and largest value to show.
+
+    All, but those that are far worse than most would press the rest together.
+    """
     if not values:
         return 0.0, 1.0
     low, high = min(values), max(values)
@@ -202,7 +208,7 @@ def _value(trial: Trial) -> float:
 
 
 def _tip(study: StudyPlan, trial: Trial) -> str:
-    """A trial in words."""
+    """Return a trial in words."""
     metric = (
         f"{number_text(trial.final.value)} at step {trial.final.step}" if trial.final is not None else trial.message
     )
@@ -212,6 +218,6 @@ def _tip(study: StudyPlan, trial: Trial) -> str:
 
 
 def _shade(share: float) -> str:
-    """A colour between the worst and the best."""
+    """Return a colour between the worst and the best."""
     mixed = (round(worst + share * (best - worst)) for worst, best in zip(_WORST, _BEST, strict=True))
     return "#" + "".join(f"{one:02x}" for one in mixed)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: More values lie so close that the space between them is of no account.
 _MANY_LEVELS = 1000
-#: So many points in all can be looked at one by one.
+#: Number of points in all that can be looked at one by one.
 _MANY_POINTS = 1000
 #: More categories than that share so many features.
 _MOST_FEATURES = 12
@@ -32,7 +32,7 @@ class Encoding:
     are equally far apart; of very many, a direction of its own, so that they are nearly so.
 
     Attributes:
-        points: every point there is where they are few, one a row; None where they are many.
+        points: every point there is where they are few, one a row; None if they are many.
     """
 
     def __init__(self, parameters: Sequence[ParameterPlan]) -> None:
@@ -42,7 +42,7 @@ class Encoding:
         self.points = self._every_point()
 
     def snapped(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each point moved to the nearest one that stands for values."""
+        """Return each point moved to the nearest one that stands for values."""
         found = np.clip(points, 0.0, 1.0)
         for column, places in enumerate(self._places):
             if places is not None:
@@ -50,7 +50,7 @@ class Encoding:
         return found
 
     def features(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The features of snapped points, one row each."""
+        """Return the features of snapped points, one row each."""
         columns = [
             points[:, [column]] if corners is None else corners[(points[:, column] * len(corners)).astype(int)]
             for column, corners in enumerate(self._corners)
@@ -65,7 +65,7 @@ class Encoding:
 
 
 def _places(parameter: ParameterPlan) -> NDArray[np.float64] | None:
-    """Where a parameter's values stand on the unit interval; None where it is continuous, or nearly."""
+    """Return the points of a parameter's values on the unit interval; None if it is continuous, or nearly."""
     number = levels(parameter)
     if number is None or (number > _MANY_LEVELS and not parameter.values):
         return None
@@ -73,7 +73,7 @@ def _places(parameter: ParameterPlan) -> NDArray[np.float64] | None:
 
 
 def _corners(parameter: ParameterPlan) -> NDArray[np.float64] | None:
-    """The features of each category, one row a category, two of them one apart; None of a number."""
+    """Return the features of each category, one row a category, two of them one apart; None of a number."""
     if parameter.type is not ParameterType.CATEGORICAL:
         return None
     number = len(parameter.values)

@@ -1,4 +1,4 @@
-"""How much of what a study found is due to each parameter alone.
+"""The importance of each parameter for a study's metric.
 
 The shares of functional ANOVA (Hutter, Hoos and Leyton-Brown, ICML 2014): a random forest learns the metric from the
 values; how much its mean over all other parameters varies with one of them, beside how much it varies at all, is the
@@ -26,7 +26,7 @@ _PLACES = 24
 
 
 def importance(study: StudyPlan, trials: Sequence[Trial]) -> Mapping[str, float]:
-    """Each parameter's share of the variance, from 0 to 1; nothing where that cannot be said.
+    """Return each parameter's share of the variance, from 0 to 1; nothing if that cannot be said.
 
     The same study and trials give the same shares.
     """
@@ -43,7 +43,7 @@ def importance(study: StudyPlan, trials: Sequence[Trial]) -> Mapping[str, float]
 
 
 def _shares(rows: list[list[float]], losses: list[float], seed: int) -> list[float]:
-    """First-order shares of the variance of a forest that has learned ``losses`` from ``rows`` in the unit cube."""
+    """Return first-order shares of the variance of a forest fitted to ``losses`` at ``rows`` of the unit cube."""
     import numpy as np  # noqa: PLC0415 - takes a second, and only reports want it
     from scipy.stats import rankdata  # noqa: PLC0415
     from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Which search a study's algorithm is."""
+"""The search method of each algorithm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def search_for(study: StudyPlan) -> Search:
-    """The search of a study. It keeps nothing: two of one study say the same."""
+    """Return the search of a study. It keeps nothing: two of one study say the same."""
     if study.algorithm is Algorithm.GRID_SEARCH:
         return GridSearch(study)
     if study.algorithm is Algorithm.POPULATION_BASED_TRAINING:

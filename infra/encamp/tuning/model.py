@@ -1,4 +1,4 @@
-"""What is known of a study's trials: all that a search decides from, and all that a report shows."""
+"""Data of a study's trials: the input of a search and of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXACT = 2.0**53
 
 
 class TrialState(StrEnum):
-    """Where a trial is in its life, in the words of the Job resource (spec 7.6)."""
+    """The state of a trial, in the words of the Job resource (spec 7.6)."""
 
     PREPARING = "PREPARING"
     RUNNING = "RUNNING"
@@ -42,12 +42,12 @@ class Measurement:
     at: float
 
     def to_json(self) -> list[float]:
-        """As plain data; a trial may have thousands."""
+        """Return plain data, short because a trial may have thousands."""
         return [self.step, self.value, self.at]
 
     @classmethod
     def from_json(cls, data: Sequence[float]) -> Measurement:
-        """The measurement that ``to_json`` wrote."""
+        """Return the measurement that ``to_json`` wrote."""
         step, value, at = data
         return cls(int(step), float(value), float(at))
 
@@ -59,10 +59,10 @@ class Trial:
     Attributes:
         number: from 1; a study that is resumed counts on.
         measurements: in the order of their coming.
-        final: the one that counts, None while there is none.
+        final: the one that counts, or None.
         stopped_early: it was stopped because it was hopeless; such a trial has SUCCEEDED, with what it had reached.
         parent: number of the trial whose checkpoint it starts from, None but in a population.
-        message: why it failed, empty where it did not.
+        message: why it failed, empty if it did not.
         job_id: of the job that ran it.
     """
 
@@ -85,7 +85,7 @@ class Trial:
         return {name: text_of(value) for name, value in self.values.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, for the journal and the kept results."""
+        """Return plain data, for the journal and the kept results."""
         return {
             "number": self.number,
             "values": dict(self.values),
@@ -103,10 +103,10 @@ class Trial:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trial:
-        """The trial that ``to_json`` wrote.
+        """Return the trial that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         return cls(
             number=int(data["number"]),
@@ -125,12 +125,12 @@ class Trial:
 
 
 def arguments_of(study: StudyPlan, trial: Trial) -> dict[str, str]:
-    """A trial's arguments in the order of the job file, which the record does not keep."""
+    """Return a trial's arguments in the order of the job file, which the record does not keep."""
     return {one.name: text_of(trial.values[one.name]) for one in study.parameters if one.name in trial.values}
 
 
 def text_of(value: Value) -> str:
-    """A value as text: numbers so that they are read back to the last digit, whole ones without a point.
+    """Return a value as text: numbers so that they are read back to the last digit, whole ones without a point.
 
     Trainers read DISCRETE values as whole numbers as well, such as ``--batch-size=64``.
     """

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 #: Fewer have no worst and best quarter.
 _LEAST_MEMBERS = 4
-#: Of the members, how many are the best, and how many the worst.
+#: Shares of the best and of the worst members.
 _QUARTER = 0.25
-#: How often a value is drawn anew instead of moved.
+#: Probability that a value is drawn anew instead of moved.
 _DRAWN_ANEW = 0.25
-#: How far a value is moved, of the unit interval.
+#: Distance by which a value is moved, on the unit interval.
 _MOVE = 0.1
 
 
@@ -42,13 +42,13 @@ class PopulationSearch:
         self._members = min(max(study.max_parallel_trials, _LEAST_MEMBERS), study.max_trials)
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
-        """What to try next; see ``Search``. Fewer than asked for where every member is being trained."""
+        """Return what to try next; see ``Search``. Fewer than asked for if every member is being trained."""
         ended = sorted((one for one in trials if one.state.ended), key=lambda one: (one.ended or 0.0, one.number))
         ready = len(ended) + self._members - len(trials)
         return [self._next(len(trials) + index, ended) for index in range(max(0, min(count, ready)))]
 
     def exhausted(self, trials: Sequence[Trial]) -> bool:  # noqa: ARG002 - as the port says
-        """Never: a population can always be trained further."""
+        """Return False: a population can always be trained further."""
         return False
 
     def _next(self, index: int, ended: Sequence[Trial]) -> Suggestion:
@@ -84,7 +84,7 @@ def _quarter(standing: Sequence[Trial]) -> int:
 
 
 def _moved(parameter: ParameterPlan, value: Value, draw: random.Random) -> Value:
-    """A value a little up or down the parameter's scale, by one value at least; categories stay as they are."""
+    """Return a value a little up or down the parameter's scale, by one value at least; categories stay as they are."""
     up = draw.choice((True, False))
     if parameter.type is ParameterType.CATEGORICAL:
         return value

@@ -1,4 +1,4 @@
-"""A study as one HTML page: what was found, and charts of how. It opens without a network, and nothing in it runs.
+"""A study as one HTML page: its results, with charts. It opens without a network, and nothing in it runs.
 
 The charts are drawn here and by the template as SVG: a page of a library's has megabytes of its program in it, which
 reads names and values that job files and trainers chose.
@@ -40,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportView:
-    """All that the template is told.
+    """The input of the template.
 
     Attributes:
         facts: name and text, in the order of the page.
@@ -58,12 +58,12 @@ class ReportView:
 
 
 def report(job_id: str, study: StudyPlan, trials: Sequence[Trial]) -> str:
-    """The page of a job's study and of all its trials, as HTML that is XML as well."""
+    """Return the page of a job's study and of all its trials, as HTML that is XML as well."""
     return render_html(TEMPLATE, report=view(job_id, study, trials), visible=visible)
 
 
 def view(job_id: str, study: StudyPlan, trials: Sequence[Trial]) -> ReportView:
-    """What the page of a study says."""
+    """Return the view of a study's page."""
     best_first = ranked(study, trials)
     found = charts.scored(study, best_first)
     best = found.trials[0] if found.trials else None

@@ -1,4 +1,4 @@
-"""The one port to search methods: from all that is known of a study to what is tried next.
+"""The one port to search methods: from all data of a study to the next values.
 
 A search keeps nothing: the same study and the same trials give the same values in every process, so that whoever goes
 on with a study after its driver's end goes on as that would have.
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to try; ``parent`` is the number of the trial whose checkpoint to start from, None but in a population."""
+    """The next values.
+
+    ``parent`` is the number of the trial whose checkpoint to start from, None but in a population.
+    """
 
     values: Mapping[str, Value]
     parent: int | None = None
@@ -27,7 +30,7 @@ class Search(Protocol):
     """A search method over one study."""
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
-        """What to try next.
+        """Return what to try next.
 
         Fewer where nothing new is left to try (a grid that is done), or where trials that run must end before more can
         be said (a population).

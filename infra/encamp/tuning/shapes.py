@@ -1,4 +1,4 @@
-"""What charts are made of: shapes with places in pixels, and the frame between two axes."""
+"""Shapes of charts with places in pixels, and the frame between two axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from encamp.tuning.axes import short
 if TYPE_CHECKING:
     from encamp.tuning.axes import Axis
 
-#: What is left free around a chart.
+#: Margins of a chart.
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 14, 40
 #: About the width of a letter, and how few stand for a word at least.
 _LETTER, _FEWEST_LETTERS, _ANY = 7.0, 4, 1000
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Label:
-    """A text; ``kind`` says which end of it stands at the place."""
+    """A text; ``kind`` says which end of it is at the place."""
 
     x: float
     y: float
@@ -82,7 +82,7 @@ class Canvas:
     labels: list[Label] = field(default_factory=list)
 
     def chart(self, title: str, width: int, height: int) -> Chart:
-        """What was drawn."""
+        """Return the chart of all drawn shapes."""
         return Chart(title, width, height, tuple(self.bars), tuple(self.lines), tuple(self.dots), tuple(self.labels))
 
 
@@ -94,15 +94,15 @@ class Frame:
     height: int
 
     def x(self, place: float) -> float:
-        """From 0 at the left to 1 at the right."""
+        """Return the pixel of a place from 0 at the left to 1 at the right."""
         return round(LEFT + place * (self.width - LEFT - RIGHT), 1)
 
     def y(self, place: float) -> float:
-        """From 0 at the foot to 1 at the head."""
+        """Return the pixel of a place from 0 at the foot to 1 at the head."""
         return round(self.height - BOTTOM - place * (self.height - TOP - BOTTOM), 1)
 
     def draw(self, canvas: Canvas, across: Axis, up: Axis) -> None:
-        """Both axes with what is written beside them; the vertical one's title is the page's to say."""
+        """Draw both axes with their labels; the page says the vertical axis' title."""
         for tick in up.ticks:
             y = self.y(tick.place)
             canvas.lines.append(Line(f"{point(self.x(0), y)} {point(self.x(1), y)}", "grid"))
@@ -124,5 +124,5 @@ class Frame:
 
 
 def point(x: float, y: float) -> str:
-    """A point of a line."""
+    """Return a point of a line."""
     return f"{x:.1f},{y:.1f}"

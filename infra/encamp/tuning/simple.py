@@ -21,28 +21,28 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def random_values(study: StudyPlan, index: int) -> dict[str, Value]:
-    """Values drawn evenly from the study's space for its trial number ``index``, whatever the others have."""
+    """Return values drawn evenly from the study's space for its trial number ``index``, whatever the others have."""
     draw = random.Random(f"{study.seed}/{index}")  # noqa: S311 - a search, no secret
     return values_at(study.parameters, [draw.random() for _ in study.parameters])
 
 
 class RandomSearch:
-    """Every trial is drawn evenly and on its own."""
+    """Random search: every trial is drawn evenly and on its own."""
 
     def __init__(self, study: StudyPlan) -> None:
         self._study = study
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
-        """What to try next; see ``Search``."""
+        """Return what to try next; see ``Search``."""
         return [Suggestion(random_values(self._study, len(trials) + index)) for index in range(count)]
 
     def exhausted(self, trials: Sequence[Trial]) -> bool:  # noqa: ARG002 - as the port says
-        """Never: a value may be drawn twice."""
+        """Return False: a value may be drawn twice."""
         return False
 
 
 class GridSearch:
-    """Every point of the grid once: in the job file's order, or evenly over a grid that has more points than trials.
+    """Grid search: every point once, in the job file's order, or evenly over a grid that has more points than trials.
 
     Raises:
         ValueError: a parameter is a DOUBLE (H09).
@@ -55,7 +55,7 @@ class GridSearch:
         self._step = 1 if self._points <= study.max_trials else _step(self._points)
 
     def ask(self, trials: Sequence[Trial], count: int) -> list[Suggestion]:
-        """What to try next; see ``Search``. What was cancelled is tried again."""
+        """Return what to try next; see ``Search``. Values of cancelled trials are tried again."""
         untried = self._untried(trials)
         return [Suggestion(values) for values, _ in zip(untried, range(count), strict=False)]
 
@@ -74,7 +74,7 @@ class GridSearch:
         return tuple(values.get(one.name) for one in self._parameters)
 
     def _point(self, number: int) -> dict[str, Value]:
-        """The point that is ``number`` in the grid's order; the last parameter changes fastest."""
+        """Return the point that is ``number`` in the grid's order; the last parameter changes fastest."""
         found: dict[str, Value] = {}
         for one, size in zip(reversed(self._parameters), reversed(self._sizes), strict=True):
             number, index = divmod(number, size)
@@ -89,7 +89,7 @@ def _size(number: int | None) -> int:
 
 
 def _step(points: int) -> int:
-    """The number nearest to the golden share of the points that leads through all of them."""
+    """Return the number nearest to the golden share of the points that leads through all of them."""
     step = round(points * _GOLDEN)
     while math.gcd(step, points) > 1:
         step += 1

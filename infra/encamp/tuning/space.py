@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def levels(parameter: ParameterPlan) -> int | None:
-    """How many values a parameter has, None for a DOUBLE whose bounds differ."""
+    """Return the number of a parameter's values, None for a DOUBLE whose bounds differ."""
     if parameter.values:
         return len(parameter.values)
     low, high = _bounds(parameter)
@@ -29,7 +29,7 @@ def levels(parameter: ParameterPlan) -> int | None:
 
 
 def level(parameter: ParameterPlan, index: int) -> Value:
-    """Value number ``index``, from 0, of a parameter that has a number of them."""
+    """Return value number ``index``, from 0, of a parameter that has a number of them."""
     if parameter.values:
         return parameter.values[index]
     low, _ = _bounds(parameter)
@@ -37,7 +37,7 @@ def level(parameter: ParameterPlan, index: int) -> Value:
 
 
 def value_at(parameter: ParameterPlan, unit: float) -> Value:
-    """The value at a point of the unit interval."""
+    """Return the value at a point of the unit interval."""
     if parameter.values:
         return parameter.values[min(int(unit * len(parameter.values)), len(parameter.values) - 1)]
     low, high = _bounds(parameter)
@@ -48,7 +48,7 @@ def value_at(parameter: ParameterPlan, unit: float) -> Value:
 
 
 def unit_of(parameter: ParameterPlan, value: Value) -> float:
-    """The point of the unit interval that a value stands at, the middle of its share where it has one.
+    """Return the point of the unit interval that a value stands at, the middle of its share where it has one.
 
     Raises:
         ValueError: the parameter has no such value.
@@ -68,7 +68,10 @@ def unit_of(parameter: ParameterPlan, value: Value) -> float:
 
 
 def neighbour(parameter: ParameterPlan, value: Value, *, up: bool) -> Value:
-    """The next value up or down of a parameter that has a number of them; the value itself at the end of them."""
+    """Return the next value up or down of a parameter that has a number of them.
+
+    The value itself at the end of them.
+    """
     number = levels(parameter)
     if number is None or isinstance(value, str):
         return value
@@ -77,14 +80,14 @@ def neighbour(parameter: ParameterPlan, value: Value, *, up: bool) -> Value:
 
 
 def values_at(parameters: Sequence[ParameterPlan], point: Sequence[float]) -> dict[str, Value]:
-    """The values at a point of the unit cube, in the order of the job file."""
+    """Return the values at a point of the unit cube, in the order of the job file."""
     return {one.name: value_at(one, float(unit)) for one, unit in zip(parameters, point, strict=True)}
 
 
 def point_of(parameters: Sequence[ParameterPlan], values: Mapping[str, Value]) -> list[float] | None:
-    """The point of the unit cube that values stand at.
+    """Return the point of the unit cube that values stand at.
 
-    None where they are of another space: a study that is resumed may have been given other bounds.
+    None if they are of another space: a study that is resumed may have been given other bounds.
     """
     try:
         return [unit_of(one, values[one.name]) for one in parameters]

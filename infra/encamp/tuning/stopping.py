@@ -49,5 +49,5 @@ def hopeless(study: StudyPlan, trials: Sequence[Trial], trial: Trial) -> bool:
 
 
 def _losses(sign: float, measurements: Sequence[Measurement], last: int) -> list[float]:
-    """What was reported up to a step, turned so that less is better."""
+    """Return the reports up to a step, with the sign at which less is better."""
     return [sign * one.value for one in measurements if one.step <= last and math.isfinite(one.value)]

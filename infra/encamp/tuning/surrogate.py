@@ -1,8 +1,8 @@
-"""What a study's metric may be where nothing was tried: scikit-learn's Gaussian process, fitted for few trials.
+"""A model of a study's metric at untried points: scikit-learn's Gaussian process, fitted for few trials.
 
 The kernel is Matern 5/2 with a length for each feature, and noise. Fifty trials do not tell so many lengths apart, so
-that not the likeliest ones are taken but the most probable ones, under priors that keep a length from becoming so
-short or so long that the model is sure of what it cannot know. The priors are those of Optuna's Gaussian process.
+that not the likeliest ones are taken but the most probable ones, under priors that keep a length from becoming so short
+or so long that the model is sure of what it cannot know. The priors are those of Optuna's Gaussian process.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class Surrogate:
 
     @classmethod
     def fitted(cls, features: NDArray[np.float64], losses: NDArray[np.float64]) -> Surrogate:
-        """The most probable model of trials that have ended, one row of features each, one loss each.
+        """Return the most probable model of trials that have ended, one row of features each, one loss each.
 
         The losses have mean 0 and deviation 1.
         """
         return cls(_fitted(_spread(features), _spread(losses)), features, losses[:, np.newaxis])
 
     def predict(self, features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Means, one row a point and one column a way that the pending trials may end, and deviations of each point."""
+        """Return means (a row a point, a column for each imagined end of pending trials) and each point's deviation."""
         near, explained = self._near(features)
         variance = np.maximum(self._strength - np.square(explained).sum(axis=0), 1e-16)
         return near @ self._weights, np.sqrt(variance)
 
     def imagined(self, features: NDArray[np.float64], ways: NDArray[np.float64]) -> Surrogate:
-        """The same model, with trials that still run ended in several ways that are as likely as it knows.
+        """Return the same model, with trials that still run ended in several ways that are as likely as it knows.
 
         Args:
             features: of the trials that run, one row each.
@@ -70,23 +70,23 @@ class Surrogate:
         return Surrogate(self._kernel, np.vstack([self._features, features]), np.vstack([known, ends]))
 
     def best(self) -> NDArray[np.float64]:
-        """The least loss of each way."""
+        """Return the least loss of each way."""
         return self._losses.min(axis=0)
 
     def _near(self, features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Covariances with what is known, one row a point, and what of them is explained, one column a point."""
+        """Return covariances with what is known, one row a point, and what of them is explained, one column a point."""
         near = self._kernel(features, self._features)
         explained = linalg.solve_triangular(self._factor, near.T, lower=True, check_finite=False)
         return near, np.asarray(explained)
 
 
 def _spread(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most so many rows as are fitted, evenly over all of them."""
+    """Return at most as many rows as are fitted, evenly over all of them."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _FITTED)).astype(int))]
 
 
 def _fitted(features: NDArray[np.float64], losses: NDArray[np.float64]) -> Any:
-    """The most probable kernel."""
+    """Return the most probable kernel."""
     from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # noqa: PLC0415
 

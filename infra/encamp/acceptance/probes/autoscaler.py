@@ -1,4 +1,4 @@
-"""Probes of the autoscaler: what it says of waiting pods, and the machines that it adds for them."""
+"""Probes of the autoscaler: its reasons for waiting pods, and the machines that it adds for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MESSAGE: Final = re.compile(r"pod triggered scale-up: \[\{.+ \d+->\d+ \(max: \d
 
 
 def _waited(case: JobCase) -> list[Mapping[str, Any]]:
-    """The job's pods that were seen without a machine."""
+    """Return the job's pods that were seen without a machine."""
     return [
         versions[0].item
         for _, versions in case.sightings.versions(PODS)

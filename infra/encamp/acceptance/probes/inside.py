@@ -29,7 +29,7 @@ def _every(case: JobCase, look: Callable[[Mapping[str, Any]], str]) -> str:
 
 
 def _value(said: Mapping[str, Any], path: str) -> str:
-    """A value of the metadata server.
+    """Return a value of the metadata server.
 
     Raises:
         BrokenBeliefError: it did not give one.

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _SEVERITIES: Final = {"stdout": "INFO", "stderr": "ERROR"}
 _MINUTE: Final = 60.0
-#: Where the probes' own entries go.
+#: Log of the probes' own entries.
 _LOG: Final = "encamp-acceptance"
 _LOOKS, _PAUSE_SECONDS = 30, 2.0
 
 
 def _entries(case: JobCase) -> tuple[Mapping[str, Any], ...]:
-    """The job's entries.
+    """Return the job's entries.
 
     Raises:
         NotAskedError: Cloud Logging cannot be asked, or keeps no lines of workloads here.

@@ -1,4 +1,4 @@
-"""Probes of machines: names, labels, taints and what they offer, as they were seen while a job lived."""
+"""Probes of machines: names, labels, taints and capacity, as they were seen while a job lived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _differing(case: JobCase, wanted: Mapping[str, str]) -> str:
-    """The labels of each machine that are to have a value, and where they have another one."""
+    """Return the labels of each machine that are to have a value, and where they have another one."""
     said = []
     for node, _ in case.nodes():
         name = node["metadata"]["name"]
@@ -219,7 +219,7 @@ def lease_is_renewed(case: JobCase) -> str:
 
 
 def _asked(pool: NodePoolPlan) -> set[str]:
-    """Keys of the taints that a pool is made with."""
+    """Return keys of the taints that a pool is made with."""
     return {pool.taint[0]}
 
 

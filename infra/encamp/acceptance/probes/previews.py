@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _quiet(preview: Previewed) -> str:
-    """Say how many resources stay as they are.
+    """Return how many resources stay as they are, in words.
 
     Raises:
         BrokenBeliefError: something would be done to one; says what.

@@ -1,4 +1,4 @@
-"""Probes of Kueue: what it makes of a job in a queue."""
+"""Probes of Kueue: its objects for a job in a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of Cloud Storage: what a bucket of the run's own does with small objects."""
+"""Probes of Cloud Storage: the behaviour of the run's own bucket with small objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUARTER_MIB = 256 * 1024
 
 
 def _ask(case: EnvironmentCase, method: str, path: str, **options: Any) -> requests.Response:
-    """One request whose refusal is an answer, sent once."""
+    """Send one request, without retries, whose refusal is an answer."""
     return case.client.request(Service.STORAGE, method, path, accept=_ANY, attempts=1, **options)
 
 
@@ -296,6 +296,6 @@ def patch_merges(case: EnvironmentCase) -> str:
 
 
 def _session(begun: requests.Response) -> str:
-    """The path of an upload's session, at the service that began it."""
+    """Return the path of an upload's session, at the service that began it."""
     parts = urlsplit(begun.headers["Location"])
     return f"{parts.path}?{parts.query}"

@@ -1,4 +1,4 @@
-"""Probes of ends: what is gone when a job, or everything, was taken down."""
+"""Probes of tear-down: what is gone when a job, or everything, was taken down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of how slow Google is: what the ladder and the limits of waits count on."""
+"""Probes of Google's durations, which the ladder and the limits of waits count on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MACHINE, IMAGE, GPU_DRIVER = 5 * _MINUTE, _MINUTE, 15 * _MINUTE
 
 
 def _within(what: str, took: list[float], most: float) -> str:
-    """Say how long the slowest took.
+    """Return the duration of the slowest in words.
 
     Raises:
         NotAskedError: none was seen.
@@ -39,7 +39,7 @@ def _within(what: str, took: list[float], most: float) -> str:
 
 
 def _operations(operations: Iterable[Mapping[str, Any]], kind: str) -> list[float]:
-    """Seconds that each operation of a kind took."""
+    """Return seconds that each operation of a kind took."""
     return [
         (_time(one["endTime"]) - _time(one["startTime"])).total_seconds()
         for one in operations

@@ -1,1 +1,1 @@
-"""Who may do what: roles of AI Platform as roles of Google Cloud and Kubernetes, and the identity of a job."""
+"""Access: AI Platform's roles as roles of Google Cloud and Kubernetes, and the identity of a job."""

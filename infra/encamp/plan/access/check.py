@@ -1,4 +1,4 @@
-"""May somebody do something? From the environment's teams and the same table that its roles are made of."""
+"""Checks of a person's permissions, from the environment's teams and the table that its roles are made of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROJECT_WIDE = (Reach.PROJECT, Reach.ACCOUNTS)
 
 @dataclass(frozen=True)
 class Ground:
-    """Why somebody may: a role, and the team that has it.
+    """The grounds of a permission: a role, and the team that has it.
 
     Attributes:
         team: None for who started the job, which gives a role on it.
@@ -35,11 +35,11 @@ class Ground:
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether somebody has a permission.
+    """The answer to a permission check.
 
     Attributes:
         permission: what was asked for, with what it means.
-        grounds: why they may; empty where they may not.
+        grounds: why they may; empty if they may not.
         groups: groups that have it, in which they might be: nobody said that they are.
         roles: every role that holds it.
     """
@@ -66,11 +66,11 @@ def check_access(
     """Whether a user has a permission of AI Platform's.
 
     Args:
-        environment: whose teams are asked.
+        environment: the environment with the teams.
         user: an e-mail, or a member as IAM writes it.
         permission: such as ``ml.jobs.cancel``.
         groups: groups that the user is in, as e-mails or members: Google alone knows of others.
-        started_by: e-mail of who started the job that it is about, None where it is about no job or nobody knows.
+        started_by: e-mail of the job's starter, None if the question is about no job or nobody knows.
 
     Raises:
         UsageError: there is no such permission, the environment says nothing of access, or somebody is no member.
@@ -106,7 +106,7 @@ def check_access(
 
 
 def given_elsewhere(permissions: Iterable[str]) -> frozenset[str]:
-    """Those of a job's IAM permissions that a team has where the project cannot be asked for them.
+    """Return those of a job's IAM permissions that a team has where the project cannot be asked for them.
 
     That is under a condition, on one bucket or account, or as a rule of the cluster's own access control.
     """
@@ -126,7 +126,7 @@ def given_elsewhere(permissions: Iterable[str]) -> frozenset[str]:
 
 
 def _group(given: str) -> frozenset[str]:
-    """A group, by its e-mail or as a member."""
+    """Return a group, by its e-mail or as a member."""
     found = canonical(given if given.startswith("group:") else f"group:{given}")
     return frozenset() if found is None else frozenset({found})
 

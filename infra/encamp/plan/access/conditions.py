@@ -1,4 +1,4 @@
-"""Conditions of an environment's bindings: what a right is narrowed to, in the Common Expression Language."""
+"""IAM conditions of an environment's bindings, in the Common Expression Language (CEL)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 #: Folder of the artifacts bucket where models are kept.
 MODELS_FOLDER = "models/"
-#: Where a custom role is given on the project without a condition.
+#: Resources on which a custom role of the project is granted without a condition.
 UNCONDITIONAL = (Reach.PROJECT, Reach.ACCOUNTS)
 
 
 def grantable_roles(
     spec: EnvironmentSpec, roles: Mapping[tuple[str, Reach], CustomRolePlan]
 ) -> tuple[tuple[str, ...], ...]:
-    """List what whoever gives ml roles may give: for each of AI Platform's roles, its custom roles on the project.
+    """List, for each of AI Platform's roles, the custom roles on the project that its granter may grant.
 
     Only those that are given without a condition. Of a change to a policy IAM tells the roles, not the conditions, so
     who may give a role under a condition may also give it without one.
@@ -41,7 +41,7 @@ def grantable_roles(
 
 
 def conditions_of(spec: EnvironmentSpec, grantable: Iterable[Sequence[str]]) -> Mapping[Reach, ConditionPlan]:
-    """Give the condition of each place that has one; ``grantable`` are the groups of roles that ml.admin may give."""
+    """Return the conditions by resource; ``grantable`` are the groups of roles that ml.admin may grant."""
     of_jobs = (OBJECT_ADMIN, OBJECT_USER, OBJECT_VIEWER)
     return {
         Reach.JOB_BUCKETS: ConditionPlan("buckets-of-jobs", _job_buckets()),
@@ -53,12 +53,12 @@ def conditions_of(spec: EnvironmentSpec, grantable: Iterable[Sequence[str]]) -> 
 
 
 def roles_of_jobs() -> ConditionPlan:
-    """The project's policy may be changed in bindings of the roles that jobs get, and in no other."""
+    """Return the condition that limits policy changes on the project to bindings of the roles that jobs get."""
     return ConditionPlan("roles-of-jobs", _grants_only([PROJECT_ROLES]))
 
 
 def _job_buckets() -> str:
-    """Buckets that jobs make, and what is in them, by the words in their names.
+    """Return buckets that jobs make, and what is in them, by the words in their names.
 
     Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract
     """
@@ -88,7 +88,7 @@ def _grants_only(groups: Iterable[Sequence[str]]) -> str:
 
 
 def objects_of(grant: Grant) -> str:
-    """Write the condition that limits a bucket role to a grant's objects, empty where it reaches the whole bucket.
+    """Write the condition that limits a bucket role to a grant's objects, empty if it reaches the whole bucket.
 
     The folder's own name without the final slash belongs to it: clients look whether an object is called so. Listing is
     a request on the bucket itself, so it is judged by the prefix that it asks for (Cloud Storage's attribute
@@ -103,7 +103,7 @@ def objects_of(grant: Grant) -> str:
 
 
 def _below(bucket: str, folder: str) -> tuple[str, str]:
-    """Objects of a folder, and listing it."""
+    """Return objects of a folder, and listing it."""
     start = json.dumps(f"projects/_/buckets/{bucket}/objects/{folder}")
     asked = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "")'
     return f"resource.name.startsWith({start})", f"{asked}.startsWith({json.dumps(folder)})"

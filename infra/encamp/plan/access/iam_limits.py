@@ -31,7 +31,7 @@ _CONSTANT = re.compile(r"-?[0-9][0-9.]*|true|false")
 
 
 class Broken(NamedTuple):
-    """A limit that is broken: the id of its rule, and what is wrong."""
+    """A broken limit: the id of its rule, and the problem."""
 
     rule: str
     message: str
@@ -46,7 +46,7 @@ class PolicyBinding(NamedTuple):
 
 
 def expression_problems(expression: str) -> Iterator[Broken]:
-    """Give every limit that a condition's expression breaks."""
+    """Yield every limit that a condition's expression breaks."""
     tokens = [found.group() for found in _TOKEN.finditer(expression)]
     operators = sum(token in {"&&", "||", "!"} for token in tokens)
     if operators > MOST_OPERATORS:
@@ -60,7 +60,7 @@ def expression_problems(expression: str) -> Iterator[Broken]:
 
 
 def policy_problems(bindings: Iterable[PolicyBinding], exempted: Iterable[str] = ()) -> Iterator[Broken]:
-    """Give every limit that an allow policy breaks, those of its conditions' expressions among them.
+    """Yield every limit that an allow policy breaks, including those of its conditions' expressions.
 
     ``exempted`` are the members of its audit configs, as often as they appear there.
     """

@@ -1,4 +1,4 @@
-"""Who a job's replicas are, and what they may do: as little as training needs, on nothing but the job's own data.
+"""The identity and grants of a job's replicas: as few as training needs, on nothing but the job's own data.
 
 By default they are their Kubernetes account itself (belief: ``iam-direct-principal-of-a-pod``), which takes no quota of
 service accounts. What such a principal cannot do is on the page of the option (beliefs:
@@ -29,7 +29,7 @@ OBJECT_USER = "roles/storage.objectUser"
 OBJECT_VIEWER = "roles/storage.objectViewer"
 #: TensorFlow asks for the bucket itself before it makes a folder, which no object role allows.
 BUCKET_READER = "roles/storage.legacyBucketReader"
-#: What a replica needs on the project: to write logs and metrics. Its image is pulled by its machine, as the account of
+#: Project roles of a replica: to write logs and metrics. Its image is pulled by its machine, as the account of
 #: that, which may read the environment's registry (cloud.google.com/artifact-registry/docs/integrate-gke).
 PROJECT_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 #: Objects that one condition names: with the deadline it stays within the 12 operators that IAM takes.
@@ -74,19 +74,22 @@ def identity(
 
 
 def identity_mode(job: TrainingJobSpec, environment: EnvironmentSpec, earlier: EarlierUp | None = None) -> IdentityMode:
-    """Mode of a job without a given account: its file's, else the one that it has already, else the environment's."""
+    """Return the mode of a job without a given account.
+
+    Its file's, else the one that it has already, else the environment's.
+    """
     asked = job.encamp.identity.mode if job.encamp.identity is not None else None
     return asked or (earlier.mode if earlier is not None else None) or default_mode(environment)
 
 
 def default_mode(environment: EnvironmentSpec) -> IdentityMode:
-    """Mode of jobs whose files name none."""
+    """Return the mode of jobs whose files name none."""
     named = environment.identity.mode if environment.identity is not None else None
     return named or IdentityMode.DIRECT
 
 
 def identity_warnings(plan: IdentityPlan, environment: EnvironmentSpec) -> list[str]:
-    """Say that teams and drivers of the environment may not make an account of the job's own."""
+    """Return a warning if teams and drivers of the environment may not create an account for the job."""
     access = environment.access
     unsaid = access is not None and bool(access.teams) and access.own_accounts is None
     if plan.account_id is None or not unsaid or default_mode(environment) is IdentityMode.SERVICE_ACCOUNT:
@@ -96,13 +99,13 @@ def identity_warnings(plan: IdentityPlan, environment: EnvironmentSpec) -> list[
 
 
 def granted_buckets(plan: JobPlan) -> tuple[str, ...]:
-    """Buckets beside the artifacts bucket that outlive the job and in whose policies it gets bindings."""
+    """Return buckets beside the artifacts bucket that outlive the job and in whose policies it gets bindings."""
     gone = {None, plan.storage.bucket, plan.storage.scratch_bucket}
     return tuple(sorted(str(bucket) for bucket in {grant.bucket for grant in plan.identity.grants} - gone))
 
 
 def workload_principal(plan: JobPlan, project_number: str) -> str:
-    """The job's Kubernetes account as a member of IAM bindings.
+    """Return the job's Kubernetes account as a member of IAM bindings.
 
     Source: cloud.google.com/iam/docs/principal-identifiers, "All Google Kubernetes Engine Pods that use a specific
     service account".
@@ -120,7 +123,7 @@ def _staged(job: TrainingJobSpec, storage: StoragePlan, owned: OwnedStorage) -> 
 
 
 def _user_grants(job: TrainingJobSpec, storage: StoragePlan, owned: OwnedStorage) -> list[Grant]:
-    """Writing to a job dir in a bucket of the user's own, reading the packages.
+    """Return grants on the user's own buckets: to write to the job dir, and to read the packages.
 
     A job dir that the user names is the user's choice of a place, and code may keep more beside it; a folder that
     encamp chose is limited to itself. The artifacts bucket's is in every job's own grants.
@@ -145,7 +148,7 @@ def _user_grants(job: TrainingJobSpec, storage: StoragePlan, owned: OwnedStorage
 
 
 def _shared_packages(uris: Iterable[str], owned: OwnedStorage) -> Iterator[Grant]:
-    """Yield the right to read packages of the artifacts bucket that are nobody's, each by its own name."""
+    """Yield the right to read packages of the artifacts bucket that belong to no job, each by its own name."""
     start = f"gs://{owned.artifacts}/"
     names = sorted({uri.removeprefix(start) for uri in uris if uri.startswith(start) and not owned.owns(uri)})
     for begin in range(0, len(names), _OBJECTS_A_GRANT):
@@ -154,7 +157,7 @@ def _shared_packages(uris: Iterable[str], owned: OwnedStorage) -> Iterator[Grant
 
 
 def _mount_grants(storage: StoragePlan, known: set[tuple[str, str | None]]) -> list[Grant]:
-    """What mounted buckets need, as far as nothing else grants it: to read them, or to write to them too.
+    """Return the grants that mounted buckets need and nothing else gives: to read them, or to write to them too.
 
     On the whole bucket, also where a folder of it is mounted: a condition needs uniform access, which a bucket of
     somebody else's may lack.
@@ -168,7 +171,7 @@ def _mount_grants(storage: StoragePlan, known: set[tuple[str, str | None]]) -> l
 
 
 def _below(storage: StoragePlan) -> str:
-    """The job dir's part of its bucket as a prefix of objects, empty for the whole bucket."""
+    """Return the job dir's part of its bucket as a prefix of objects, empty for the whole bucket."""
     folder = str(storage.job_dir).removeprefix("gs://").partition("/")[2].rstrip("/")
     return f"{folder}/" if folder else ""
 

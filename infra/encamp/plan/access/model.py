@@ -1,4 +1,4 @@
-"""Who may do what in an environment, decided: custom roles, who has them where, and what is put on record."""
+"""Access in an environment, decided: custom roles, who has them on which resource, and audit logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CustomRolePlan:
-    """A custom role of the project: what of one of AI Platform's roles is given at one place.
+    """A custom role of the project: the part of one of AI Platform's roles that is granted on one resource.
 
     Attributes:
         key: its logical name, such as ``ml.developer-project``.
@@ -42,7 +42,7 @@ class MemberRolePlan:
     Attributes:
         role: the custom role's key.
         reach: where it is given; two of them may be at the same place, under different conditions.
-        condition: None where it holds without one.
+        condition: None if it holds without one.
     """
 
     role: str
@@ -53,7 +53,7 @@ class MemberRolePlan:
 
 @dataclass(frozen=True)
 class SubjectPlan:
-    """Who a member is to Kubernetes: ``User``, ``Group`` or ``ServiceAccount``, and its name.
+    """A member as a subject of Kubernetes RBAC: ``User``, ``Group`` or ``ServiceAccount``, and its name.
 
     Attributes:
         namespace: of a ``ServiceAccount``, None of others.
@@ -78,7 +78,7 @@ class AuditSinkPlan:
     """An export of audit logs.
 
     Attributes:
-        bucket: a bucket that is made for them, None where the destination is somebody else's.
+        bucket: a bucket that is made for them, None if the destination is somebody else's.
         destination: as Cloud Logging names it.
         retention_days: how long the bucket keeps them, None without one.
         protect: whether the engine refuses to delete the bucket.
@@ -98,7 +98,7 @@ class AuditPlan:
 
     Attributes:
         services: what is logged of each service: ``ADMIN_READ``, ``DATA_READ``, ``DATA_WRITE``.
-        exempted: members of whom nothing of it is logged.
+        exempted: members whose calls are not logged.
     """
 
     services: Mapping[str, tuple[str, ...]]
@@ -111,8 +111,8 @@ class AccessPlan:
     """Access to an environment.
 
     Attributes:
-        node_account: e-mail of the account that the jobs' machines run as, None where they have none.
-        members: who has which custom role, one by one.
+        node_account: e-mail of the account that the jobs' machines run as, None if they have none.
+        members: the members of each custom role, one by one.
         security_group: the group whose groups the cluster knows.
         cloud_tpu: whether Cloud TPU's service agent gets its role.
     """

@@ -1,4 +1,4 @@
-"""Which objects of Cloud Storage belong to a job: the one rule for everything that a job file may name.
+"""Ownership of Cloud Storage objects: the one rule for all objects that a job file may name.
 
 The artifacts bucket holds results, logs, receipts and terms of every job. Below ``jobs/<jobId>/`` replicas write to
 ``output/`` alone and read ``packages/``; logs, receipt and the study's results lie beside these, where only drivers
@@ -29,7 +29,7 @@ _BUCKET_OF_A_JOB = re.compile(JOB_BUCKET)
 
 
 def job_prefix(job_id: str) -> str:
-    """The prefix of a job's results, logs and receipt in the artifacts bucket."""
+    """Return the prefix of a job's results, logs and receipt in the artifacts bucket."""
     return f"{JOBS}{job_id}/"
 
 
@@ -96,7 +96,7 @@ class OwnedStorage:
             )
 
     def check_bucket(self, bucket: str, where: str) -> None:
-        """Refuse a bucket that another job made, or that is the environment's and none of jobs.
+        """Refuse a bucket that another job made, or that belongs to the environment and not to jobs.
 
         Raises:
             PlanError: it is.
@@ -125,7 +125,7 @@ def owned_storage(job_id: str, environment: EnvironmentSpec, *made: str | None) 
 
 
 def _closed(environment: EnvironmentSpec) -> Mapping[str, str]:
-    """The environment's own buckets but the one of artifacts."""
+    """Return the environment's own buckets but the one of artifacts."""
     found: dict[str | None, str] = {}
     for block in (environment.driver, environment.reaper):
         url = block.backend_url if block is not None else None

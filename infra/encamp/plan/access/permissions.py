@@ -1,4 +1,4 @@
-"""What whoever brings up an environment or a job must be allowed to do in the project, and which role allows it.
+"""Permissions that bringing up an environment or a job needs in the project, and the role of each.
 
 Sources: the page of each role under cloud.google.com/iam/docs/roles-permissions.
 """
@@ -36,7 +36,7 @@ _CLUSTER: _Table = {
         "container.clusters.update",
         "container.clusters.delete",
         "container.clusters.get",
-        # What opens the DNS endpoint (gke-dns-endpoint-permission).
+        # Opens the DNS endpoint (gke-dns-endpoint-permission).
         "container.clusters.connect",
         "container.operations.get",
         "container.namespaces.create",
@@ -108,7 +108,7 @@ _SINKS: _Table = {"roles/logging.configWriter": ("logging.sinks.create", "loggin
 #: A budget's request counts against the quota of the project (billing-budget-quota-project).
 _QUOTA_PROJECT: _Table = {"roles/serviceusage.serviceUsageAdmin": ("serviceusage.services.use",)}
 _EXCLUSIONS: _Table = {"roles/logging.configWriter": ("logging.exclusions.create", "logging.exclusions.delete")}
-#: Where quotas are read, which doctor does and the engine does not need.
+#: Read quotas: the doctor does, the engine does not need them.
 QUOTAS: _Table = {"roles/compute.viewer": ("compute.regions.get",)}
 #: On the billing account.
 BILLING: _Table = {
@@ -147,7 +147,7 @@ _PLACEMENT: _Table = {
 
 
 def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
-    """Permission to the role that holds it, for everything that an environment makes."""
+    """Return the role that holds each permission needed for an environment's resources."""
     tables: list[_Table] = [_SERVICES, _ACCOUNTS, _PROJECT_POLICY, _ACT_AS]
     made: Mapping[str, _Table] = {
         "network": _NETWORK,
@@ -175,7 +175,7 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
 
 
 def job_permissions(plan: JobPlan) -> Mapping[str, str]:
-    """Permission to the role that holds it, for everything that a job makes and whoever drives it reads."""
+    """Return the role that holds each permission needed for a job's resources and for driving it."""
     tables: list[_Table] = [_JOB, _OBJECTS]
     if plan.storage.scratch_bucket is not None or plan.storage.results_bucket is not None:
         tables.append(_BUCKETS)
@@ -191,7 +191,7 @@ def job_permissions(plan: JobPlan) -> Mapping[str, str]:
 
 
 def roles_of(table: _Table) -> Mapping[str, str]:
-    """Permission to role, of a table by roles."""
+    """Return the role of each permission, from a table by roles."""
     return _joined([table])
 
 

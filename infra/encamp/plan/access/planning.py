@@ -1,7 +1,7 @@
-"""From an environment's teams to IAM and Kubernetes: AI Platform's roles as custom roles, each right where it counts.
+"""Planning of access: AI Platform's roles as custom roles, each right on the resource that it is for.
 
-Google's IAM does not know whose a job is. What a person who starts jobs needs to make and take down their resources
-is therefore narrowed by conditions instead: to buckets with a job's name, to the roles that jobs get. All of it stays
+Google's IAM does not know whose a job is. What a person who starts jobs needs to make and take down their resources is
+therefore narrowed by conditions instead: to buckets with a job's name, to the roles that jobs get. All of it stays
 within IAM's own limits (``iam_limits.py``).
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment import AuditSpec, EnvironmentSpec
 
-#: What Data Access logs are kept of: the services that a job, or who looks at it, asks.
+#: Services whose Data Access logs are kept: those that a job, or somebody who looks at it, calls.
 AUDITED = (
     "artifactregistry.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -47,7 +47,7 @@ AUDITED = (
 )
 _LOOKS, _DATA = ("ADMIN_READ",), ("DATA_READ", "DATA_WRITE")
 _AUDIT_RETENTION_DAYS = 400
-#: Where custom roles are given, by the policy that holds the binding.
+#: Resources on which custom roles are granted, by the policy that holds the binding.
 _POLICIES = {
     "project": (*UNCONDITIONAL, Reach.JOB_BUCKETS, Reach.JOB_GRANTS, Reach.ROLE_GRANTS),
     "artifacts bucket": (Reach.ARTIFACTS, Reach.ARTIFACTS_GRANTS, Reach.MODELS),
@@ -57,7 +57,10 @@ _AUDIT_LOGS = ("activity", "data_access", "policy", "system_event")
 
 
 def plan_access(spec: EnvironmentSpec) -> AccessPlan | None:
-    """Access as the environment's block says it, and of drivers and a jobs API in its cluster; None without any."""
+    """Return access as the environment's block says it, and of drivers and a jobs API in its cluster.
+
+    None without any.
+    """
     # The jobs API looks at jobs before drivers do, and finds what they will only by the same rights.
     own = [f"serviceAccount:{account[1]}" for account in (driver_account(spec), api_account(spec)) if account]
     if spec.access is None and not own:
@@ -108,7 +111,7 @@ def may_make_accounts(spec: EnvironmentSpec) -> bool:
 
 
 def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
-    """The same rules, as few as they can be: resources of a group that allow the same verbs in one."""
+    """Return the same rules, as few as they can be: resources of a group that allow the same verbs in one."""
     verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
     for rule in rules:
         for resource in rule.resources:
@@ -122,14 +125,14 @@ def merged(rules: Iterable[ClusterRule]) -> tuple[ClusterRule, ...]:
 
 
 def starters(spec: EnvironmentSpec) -> tuple[SubjectPlan, ...]:
-    """Who may start jobs through any team, as Kubernetes knows them."""
+    """Return the members that may start jobs through any team, as Kubernetes subjects."""
     held = _holders(spec.access, {}) if spec.access is not None else {}
     members = {member for role in ml_roles().holding("ml.jobs.create") for member in held.get(role, ())}
     return tuple(map(_subject, sorted(members)))
 
 
 def _holders(access: AccessSpec, others: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Who has which role through any team or as one of ``others``, in the table's order of roles."""
+    """Return the members of each role, from teams and from ``others``, in the table's order of roles."""
     found: dict[str, dict[str, None]] = {role: {} for role in ml_roles().roles}
     for role, members in others.items():
         found[role] |= dict.fromkeys(members)
@@ -149,7 +152,7 @@ def _custom_role(spec: EnvironmentSpec, role: str, reach: Reach) -> CustomRolePl
 
 
 def _require_within_limits(plan: AccessPlan) -> None:
-    """Refuse what no policy holds before anything is made; jobs and whoever else is in the project come on top.
+    """Refuse access beyond IAM's limits before anything is made; jobs and the project's own members come on top.
 
     Raises:
         PlanError: a policy would have more members, groups or conditions than IAM takes.
@@ -178,7 +181,7 @@ def _pods(spec: EnvironmentSpec, role: str) -> Iterator[SubjectPlan]:
 
 
 def _subject(member: str) -> SubjectPlan:
-    """Who a member is to GKE: the e-mail, or the whole name of a federated one.
+    """Return a member as GKE's subject: its e-mail, or the whole name of a federated one.
 
     Source: cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
     """

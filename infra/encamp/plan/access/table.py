@@ -1,4 +1,4 @@
-"""AI Platform's roles, their permissions and what these mean today, as the tables that ``docs/access.md`` holds."""
+"""AI Platform's roles, their permissions and their meaning today, as the tables of ``docs/access.md``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def access_table() -> str:
-    """Three tables: permissions by role, what a permission means, and the rights of an ability."""
+    """Return three tables: permissions by role, what a permission means, and the rights of an ability."""
     return "\n".join([*_roles(), "", *_permissions(), "", *_abilities(), ""])
 
 

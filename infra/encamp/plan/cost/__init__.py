@@ -1,1 +1,1 @@
-"""What a job costs, or an environment without jobs, before it is spent."""
+"""The cost of a job, or of an environment without jobs, before it is spent."""

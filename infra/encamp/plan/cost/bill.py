@@ -1,4 +1,4 @@
-"""A job's own labels on what is paid for, so that Google's billing export can be added up by them.
+"""A job's own labels on billed resources, so that Google's billing export can be added up by them.
 
 Machines that several jobs share carry no job's labels. There GKE's cost allocation adds up by the labels of pods
 (belief: ``gke-cost-allocation-by-pod-labels``).
@@ -21,7 +21,7 @@ _POD_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def bill_labels(labels: Mapping[str, str] | None) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The labels of a job file that its node pools and buckets get, and warnings about the others."""
+    """Return the labels of a job file that its node pools and buckets get, and warnings about the others."""
     written = labels or {}
     reserved = sorted(key for key in written if key.startswith(_RESERVED))
     free = sorted(set(written) - set(reserved))
@@ -34,7 +34,7 @@ def bill_labels(labels: Mapping[str, str] | None) -> tuple[Mapping[str, str], tu
 
 
 def pod_labels(labels: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Those of the labels that Kubernetes takes too, for pods on shared machines, and a warning about the others."""
+    """Return the labels that Kubernetes accepts too, for pods on shared machines, and a warning about the others."""
     fitting = {
         key: value
         for key, value in labels.items()

@@ -1,4 +1,4 @@
-"""What is paid by how much is used: results and their old versions, logs beside the stored ones, audit logs.
+"""Costs by use: results and their old versions, logs beside the stored ones, audit logs.
 
 No plan knows how much that will be, so prices and an example are told, and the setting that each depends on.
 """
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 STORAGE, LOGGING = "standard-storage", "cloud-logging"
 #: The example: a checkpoint of so many GB, so many times a day (every ten minutes), for a month of so many days.
 _GB, _TIMES_A_DAY, _DAYS = 10, 144, 30
-#: What Cloud Logging takes in of a project without charge each month (logging-free-volume).
+#: GiB that Cloud Logging ingests for a project without charge each month (logging-free-volume).
 _FREE_GIB = 50
 
 
 @dataclass(frozen=True)
 class UseCost:
-    """One thing that is paid by use.
+    """A cost that depends on use.
 
     Attributes:
         what: it, and the setting that it depends on, in words.
-        usd: the price of one GB, None where the table has none or nothing is paid.
+        usd: the price of one GB, None if the table has none or nothing is paid.
     """
 
     what: str
@@ -45,7 +45,7 @@ def use_costs(spec: EnvironmentSpec, table: PriceTableSpec) -> tuple[UseCost, ..
 
 
 def job_use_costs(spec: EnvironmentSpec, placed: StoragePlan, table: PriceTableSpec) -> tuple[UseCost, ...]:
-    """List what of it depends on what a job writes."""
+    """List costs by use that depend on what a job writes."""
     bucket = (placed.job_dir or "").removeprefix("gs://").partition("/")[0]
     if bucket == placed.bucket:
         found = tuple(_storage(spec, table))
@@ -57,7 +57,7 @@ def job_use_costs(spec: EnvironmentSpec, placed: StoragePlan, table: PriceTableS
 
 
 def old_gigabytes_usd(spec: EnvironmentSpec, table: PriceTableSpec, days: int) -> float | None:
-    """Give what a month of the example costs more, if each checkpoint is deleted soon and stays for ``days``."""
+    """Return the additional monthly cost of the example, if each checkpoint is deleted soon and stays for ``days``."""
     price = _price(table, STORAGE)
     kept = days + (spec.storage or StorageSpec()).soft_delete_days
     return None if price is None else round(_GB * _TIMES_A_DAY * min(kept, _DAYS) * price, 2)

@@ -1,6 +1,6 @@
-"""What an environment costs while no job runs in it: cluster, machines that run always, way out of the network.
+"""The cost of an environment while no job runs in it: cluster, permanent machines, Cloud NAT.
 
-Left out is what depends on use: what buckets, registry and logs hold, what goes through the network, and keys.
+Costs that depend on use are left out: stored bytes of buckets, registry and logs, network traffic, and keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class IdleCost:
     """An environment's standing cost.
 
     Attributes:
-        hourly: None where a price is not known.
+        hourly: None if a price is not known.
         unpriced: what has no price.
     """
 
@@ -41,7 +41,7 @@ class IdleCost:
 
 
 def idle_cost(plan: EnvironmentPlan, table: PriceTableSpec) -> IdleCost:
-    """What is paid whether jobs run or not; adopted parts are somebody else's."""
+    """Return the costs that are paid whether jobs run or not; adopted resources are not counted."""
     parts = tuple(_parts(plan, table))
     unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
     hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
@@ -49,12 +49,12 @@ def idle_cost(plan: EnvironmentPlan, table: PriceTableSpec) -> IdleCost:
 
 
 def use_lines(costs: Iterable[UseCost]) -> list[str]:
-    """What is paid by use, in lines that stand by themselves."""
+    """Return the costs by use, in lines that stand by themselves."""
     return ["what is paid by use:", *(one.what for one in costs)]
 
 
 def idle_lines(cost: IdleCost) -> list[str]:
-    """The cost for people, in lines that stand by themselves."""
+    """Return the cost for people, in lines that stand by themselves."""
     if cost.hourly is None or cost.monthly is None:
         return [f"what the environment costs without jobs is not known: no price of {', '.join(cost.unpriced)}"]
     parts = [

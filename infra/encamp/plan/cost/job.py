@@ -1,4 +1,4 @@
-"""What a job's machines and their disks cost, and what a budget makes of its running time.
+"""The cost of a job's machines and their disks, and the running time that a budget allows.
 
 Counted are machines, accelerators and boot disks by a table of prices, without what it leaves out (the built-in one:
 discounts and taxes), and without network, Cloud Storage and the environment itself. A reservation counts at the full
@@ -38,13 +38,13 @@ def cost(
     expected: int | None = None,
     bounded: bool = True,
 ) -> CostPlan:
-    """What the pools cost an hour, in one run, and until the last kill switch of the cluster.
+    """Return the cost of the pools for an hour, for one run, and until the cluster's last limit ends the job.
 
     Args:
         pools: with what they may have at most.
         limits: when the job is ended.
         lasts: what bounds its attempts.
-        table: whose prices.
+        table: the price table.
         budget: in US dollars.
         expected: seconds that one run is expected to take; as long as it may be when absent.
         bounded: whether somebody chose the longest running time; the default of a week says nothing of a run.
@@ -70,7 +70,7 @@ def cost(
 
 
 def amount(hourly: float, seconds: int) -> float:
-    """What so many seconds cost, in whole cents."""
+    """Return the price of so many seconds, in whole cents."""
     return round(hourly * seconds / _HOUR, 2)
 
 
@@ -82,7 +82,7 @@ def _parts(pool: NodePoolPlan, table: PriceTableSpec) -> Iterator[CostPart]:
 
 
 def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixed: bool) -> LimitsPlan:
-    """The limits that a budget allows.
+    """Return the limits that a budget allows.
 
     Args:
         planned: the cost under ``limits``.
@@ -119,13 +119,13 @@ def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixe
 
 
 def running_at_most(limits: LimitsPlan, seconds: int) -> LimitsPlan:
-    """The same limits with another longest running time, and the cluster's deadline moved with it."""
+    """Return the same limits with another longest running time, and the cluster's deadline moved with it."""
     around = limits.active_deadline_seconds - limits.max_running_time_seconds
     return replace(limits, max_running_time_seconds=seconds, active_deadline_seconds=seconds + around)
 
 
 def cut_warning(planned: CostPlan, limits: LimitsPlan) -> str:
-    """What to say where a budget cut the running time."""
+    """Return the warning for a running time that a budget cut."""
     return (
         f"the budget of {planned.budget:.2f} USD pays for {limits.max_running_time_seconds} s of running at "
         f"{planned.hourly:.2f} USD an hour, whatever is restarted; the job is ended then"
@@ -133,7 +133,7 @@ def cut_warning(planned: CostPlan, limits: LimitsPlan) -> str:
 
 
 def cost_warnings(planned: CostPlan, region: str) -> list[str]:
-    """What the figures do not say of themselves."""
+    """Return warnings about what the figures leave out."""
     found: list[str] = []
     if planned.basis.region != region:
         found.append(
@@ -149,7 +149,7 @@ def cost_warnings(planned: CostPlan, region: str) -> list[str]:
 
 
 def prices(plan: JobPlan) -> tuple[Mapping[str, str], Mapping[str, float]]:
-    """The machine of each role in words, and the hour's price of each machine with its disk where both are known.
+    """Return each role's machine in words, and each machine's hourly price with its disk where both are known.
 
     Machines that differ in nothing but their disks are told apart by these.
     """
@@ -164,7 +164,7 @@ def prices(plan: JobPlan) -> tuple[Mapping[str, str], Mapping[str, float]]:
 
 
 def _words(pools: Sequence[NodePoolPlan]) -> Mapping[str, str]:
-    """Each pool's machine in words; with its disk where another pool has the same machine with another one."""
+    """Return each pool's machine in words; with its disk where another pool has the same machine with another one."""
     disks: dict[str, set[str]] = {}
     for pool in pools:
         disks.setdefault(machine_text(pool), set()).add(disk_text(pool))

@@ -1,9 +1,9 @@
-"""How long machines of a job may exist when nobody looks after it: until the last of the cluster's own kill switches.
+"""How long a job's machines may exist without a driver or reaper: until the last of the cluster's own limits.
 
-A deadline of its Jobs ends every attempt, but a restart of the whole job makes new Jobs whose deadline begins anew.
-What bounds the attempts is their number and, where a replica has the bootstrap, the deadline of the whole job, after
-which none starts any more. After the last attempt the autoscaler takes the machines: that is in the allowance for
-taking down.
+A deadline of its Jobs ends every attempt, but a restart of the whole job makes new Jobs whose deadline begins anew. The
+attempts are bounded by their number and, where a replica has the bootstrap, by the deadline of the whole job, after
+which no replica starts. After the last attempt the autoscaler removes the machines: that is in the allowance for
+tear-down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lasting:
-    """What bounds the attempts of a job.
+    """The bounds of a job's attempts.
 
     Attributes:
         keeps_deadline: some replica refuses to start after the deadline, which ends the job.
@@ -39,7 +39,7 @@ class Lasting:
         return self.keeps_deadline or not self.restarts_for_machines
 
     def worst_seconds(self, limits: LimitsPlan) -> int:
-        """From the first machine to the last one's end; where nothing bounds the attempts, as many as are counted."""
+        """Return seconds from the first machine to the last one's end. Without a bound, as many attempts as count."""
         attempt = limits.active_deadline_seconds
         last_start = limits.max_restarts * attempt
         if self.keeps_deadline and self.restarts_for_machines:
@@ -51,7 +51,7 @@ class Lasting:
 
 
 def lasting(containers: Iterable[Container], scheduling: Scheduling | None) -> Lasting:
-    """What bounds the attempts of a job with such containers."""
+    """Return the bounds of a job's attempts, from its containers and its scheduling."""
     return Lasting(
         keeps_deadline=any(container.interpreter is not None for container in containers),
         restarts_for_machines=bool(scheduling and scheduling.resilient_to_worker_restart),

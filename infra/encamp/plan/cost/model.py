@@ -1,4 +1,4 @@
-"""What a job costs, decided: by resource, for an hour, for one run, and at worst. Money is US dollars."""
+"""The cost of a job, decided: by resource, for an hour, for one run, and at worst. Money is US dollars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PriceBasis:
-    """Whose prices of when a cost is counted by, and where they are from."""
+    """The price table of a cost: its date, region and source."""
 
     date: str
     region: str
@@ -30,7 +30,7 @@ class CostPart:
         kind: ``machines`` or ``disks``.
         what: what is paid for, in words.
         count: how many there are at most.
-        each: the hour's price of one, None where it is not known.
+        each: the hour's price of one, None if it is not known.
     """
 
     resource: str
@@ -47,21 +47,21 @@ class CostPart:
 
 @dataclass(frozen=True)
 class CostPlan:
-    """What the job's machines and their disks cost.
+    """The cost of the job's machines and their disks.
 
     Attributes:
-        hourly: all replicas running, per hour; None where a price is not known.
+        hourly: all replicas running, per hour; None if a price is not known.
         expected: one run without a restart, None as above and where nobody says how long it is.
         worst_case: every machine there until the cluster's last kill switch, restarts of the whole job among it; None
             as above.
-        expected_seconds: how long that one run is: as the job says, else the longest that it may be; None where the job
+        expected_seconds: how long that one run is: as the job says, else the longest that it may be; None if the job
             says neither.
         worst_seconds: how long that worst case is.
-        restarts: how often the worst case has the whole job started again; None where nothing in the cluster bounds it.
+        restarts: how often the worst case has the whole job started again; None if nothing in the cluster bounds it.
         parts: what is paid for, by resource.
-        basis: whose prices.
+        basis: the price table's date, region and source.
         unpriced: machines, accelerators and disks whose price is not known.
-        budget: what the job may cost at most, None where nobody said.
+        budget: what the job may cost at most, None if nobody said.
         is_longest: whether the one run is counted to its limit, and its cost a ceiling.
         by_use: what is paid beside by how much the job writes.
     """

@@ -1,4 +1,4 @@
-"""What machines and disks cost an hour, in US dollars, by a table of prices."""
+"""Hourly prices of machines and disks, in US dollars, from a price table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOURS_OF_MONTH = 730.0
 
 
 def price_table(environment: EnvironmentSpec) -> PriceTableSpec:
-    """The prices that the jobs of an environment are counted by: its own, else the catalog's list prices.
+    """Return the prices that the jobs of an environment are counted by: its own, else the catalog's list prices.
 
     Raises:
         PlanError: its own lie in a file that was not read.
@@ -33,7 +33,7 @@ def price_table(environment: EnvironmentSpec) -> PriceTableSpec:
 def machine_price(
     table: PriceTableSpec, machine_type: str, accelerator: Accelerator | None, provisioning: str = "ON_DEMAND"
 ) -> float | None:
-    """The hour's price of a machine with its accelerators; None where the table lacks it.
+    """Return the hour's price of a machine with its accelerators; None if the table lacks it.
 
     GPUs that are part of a machine type, and TPU chips, are in its price; attached ones are added. What is got in
     another way than on demand costs its own price where the table has one, else the full one, which it never exceeds.
@@ -46,20 +46,20 @@ def machine_price(
 
 
 def disk_price(table: PriceTableSpec, disk_type: str, size_gb: int) -> float | None:
-    """The hour's price of a disk; None where the table lacks its kind."""
+    """Return the hour's price of a disk; None if the table lacks its kind."""
     found = table.disks.get(disk_type)
     return None if found is None else (found.usd_per_gb_month or 0.0) * size_gb / HOURS_OF_MONTH
 
 
 def machine_text(pool: NodePoolPlan) -> str:
-    """``n1-standard-8 + 2 x nvidia-tesla-t4, spot``: what has one price."""
+    """Return a machine with one price in words: ``n1-standard-8 + 2 x nvidia-tesla-t4, spot``."""
     attached = pool.accelerator if not has_built_in(pool.machine_type) else None
     text = pool.machine_type if attached is None else f"{pool.machine_type} + {attached.count} x {attached.type}"
     return f"{text}, spot" if pool.spot else text
 
 
 def disk_text(pool: NodePoolPlan) -> str:
-    """``100 GB pd-ssd``: the boot disk of each of a pool's machines."""
+    """Return the boot disk of a pool's machines in words: ``100 GB pd-ssd``."""
     return f"{pool.disk_size_gb} GB {pool.disk_type}"
 
 

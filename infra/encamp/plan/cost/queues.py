@@ -1,4 +1,4 @@
-"""What the machines that an environment's queues share may cost an hour, if every quota is used.
+"""The hourly cost of the machines that an environment's queues share, if every quota is used.
 
 Nothing while no job runs: their pools are empty then. Which job a machine works for is on the job's receipt; the
 minutes before a replica starts and after the last one has ended are the environment's.
@@ -37,7 +37,7 @@ class KindCost:
 
 
 def queue_costs(plan: EnvironmentPlan, table: PriceTableSpec) -> tuple[KindCost, ...]:
-    """The dearest use of each kind of shared machine, by kind. Pools of one kind draw on the same quotas."""
+    """Return the dearest use of each kind of shared machine, by kind. Pools of one kind draw on the same quotas."""
     found = []
     for kind, pools in groupby(sorted(plan.shared_pools, key=_kind), key=_kind):
         costs = [KindCost(kind, machine_text(pool), pool.max_nodes, _hourly(pool, table)) for pool in pools]
@@ -47,7 +47,7 @@ def queue_costs(plan: EnvironmentPlan, table: PriceTableSpec) -> tuple[KindCost,
 
 
 def queue_cost_lines(costs: tuple[KindCost, ...]) -> list[str]:
-    """The costs for people; nothing without shared machines."""
+    """Return the costs for people; nothing without shared machines."""
     if not costs:
         return []
     lines = [f"{cost.kind}: {_amount(cost)}" for cost in costs]

@@ -13,7 +13,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def cost_text(planned: CostPlan) -> list[str]:
-    """The cost, a line a fact, without its parts."""
+    """Return the cost, a line a fact, without its parts."""
     whose = f"prices    of {planned.basis.region}, {planned.basis.date} ({planned.basis.source})"
     if planned.hourly is None or planned.worst_case is None:
         return [f"unknown   no price of {', '.join(planned.unpriced)}", whose]
@@ -28,7 +28,7 @@ def cost_text(planned: CostPlan) -> list[str]:
 
 
 def cost_line(planned: CostPlan) -> str:
-    """The cost in one line."""
+    """Return the cost in one line."""
     if planned.hourly is None:
         return f"what the job costs is not known: no price of {', '.join(planned.unpriced)}"
     run = f", one run {_one_run(planned)}" if planned.expected is not None else ""
@@ -38,7 +38,7 @@ def cost_line(planned: CostPlan) -> str:
 
 
 def cost_lines(planned: CostPlan) -> list[str]:
-    """The cost by resource and in all, in lines that stand by themselves."""
+    """Return the cost by resource and in all, in lines that stand by themselves."""
     parts = [
         f"{resource}: {count} x {what}: {hourly} USD an hour, one run {one_run}, at worst {worst}"
         for resource, count, what, hourly, one_run, worst in cost_rows(planned)
@@ -48,7 +48,7 @@ def cost_lines(planned: CostPlan) -> list[str]:
 
 
 def cost_rows(planned: CostPlan) -> list[tuple[str, str, str, str, str, str]]:
-    """What is paid for: resource, count, what, and USD an hour, in one run and at worst."""
+    """Return a row for each resource: its name, count, machine, and USD an hour, in one run and at worst."""
     return [
         (
             part.resource,
@@ -63,7 +63,7 @@ def cost_rows(planned: CostPlan) -> list[tuple[str, str, str, str, str, str]]:
 
 
 def cost_document(planned: CostPlan) -> dict[str, Any]:
-    """The cost as JSON data."""
+    """Return the cost as JSON data."""
     return {
         "currency": "USD",
         "basis": str(planned.basis),
@@ -95,7 +95,7 @@ def cost_document(planned: CostPlan) -> dict[str, Any]:
 
 
 def duration(seconds: int) -> str:
-    """``2 d 3 h``, ``1 h 30 min``, ``45 s``: a span in its two largest units, rounded down."""
+    """Return a span in its two largest units, rounded down: ``2 d 3 h``, ``1 h 30 min``, ``45 s``."""
     for unit, name, below, below_name in (
         (_DAY, "d", _HOUR, "h"),
         (_HOUR, "h", _MINUTE, "min"),
@@ -108,7 +108,7 @@ def duration(seconds: int) -> str:
 
 
 def _one_run(planned: CostPlan) -> str:
-    """What one run costs, as far as somebody says how long it is."""
+    """Return the cost of one run in words, if its length is known."""
     if planned.expected is None or planned.expected_seconds is None:
         return "not known: no encamp.expectedTime or scheduling.maxRunningTime says how long it is"
     length = duration(planned.expected_seconds)

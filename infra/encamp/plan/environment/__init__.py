@@ -1,1 +1,1 @@
-"""What lives long: network, cluster, buckets, queues, monitoring, drivers and reaper of an environment."""
+"""The long-lived resources of an environment: network, cluster, buckets, queues, monitoring, drivers and reaper."""

@@ -1,4 +1,4 @@
-"""What jobs cannot do without in a cluster that somebody else made."""
+"""Requirements of jobs on an adopted cluster."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ AUTOPILOT = "it is an Autopilot cluster, which takes no node pools of jobs"
 
 @dataclass(frozen=True)
 class FoundCluster:
-    """What Google says of a cluster.
+    """A cluster as GKE's API describes it.
 
     Attributes:
         workload_pool: of its Workload Identity, None without.
-        pods_range: name of the secondary range of its pods, None where it is not VPC-native.
+        pods_range: name of the secondary range of its pods, None if it is not VPC-native.
         gcs_fuse: whether its GCS FUSE driver is on.
     """
 
@@ -30,7 +30,7 @@ class FoundCluster:
 
 
 def cluster_problems(found: FoundCluster, plan: EnvironmentPlan) -> list[str]:
-    """Why a cluster cannot be adopted by an environment, each with what to change on it; empty where it can."""
+    """Return the reasons why an environment cannot adopt a cluster, each with what to change on it; empty if it can."""
     problems = []
     if found.workload_pool != plan.gke.workload_pool:
         problems.append(f"it lacks Workload Identity (--workload-pool={plan.gke.workload_pool})")

@@ -1,4 +1,4 @@
-"""The jobs API in the environment's own cluster: whose it is, and the objects that it is made of.
+"""The jobs API in the environment's own cluster: its identity and its Kubernetes objects.
 
 It makes nothing of a job itself. It looks at a job before it takes it, as who may start jobs does, and hands it over to
 the drivers' namespace; so its account has the drivers' rights at Google, and in the cluster those of handing over.
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment import EnvironmentSpec
 
-#: What ``encamp serve`` listens on, unless it is told otherwise.
+#: Port that ``encamp serve`` listens on by default.
 PORT = 8484
-#: Who leaves is still sent requests for some seconds, until every node knows; then what is in flight is answered.
+#: A pod that shuts down gets requests for some seconds more, until every node knows; then it answers those in flight.
 _FAREWELL_SECONDS = 5
 _GRACE_SECONDS = 65
 #: The only folder that a pod writes to: logs on their way to who streams them. The record is a database.
 _FOLDER = "/tmp/encamp"  # noqa: S108 - a volume of the pod's own
-#: Where a pod finds who may what; another ``pulumi up`` changes it, and no pod begins anew for that.
+#: File in which a pod finds access; another ``pulumi up`` changes it without restarting the pod.
 #: Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap, "Mounted ConfigMaps are updated
 #: automatically".
 _TEAMS, _TEAMS_FILE = "/etc/encamp", "teams.json"
@@ -49,7 +49,7 @@ class ApiPlan:
         record_secret: a Secret whose keys become the pods' variables.
         record_port: of the record's database.
         networks: addresses outside of the cluster that may reach it.
-        teams: who may what, as JSON: see ``api.live_access``.
+        teams: access as JSON: see ``api.live_access``.
         jobs: the namespace of the jobs, whose pods may not.
         drivers: the namespace that jobs are handed over to.
         cluster: full name of the cluster that it runs in, and the jobs.
@@ -70,7 +70,7 @@ class ApiPlan:
 
 
 def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
-    """Name and e-mail of the service's account, None where the environment has no jobs API."""
+    """Name and e-mail of the service's account, None if the environment has no jobs API."""
     if spec.api is None:
         return None
     name = environment_name(spec.project, spec.name, "encamp-api")
@@ -78,7 +78,7 @@ def api_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
 
 
 def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> ApiPlan | None:
-    """Decide an environment's jobs API, None where it asks for none; ``drivers`` is the drivers' namespace."""
+    """Decide an environment's jobs API, None if it asks for none; ``drivers`` is the drivers' namespace."""
     account = api_account(spec)
     if spec.api is None or account is None:
         return None
@@ -101,14 +101,17 @@ def plan_api(spec: EnvironmentSpec, labels: Mapping[str, str], drivers: str) -> 
 
 
 def _teams(spec: EnvironmentSpec) -> str:
-    """Who may what, as the service reads it when it changes."""
+    """Return access as JSON, which the service reads again when it changes."""
     access = spec.access.model_dump(mode="json", by_alias=True, exclude_none=True) if spec.access is not None else None
     act_as = list(spec.api.act_as) if spec.api is not None else []
     return json.dumps({"access": access, "actAs": act_as}, indent=2, sort_keys=True)
 
 
 def api_objects(plan: ApiPlan, environment: str) -> tuple[dict[str, Any], ...]:
-    """Every object of it in the cluster, in the order of their making; ``environment`` is the name of its stack."""
+    """Return every object of it in the cluster, in the order of their making.
+
+    ``environment`` is the name of its stack.
+    """
     spread = (_disruptions(plan),) if plan.replicas > 1 else ()
     return (
         _named(plan, "v1", "Namespace", labels={**plan.labels, **_RESTRICTED}),
@@ -131,7 +134,7 @@ def _named(plan: ApiPlan, group: str, kind: str, **more: Any) -> dict[str, Any]:
 
 
 def _rights(plan: ApiPlan, name: str, namespace: str, rules: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """A role in somebody else's namespace, and that the service has it."""
+    """Return a Role in another namespace, with its binding to the service."""
     group = f"{_RBAC}/v1"
     return (
         _named(plan, group, "Role", name=name, namespace=namespace) | {"rules": rules},
@@ -144,7 +147,7 @@ def _rights(plan: ApiPlan, name: str, namespace: str, rules: list[dict[str, Any]
 
 
 def _handing_over(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
-    """To hand a job over is to make a Job and its Secret; an ended driver gives way to another. Nobody reads one."""
+    """Return RBAC rules for handing over jobs: create Jobs and Secrets, replace ended drivers, read no Secret."""
     rules = [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "get"]},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
@@ -153,7 +156,7 @@ def _handing_over(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
 
 
 def _reading(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
-    """Logs of jobs that have not ended are their pods' alone."""
+    """Return RBAC rules for reading logs of jobs that have not ended, which only their pods have."""
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
@@ -162,7 +165,7 @@ def _reading(plan: ApiPlan) -> tuple[dict[str, Any], ...]:
 
 
 def _network(plan: ApiPlan) -> dict[str, Any]:
-    """Who comes in, and where: no trainer, and to the service's port; and what is reached: Google, cluster, record."""
+    """Return the network policy: ingress to the service, but not from jobs; egress to Google, cluster and record."""
     others = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [plan.jobs]}
     ports = [{"protocol": "TCP", "port": port} for port in dict.fromkeys((443, plan.record_port))]
     return _named(plan, "networking.k8s.io/v1", "NetworkPolicy") | {
@@ -195,7 +198,7 @@ def _service(plan: ApiPlan) -> dict[str, Any]:
         "spec": {
             "type": "ClusterIP",
             "selector": dict(_LABEL),
-            # Who streams a job's logs goes on where they began.
+            # A client that streams a job's logs stays with the same pod.
             "sessionAffinity": "ClientIP",
             "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
         }
@@ -203,7 +206,7 @@ def _service(plan: ApiPlan) -> dict[str, Any]:
 
 
 def _disruptions(plan: ApiPlan) -> dict[str, Any]:
-    """Nodes are drained one pod at a time; of a single pod that would be never."""
+    """Return the disruption budget: nodes are drained one pod at a time, also where there is a single pod."""
     return _named(plan, "policy/v1", "PodDisruptionBudget") | {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABEL)}}
     }

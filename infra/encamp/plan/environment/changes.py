@@ -1,4 +1,4 @@
-"""What a change of an environment that is up would take, field by field: the table ``environment_changes.json``.
+"""The effect of each field's change on an environment that is up: the table ``environment_changes.json``.
 
 Each field, or block, has its ``take``: ``in-place``; ``grown`` (a range that may only become a larger one);
 ``replaced`` (what it names is made anew, and ``loses`` says what goes with the former one); ``refused`` by Google, or
@@ -32,7 +32,7 @@ _INSTEAD = "write the former value back, or make a second environment beside thi
 
 
 class Take(StrEnum):
-    """What a change of a field takes."""
+    """The effect of a changed field."""
 
     IN_PLACE = "in-place"
     GROWN = "grown"
@@ -83,19 +83,19 @@ class Change:
 
 
 def table() -> Mapping[str, Mapping[str, Any]]:
-    """What a change takes, by the path of a field or a block."""
+    """Return the effect of a change by the path of a field or a block."""
     found: Mapping[str, Mapping[str, Any]] = data_file("environment_changes")["fields"]
     return found
 
 
 def made_with(spec: EnvironmentSpec) -> dict[str, Any]:
-    """Values of the fields that cannot be changed in place, by path; those that are absent are left out."""
+    """Return values of the fields that cannot be changed in place, by path; those that are absent are left out."""
     values = {path: _value(spec, path) for path, entry in table().items() if entry["take"] != Take.IN_PLACE}
     return {path: value for path, value in values.items() if value is not None}
 
 
 def changes(before: Mapping[str, Any], spec: EnvironmentSpec) -> tuple[Change, ...]:
-    """Every field that cannot simply be changed in place and differs.
+    """Return every field that cannot simply be changed in place and differs.
 
     Args:
         before: :func:`made_with` of the environment that is up, as its outputs have it; empty of one that is not up or
@@ -125,7 +125,7 @@ def _changes(before: Mapping[str, Any], spec: EnvironmentSpec) -> Iterator[Chang
 
 
 def _value(spec: EnvironmentSpec, path: str) -> Any:
-    """A field's value; of a block that is absent its defaults, where an empty block means the same."""
+    """Return a field's value; of a block that is absent its defaults, where an empty block means the same."""
     if path == "encryption.key" and spec.encryption is not None:
         return spec.encryption.key or _KEY_OF_ITS_OWN
     found: Any = spec.model_copy(update={"vpc": spec.vpc or VpcSpec(), "gke": spec.gke or GkeSpec()})

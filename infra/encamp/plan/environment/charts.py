@@ -42,13 +42,13 @@ class ChartPlan:
 
 @functools.cache
 def read_chart(name: str) -> Mapping[str, Any]:
-    """What is kept of a chart: its objects, and what they were rendered from."""
+    """Return a stored chart: its objects, and what they were rendered from."""
     found: dict[str, Any] = json.loads(resource("templates", "charts", f"{name}.json").read_bytes())
     return found
 
 
 def plan_charts(environment: EnvironmentSpec, labels: Mapping[str, str]) -> tuple[ChartPlan, ...]:
-    """The charts that an environment installs: none where its cluster has the controllers already."""
+    """Return the charts that an environment installs: none if its cluster has the controllers already."""
     if not environment.installs_controllers:
         return ()
     names = (JOBSET, KUEUE) if environment.queues is not None else (JOBSET,)

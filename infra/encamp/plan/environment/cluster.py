@@ -1,4 +1,4 @@
-"""TF_CONFIG and CLUSTER_SPEC: who is in the cluster, and what each replica is told (4.2-4.4 of the job model)."""
+"""TF_CONFIG and CLUSTER_SPEC: the members of the cluster, and the task of each replica (4.2-4.4 of the job model)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cluster(name: str, groups: Sequence[ReplicaGroupPlan]) -> ClusterPlan:
-    """Task type to the addresses of its replicas. An evaluator is never part of the cluster."""
+    """Return task type to the addresses of its replicas. An evaluator is never part of the cluster."""
     return ClusterPlan(
         {
             group.task_type: tuple(f"{replica_host(name, group.role, index)}:{PORT}" for index in range(group.count))
@@ -26,7 +26,10 @@ def cluster(name: str, groups: Sequence[ReplicaGroupPlan]) -> ClusterPlan:
 
 
 def tf_config(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[str, Any]:
-    """TF_CONFIG of one replica. ``job`` is a JSON text, as the service wrote it; a trial's number is a text too."""
+    """Return TF_CONFIG of one replica.
+
+    ``job`` is a JSON text, as the service wrote it; a trial's number is a text too.
+    """
     return {
         "cluster": {task: list(hosts) for task, hosts in plan.cluster.tasks.items()},
         "task": {"type": group.task_type, "index": index, **_trial(plan)},
@@ -36,7 +39,10 @@ def tf_config(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[
 
 
 def cluster_spec(plan: JobPlan, group: ReplicaGroupPlan, index: int | str) -> dict[str, Any]:
-    """CLUSTER_SPEC of one replica: the same for other frameworks, always ``master``, with ``job`` as an object."""
+    """Return CLUSTER_SPEC of one replica.
+
+    The same for other frameworks, always ``master``, with ``job`` as an object.
+    """
     names = {each.task_type: each.role.value for each in plan.groups}
     return {
         "cluster": {names[task]: list(hosts) for task, hosts in plan.cluster.tasks.items()},
@@ -51,7 +57,7 @@ def _trial(plan: JobPlan) -> dict[str, str]:
 
 
 def replicas(plan: JobPlan) -> Iterator[ReplicaPlan]:
-    """Every replica, master first, with its TF_CONFIG."""
+    """Yield every replica, master first, with its TF_CONFIG."""
     for group in plan.groups:
         for index in range(group.count):
             yield ReplicaPlan(replica_name(group.role, index), group, index, tf_config(plan, group, index))

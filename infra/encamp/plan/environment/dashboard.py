@@ -18,7 +18,7 @@ _LINE, _BARS = "LINE", "STACKED_BAR"
 
 @dataclass(frozen=True)
 class Board:
-    """What a dashboard shows.
+    """The inputs of a dashboard.
 
     Attributes:
         ends: name of the log's metric of ended jobs.
@@ -34,7 +34,7 @@ class Board:
 
 
 def dashboard(board: Board) -> dict[str, Any]:
-    """The dashboard of an environment: status, restarts, accelerators, machines and cost of its jobs."""
+    """Return the dashboard of an environment: status, restarts, accelerators, machines and cost of its jobs."""
     intro = (
         f"Jobs of the environment **{board.environment}**. A JobSet's name is its job's short name: `encamp describe "
         "NAME`, `encamp logs NAME` and `encamp cancel NAME` take it."
@@ -109,7 +109,7 @@ _STATES = ("ready", "active", "suspended", "succeeded", "failed")
 
 
 def logged(metric: str) -> str:
-    """What PromQL calls a metric of log entries (cloud.google.com/monitoring/promql/promql-mapping)."""
+    """Return PromQL's name of a log-based metric (cloud.google.com/monitoring/promql/promql-mapping)."""
     return f"logging_googleapis_com:user_{metric.replace('-', '_')}"
 
 
@@ -123,6 +123,6 @@ def _chart(title: str, *queries: tuple[str, str], form: str = _LINE) -> dict[str
 
 
 def _tile(widget: dict[str, Any], x: int, y: int, width: int, height: int) -> dict[str, Any]:
-    """A tile of the mosaic; the API leaves out a position of 0, and a preview would show it as a change."""
+    """Return a tile of the mosaic; the API leaves out a position of 0, and a preview would show it as a change."""
     place = {"xPos": x, "yPos": y, "width": width, "height": height}
     return {**{key: value for key, value in place.items() if value}, "widget": widget}

@@ -1,4 +1,4 @@
-"""Drivers of jobs as Kubernetes Jobs of the environment's cluster: whose they are, and what each is made of.
+"""Drivers of jobs as Kubernetes Jobs in the environment's cluster: their identity, rights and objects.
 
 A driver may do what AI Platform's ``ml.developer`` may, by the same table; whoever may start jobs may start a driver,
 so that nobody gains a right by it.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: The role of AI Platform whose rights a driver has.
 ROLE = "ml.developer"
-#: Where a driver finds its job.
+#: File in which a driver finds its job.
 JOB_FOLDER, JOB_FILE = "/job", "job.json"
 #: Names in a pod who handed its job over, as JSON of an ``Actor``: what they say of themselves.
 STARTED_BY = "ENCAMP_STARTED_BY"
@@ -30,7 +30,7 @@ STARTED_BY = "ENCAMP_STARTED_BY"
 STARTED_BY_ACCOUNT = "ENCAMP_STARTED_BY_ACCOUNT"
 #: Exit codes of ``encamp drive`` that another try cannot change: failed, bad input, cancelled.
 _FINAL_CODES = (1, 2, 5)
-#: How often a driver whose pod died, or that the infrastructure failed, is begun again.
+#: Number of restarts of a driver whose pod died or failed by the infrastructure.
 _TRIES = 6
 #: Ended drivers stay for a week, for whoever reads their logs in the cluster.
 _KEPT_SECONDS = 7 * 24 * 3600
@@ -48,7 +48,7 @@ class DriverPlan:
         email: of that service account.
         record_secret: a Secret whose keys become the pods' variables.
         cluster: full name of the cluster that they run in, and their jobs.
-        submitters: who may hand jobs over to them, as Kubernetes knows them.
+        submitters: Kubernetes subjects that may hand jobs over to them.
         speaks_for_others: the jobs API's user name in the cluster, which hands jobs over for its callers; None without
             it.
     """
@@ -65,7 +65,7 @@ class DriverPlan:
 
 
 def driver_account(spec: EnvironmentSpec) -> tuple[str, str] | None:
-    """Name and e-mail of the drivers' account, None where the environment has no drivers."""
+    """Name and e-mail of the drivers' account, None if the environment has no drivers."""
     if spec.driver is None:
         return None
     name = environment_name(spec.project, spec.name, "encamp-driver")
@@ -78,7 +78,7 @@ def plan_driver(
     submitters: tuple[SubjectPlan, ...],
     speaks_for_others: str | None = None,
 ) -> DriverPlan | None:
-    """Decide an environment's drivers, None where it asks for none."""
+    """Decide an environment's drivers, None if it asks for none."""
     account = driver_account(spec)
     if spec.driver is None or account is None:
         return None
@@ -98,7 +98,7 @@ def plan_driver(
 
 
 def require_driver(plan: DriverPlan | None, environment: str) -> DriverPlan:
-    """The environment's drivers.
+    """Return the environment's drivers.
 
     Raises:
         UsageError: it has none.
@@ -110,7 +110,7 @@ def require_driver(plan: DriverPlan | None, environment: str) -> DriverPlan:
 
 
 def driver_job(plan: DriverPlan, environment: str, job_id: str, name: str) -> dict[str, Any]:
-    """The Kubernetes Job that drives one job.
+    """Return the Kubernetes Job that drives one job.
 
     ``environment`` is the name of the environment's stack, ``name`` the job's short cloud name and that of the Job and
     its Secret.
@@ -153,7 +153,7 @@ class Admission:
 
 
 def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
-    """What a Job of the drivers' namespace may be: a driver, and nothing else.
+    """Return the rules by which a Job in the drivers' namespace is a driver, and nothing else.
 
     A pod there may read the drivers' Secrets; who hands jobs over must not choose what it runs, nor name another as the
     one who did. Kubernetes lets nobody change the variables of a Job that is there, so its controllers may update it.
@@ -202,7 +202,7 @@ def admissions(plan: DriverPlan) -> tuple[Admission, ...]:
 
 
 def driver_secret(plan: DriverPlan, name: str, job: str, owner: str) -> dict[str, Any]:
-    """The Secret with the job as JSON text: it may hold a signed URL.
+    """Return the Secret with the job as JSON text: it may hold a signed URL.
 
     ``owner`` is the uid of the Kubernetes Job that it goes with.
     """

@@ -1,4 +1,4 @@
-"""From what is written of a cluster to what GKE is asked for."""
+"""The GKE cluster of an environment: from the ``gke`` block to GKE's settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.environment.gke import MaintenanceSpec
 
-#: What a node has to do on the project: cloud.google.com/kubernetes-engine/docs/how-to/service-accounts.
+#: Roles of a node on the project: cloud.google.com/kubernetes-engine/docs/how-to/service-accounts.
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount",)
 #: In the order that GKE was seen to answer in, here and below: providers before 8 compare lists, not sets
 #: (github.com/hashicorp/terraform-provider-google/issues/28688, GoogleCloudPlatform/cluster-toolkit/issues/6331).
@@ -29,7 +29,7 @@ LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 CONTROL_PLANE = ("APISERVER", "SCHEDULER", "CONTROLLER_MANAGER")
 #: JobSets, GPUs and the pods of jobs, beside what GKE itself is made of.
 METRICS = ("SYSTEM_COMPONENTS", "POD", "DCGM", "JOBSET")
-#: What brings pods of GKE's onto every node of a cluster that an environment makes. GKE may turn on the DNS cache by
+#: Features that bring GKE's pods onto every node of an environment's own cluster. GKE may turn on the DNS cache by
 #: itself, so there is room for it.
 _FEATURES = frozenset(
     {
@@ -69,7 +69,7 @@ def plan_gke(spec: EnvironmentSpec) -> GkePlan:
 
 
 def node_features(spec: EnvironmentSpec) -> frozenset[NodeFeature]:
-    """What may bring pods of GKE's onto the environment's nodes; of an adopted cluster, whatever brings most."""
+    """Return features that may bring GKE's pods onto the environment's nodes; of an adopted cluster, all that may."""
     if "cluster" in spec.adopt:
         every = frozenset({NodeFeature.LOGGING, NodeFeature.MONITORING, NodeFeature.DCGM})
         return _FEATURES - {NodeFeature.DATAPLANE_V2} | {NodeFeature.DATAPLANE_V1} | every
@@ -83,7 +83,7 @@ def node_features(spec: EnvironmentSpec) -> frozenset[NodeFeature]:
 
 
 def _dns_endpoint(spec: EnvironmentSpec, gke: GkeSpec) -> bool | None:
-    """Decide whether the API server is reached by its name; None where that is for the cluster to say.
+    """Return whether the API server is reached by its DNS name; None if the cluster's own setting decides.
 
     Beliefs: gke-dns-endpoint-recommended.
     """
@@ -93,7 +93,7 @@ def _dns_endpoint(spec: EnvironmentSpec, gke: GkeSpec) -> bool | None:
 
 
 def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:
-    """The account of every node that encamp brings; None in the sandbox, whose nodes need none."""
+    """Return the account of every node that encamp brings; None in the sandbox, whose nodes need none."""
     gke = spec.gke or GkeSpec()
     if gke.node_service_account is not None:
         return NodeAccountPlan(gke.node_service_account, None)
@@ -105,7 +105,7 @@ def node_account(spec: EnvironmentSpec) -> NodeAccountPlan | None:
 
 
 def _system_pool(spec: EnvironmentSpec, gke: GkeSpec) -> SystemPoolPlan | None:
-    """An adopted cluster has machines of its own, and the sandbox runs what runs always beside its nodes."""
+    """Return the system pool; None for an adopted cluster, and for a sandbox whose config has none."""
     written = gke.system_pool
     if "cluster" in spec.adopt or (spec.is_sandbox and written is None):
         return None

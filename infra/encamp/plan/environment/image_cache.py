@@ -1,4 +1,4 @@
-"""Where images of Docker Hub come from: a repository of the environment's own that fetches each of them once.
+"""The cache for images of Docker Hub: a repository of the environment's own that fetches each of them once.
 
 All machines of an environment leave its network by a few addresses, and Docker Hub counts pulls by address
 (docker-hub-pull-limit): one job of many machines uses them up, and a node that is turned away waits for hours.
@@ -19,7 +19,7 @@ _OFFICIAL = "library/"
 
 
 def plan_image_cache(spec: EnvironmentSpec) -> str | None:
-    """Name the repository that the environment makes; None where it has none.
+    """Return the repository that the environment makes; None if it has none.
 
     It has one where its machines run as an account of its own, which may then read it, unless somebody says otherwise.
     """
@@ -31,7 +31,7 @@ def plan_image_cache(spec: EnvironmentSpec) -> str | None:
 
 
 def through_cache(image: str, spec: EnvironmentSpec) -> str:
-    """Give the name by which machines pull an image; that of another registry than Docker Hub stays as it is."""
+    """Return the name by which machines pull an image; only images of Docker Hub get another one."""
     repository, path = plan_image_cache(spec), _path_in_hub(image)
     if repository is None or path is None:
         return image
@@ -39,7 +39,7 @@ def through_cache(image: str, spec: EnvironmentSpec) -> str:
 
 
 def _path_in_hub(image: str) -> str | None:
-    """Give an image's path in Docker Hub with its tag or digest, None where it lies elsewhere.
+    """Return an image's path in Docker Hub with its tag or digest, None for other registries.
 
     What stands before the first slash is a registry where it has a dot or a port, or is this machine.
     """

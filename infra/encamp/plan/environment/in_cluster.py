@@ -1,4 +1,4 @@
-"""What pods share that run encamp in an environment's own cluster: their variables, and how much they may use."""
+"""Variables and resources of all pods that run encamp in an environment's own cluster."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 #: Names the cluster that a pod runs in, as ``projects/P/locations/L/clusters/C``. Environments write it into the pods
 #: that they make: a runner of CI may be a pod too, and of another cluster.
 OWN_CLUSTER = "ENCAMP_OWN_CLUSTER"
-#: How many jobs a reaper brings to their ends at once: each of them runs an engine with its plugins.
+#: Number of jobs that a reaper tears down at once: each of them runs an engine with its plugins.
 ENDINGS_AT_ONCE = 6
 #: MiB that were measured, as docs/decisions/0172 says (engine-memory): encamp itself; the program of a job's stack; an
 #: engine with both plugins, without the pages of their files; those pages, which all engines share.
 ENCAMP_MIB, PROGRAM_MIB, ENGINE_MIB, FILES_MIB = 96, 80, 355, 440
 _GIB = 1024
-#: What garbage collection, large plans and page tables may take beside it.
+#: Allowance for garbage collection, large plans and page tables beside it.
 _MARGIN = 1.35
 
 
 def memory_gib(engines: int) -> int:
-    """Give how much memory a pod needs in which so many engines work at once."""
+    """Return the memory in GiB of a pod with so many engines at a time."""
     used = ENCAMP_MIB + PROGRAM_MIB + engines * ENGINE_MIB + FILES_MIB
     return math.ceil(used * _MARGIN / _GIB)
 
@@ -33,7 +33,7 @@ def engine_resources(engines: int) -> dict[str, Any]:
 
 
 def engine_variables(backend_url: str, cluster: str) -> Mapping[str, str]:
-    """Give the variables of a pod that runs the engine.
+    """Return the variables of a pod that runs the engine.
 
     ``cluster`` is the full name of the environment's cluster, by which the pod knows that it is a pod of that one.
     """

@@ -1,7 +1,7 @@
-"""What encamp tells a project's own log of its jobs: the log's name, the events, and their fields.
+"""The log in the project that encamp writes job events to: its name, the events, and their fields.
 
-Whoever brings a job to its end writes there, and an environment's metrics and alerts read it. The fields are a
-promise to both.
+Whoever brings a job to its end writes there, and an environment's metrics and alerts read it. The fields are a promise
+to both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EVENT, JOB, STATE, WHY, COST = "event", "job", "state", "why", "costUsd"
 
 
 class Event(StrEnum):
-    """What an entry tells, in its field ``event``.
+    """The event of an entry, in its field ``event``.
 
     ``ENDED``: a job has an outcome and a receipt. ``NOT_ENDED``: something of a job may still exist that should not.
     ``REAPED``: the environment's own reaper has looked at every job.
@@ -29,12 +29,15 @@ class Event(StrEnum):
 
 
 def log_name(project: str) -> str:
-    """The full name of the log."""
+    """Return the full name of the log."""
     return f"projects/{project}/logs/{LOG_ID}"
 
 
 def log_filter(project: str, environment: str, event: Event, *more: str) -> str:
-    """The filter of one event's entries of one environment, in the logging query language; ``more`` narrows it."""
+    """Return the filter of one event's entries of one environment, in the logging query language.
+
+    ``more`` narrows it.
+    """
     parts = (
         f'logName="{log_name(project)}"',
         f'labels."{ENVIRONMENT_LABEL}"="{environment}"',

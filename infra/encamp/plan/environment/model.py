@@ -37,8 +37,8 @@ class NodeAccountPlan:
     """The account of the nodes.
 
     Attributes:
-        account_id: of the account that is made; None where it exists.
-        project_roles: what it gets on the project.
+        account_id: of the account that is made; None if it exists.
+        project_roles: its roles on the project.
         repositories: full names of those it may pull from, beside the environment's own registry.
     """
 
@@ -60,7 +60,7 @@ class ExclusionPlan:
 
 @dataclass(frozen=True)
 class MaintenancePlan:
-    """When GKE may upgrade: first window in RFC 3339, and its recurrence in RFC 5545."""
+    """GKE's maintenance window: its first start in RFC 3339, and its recurrence in RFC 5545."""
 
     start: str
     end: str
@@ -74,7 +74,7 @@ SYSTEM_DISK, SYSTEM_DISK_GB = "pd-balanced", 100
 
 @dataclass(frozen=True)
 class SystemPoolPlan:
-    """The pool of what runs always; counts are over all zones."""
+    """The node pool of permanent workloads; counts are over all zones."""
 
     name: str
     machine_type: str
@@ -97,7 +97,7 @@ class GkePlan:
     Attributes:
         full_name: ``projects/P/locations/R/clusters/C``.
         authorized_networks: name and range of who may reach the API server; None for every address.
-        dns_endpoint: whether it is reached by its DNS name; None where the cluster says so: it is asked
+        dns_endpoint: whether it is reached by its DNS name; None if the cluster says so: it is asked
             for no name, and reached by the one that it has, if any.
         logs: components whose logs are kept.
         metrics: components whose metrics are kept.
@@ -182,13 +182,13 @@ class AgentPlan:
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """The key of what is stored.
+    """The key that encrypts stored data.
 
     Attributes:
         full_name: ``projects/P/locations/L/keyRings/R/cryptoKeys/K``.
-        ring: short name of the key ring that is made; None where the key exists.
+        ring: short name of the key ring that is made; None if the key exists.
         rotation: period of new versions, such as ``7776000s``.
-        agents: who is given its use.
+        agents: the service agents that may use it.
     """
 
     full_name: str

@@ -35,7 +35,7 @@ class LogMetricPlan:
     Attributes:
         key: logical name of its resource.
         labels: label of the metric to field of the entry.
-        value: field with the number, None where entries are counted.
+        value: field with the number, None if entries are counted.
     """
 
     key: str
@@ -91,7 +91,7 @@ class AlertPlan:
 
 @dataclass(frozen=True)
 class MonitoringPlan:
-    """What an environment shows of its jobs, and whom it tells of what.
+    """The monitoring of an environment's jobs: metrics, alerts, their recipients and a dashboard.
 
     Attributes:
         channels: full names of channels that exist.
@@ -107,7 +107,7 @@ class MonitoringPlan:
 
 
 def plan_monitoring(spec: EnvironmentSpec, labels: Mapping[str, str]) -> MonitoringPlan | None:
-    """Decide an environment's monitoring, None where it asks for none."""
+    """Decide an environment's monitoring, None if it asks for none."""
     wanted = spec.monitoring
     if wanted is None:
         return None
@@ -124,7 +124,7 @@ def plan_monitoring(spec: EnvironmentSpec, labels: Mapping[str, str]) -> Monitor
 
 
 def overdue_warnings(pools: Iterable[NodePoolPlan], environment: EnvironmentSpec) -> list[str]:
-    """What to say of a job whose machines may rightly be up for longer than the environment's alert allows."""
+    """Return warnings if a job's machines may be up for longer than the environment's alert allows."""
     longest = max((pool.max_run_duration_seconds for pool in pools), default=0)
     wanted = environment.monitoring
     if wanted is None or longest <= wanted.longest_job_hours * _HOUR:
@@ -135,7 +135,7 @@ def overdue_warnings(pools: Iterable[NodePoolPlan], environment: EnvironmentSpec
 
 
 def log_metric(spec: EnvironmentSpec, event: str) -> str:
-    """The name of an environment's metric of log entries."""
+    """Return the name of an environment's metric of log entries."""
     return f"encamp-{spec.name}-{event}"
 
 
@@ -170,7 +170,7 @@ def _alerts(spec: EnvironmentSpec, wanted: MonitoringSpec) -> tuple[AlertPlan, .
 
 
 def _job_sets(spec: EnvironmentSpec) -> str:
-    """The labels of GKE's metrics of the environment's JobSets."""
+    """Return the labels of GKE's metrics of the environment's JobSets."""
     return f'cluster="{spec.cluster}",location="{spec.region}",namespace="{spec.namespace}"'
 
 

@@ -1,4 +1,4 @@
-"""How encamp's own image is built, which an environment's reaper, drivers and jobs API run."""
+"""The build of encamp's own image, which an environment's reaper, drivers and jobs API run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class OwnImage:
-    """What is in the image.
+    """The contents of the image.
 
     Attributes:
         version: of encamp.
@@ -45,7 +45,7 @@ class OwnImage:
 
 
 def own_containerfile(image: OwnImage) -> str:
-    """The Containerfile of encamp's own image."""
+    """Return the Containerfile of encamp's own image."""
     return render_text(
         "encamp.Containerfile.j2",
         version=image.version,

@@ -1,4 +1,4 @@
-"""From what is written of network, buckets, key and budget to what is asked for."""
+"""Network, buckets, key and budget of an environment: from their blocks to Google's settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from encamp.spec.environment.vpc import MOST_PORTS, VpcSpec
 if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
 
-#: What every environment and its jobs ask. Image streaming asks Container File System, and grants ask Resource Manager.
+#: APIs that every environment and its jobs use. Image streaming uses Container File System, grants Resource Manager.
 SERVICES = (
     "artifactregistry.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -33,7 +33,7 @@ SERVICES = (
     "monitoring.googleapis.com",
     "storage.googleapis.com",
 )
-#: Who encrypts and decrypts: buckets, disks of nodes, secrets of the cluster, images.
+#: Service agents that encrypt and decrypt: of buckets, node disks, the cluster's secrets, images.
 #: Source: cloud.google.com/kms/docs/compatible-services, and there the page of each.
 AGENTS = (
     AgentPlan("storage", None),
@@ -53,7 +53,7 @@ _SECONDS_A_DAY = 86400
 
 
 def plan_services(spec: EnvironmentSpec) -> tuple[str, ...]:
-    """The services that are enabled."""
+    """Return the services that are enabled."""
     more = {"cloudkms.googleapis.com": spec.encryption, "billingbudgets.googleapis.com": spec.budget}
     return tuple(sorted({*SERVICES, *(service for service, block in more.items() if block is not None)}))
 
@@ -82,7 +82,7 @@ def keeps_versions(spec: EnvironmentSpec) -> bool:
 
 
 def plan_artifacts(spec: EnvironmentSpec) -> BucketPlan:
-    """The bucket of results, sealed logs and receipts."""
+    """Return the bucket of results, sealed logs and receipts."""
     storage = spec.storage or StorageSpec()
     versioning = keeps_versions(spec)
     rules = []
@@ -101,7 +101,7 @@ def plan_artifacts(spec: EnvironmentSpec) -> BucketPlan:
 
 
 def plan_logs(spec: EnvironmentSpec) -> BucketPlan | None:
-    """The bucket of logs; None where none is asked for."""
+    """Return the bucket of logs, or None."""
     storage = spec.storage
     if storage is None or storage.logs_bucket is None:
         return None
@@ -115,7 +115,7 @@ def has_job_logs(spec: EnvironmentSpec) -> bool:
 
 
 def plan_log_exclusion(spec: EnvironmentSpec) -> LogExclusionPlan | None:
-    """Keep what replicas write out of Cloud Logging (logging-exclusion-default-sink); None where it is kept there."""
+    """Return the exclusion of replicas' output from Cloud Logging (logging-exclusion-default-sink); None to keep it."""
     if has_job_logs(spec):
         return None
     labels = {"cluster_name": spec.cluster, "location": spec.region, "namespace_name": spec.namespace}
@@ -129,7 +129,7 @@ def plan_log_exclusion(spec: EnvironmentSpec) -> LogExclusionPlan | None:
 
 
 def plan_key(spec: EnvironmentSpec) -> KeyPlan | None:
-    """The key of what is stored; None for Google's own."""
+    """Return the key of what is stored; None for Google's own."""
     encryption = spec.encryption
     if encryption is None:
         return None
@@ -144,7 +144,7 @@ def plan_key(spec: EnvironmentSpec) -> KeyPlan | None:
 
 
 def plan_budget(spec: EnvironmentSpec) -> BudgetPlan | None:
-    """The budget alert; None where none is asked for."""
+    """Return the budget alert, or None."""
     budget = spec.budget
     if budget is None:
         return None

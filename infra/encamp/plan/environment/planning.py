@@ -1,4 +1,4 @@
-"""From an environment's spec to its plan."""
+"""The planning of an environment: from its spec to its plan."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Which pods the API server takes in the namespace of jobs.
+"""Admission of pods in the namespace of jobs.
 
 Kubernetes' profile "baseline" enforces itself by a label. Replicas on TPUs need one thing beyond it: the capability
 SYS_RESOURCE, by which a process raises its limit of locked memory (belief: tpu-locked-memory). Where an environment
 allows that, the label can no longer enforce anything, and an admission policy says the rules of "baseline" instead,
-with that one exception for containers that ask for TPU chips.
-Source of the rules: kubernetes.io/docs/concepts/security/pod-security-standards.
+with that one exception for containers that ask for TPU chips. Source of the rules:
+kubernetes.io/docs/concepts/security/pod-security-standards.
 """
 
 from __future__ import annotations
@@ -40,16 +40,19 @@ _HANDLERS = tuple(
 
 
 def namespace_labels(*, locked_memory: bool) -> Mapping[str, str]:
-    """Labels by which the API server judges the pods of jobs; with ``locked_memory`` the admission policy does."""
+    """Return labels by which the API server judges the pods of jobs.
+
+    With ``locked_memory`` the admission policy does.
+    """
     return {_ENFORCE: "privileged" if locked_memory else "baseline", **_AUDIT}
 
 
 def admission_policy(name: str, namespace: str, labels: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The admission policy of a namespace of jobs, and what puts it into force.
+    """Return the admission policy of a namespace of jobs, and what puts it into force.
 
     Args:
         name: of both objects.
-        namespace: whose pods it judges.
+        namespace: the namespace of the pods that it judges.
         labels: of both objects.
     """
     metadata = {"name": name, "labels": dict(labels)}
@@ -93,7 +96,7 @@ _VARIABLES = {
     "contexts": "[object.spec.?securityContext.orValue({})]"
     " + variables.containers.map(c, c.?securityContext.orValue({}))",
 }
-#: What is said of a pod that breaks a rule, and the rule in the API server's expression language (CEL).
+#: Messages for pods that break a rule, and the rule in the API server's expression language (CEL).
 _RULES = {
     "a pod of jobs uses no namespace of its host": " && ".join(
         f"!object.spec.?{field}.orValue(false)" for field in ("hostNetwork", "hostPID", "hostIPC")

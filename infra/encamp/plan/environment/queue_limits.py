@@ -1,4 +1,4 @@
-"""What the queues of an environment could ask of its region if every quota is used: quotas of Google, and addresses."""
+"""The largest demand of an environment's queues on its region's quotas and addresses, if every quota is used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class QueueLimits:
 
 
 def queue_limits(environment: EnvironmentSpec) -> QueueLimits:
-    """The most that the queues of an environment may use at once. Pools of one kind draw on the same quotas."""
+    """Return the most that the queues of an environment may use at once. Pools of one kind draw on the same quotas."""
     kinds: dict[str, list[NodePoolPlan]] = defaultdict(list)
     for pool in quota_pools(environment):
         kinds[pool.labels[FLAVOR_LABEL]].append(pool)
@@ -60,7 +60,10 @@ def queue_limits(environment: EnvironmentSpec) -> QueueLimits:
 
 
 def address_problems(environment: EnvironmentSpec, nodes: int, pods_per_node: int) -> list[str]:
-    """Ranges of the environment that are too small for so many machines; none of ranges that it did not choose."""
+    """Return ranges of the environment that are too small for so many machines.
+
+    None of ranges that it did not choose.
+    """
     if {"network", "cluster"} & set(environment.adopt):
         return []
     room = ipaddress.IPv4Network(environment.subnetwork_cidr).num_addresses - _RESERVED_ADDRESSES
@@ -76,7 +79,7 @@ def address_problems(environment: EnvironmentSpec, nodes: int, pods_per_node: in
 
 
 def _most(pools: list[NodePoolPlan], region: str) -> Mapping[str, QuotaNeed]:
-    """The largest need of each quota by pools of which one or another is used, or a mixture."""
+    """Return the largest need of each quota by pools of which one or another is used, or a mixture."""
     found: dict[str, QuotaNeed] = {}
     for pool in pools:
         for need in pool_quotas(pool, region):
@@ -86,7 +89,7 @@ def _most(pools: list[NodePoolPlan], region: str) -> Mapping[str, QuotaNeed]:
 
 
 def _nat_addresses(environment: EnvironmentSpec, nodes: int) -> QuotaNeed | None:
-    """External addresses of Cloud NAT, which has as many as its machines need ports."""
+    """Return external addresses of Cloud NAT, which has as many as its machines need ports."""
     if {"network", "cluster"} & set(environment.adopt) or not nodes:
         return None
     ports = (environment.vpc or VpcSpec()).nat_ports_per_machine

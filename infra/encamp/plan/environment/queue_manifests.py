@@ -1,4 +1,4 @@
-"""What Kueue is told of an environment's queues, as Kubernetes objects.
+"""Kueue's objects for an environment's queues.
 
 Fields: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/. How GKE is asked for all machines at once:
 https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest.
@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 
 
 def queue_manifests(plan: QueuesPlan, labels: Mapping[str, str]) -> tuple[tuple[Manifest, ...], ...]:
-    """The objects of all queues, in stages: each names only what stands in an earlier one.
+    """Return the objects of all queues, in stages: each names only what stands in an earlier one.
 
     Args:
         plan: the queues.

@@ -1,4 +1,4 @@
-"""Queues of an environment: what Kueue is told of its teams.
+"""Queues of an environment: teams' quotas as ClusterQueues and ResourceFlavors of Kueue.
 
 A job's nodes carry the name of their kind (a ResourceFlavor of Kueue: how they are got, and their accelerator), and its
 replicas ask for it. So Kueue counts every replica against the one quota that is meant, whatever else it could run on.
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 #: Label of nodes whose job waited in a queue, and selector of its replicas: the flavor's name within the environment.
 FLAVOR_LABEL = "encamp-flavor"
 CPU, MEMORY = "cpu", "memory"
-#: What the quotas count; a flavor says of each how much there is.
+#: Resources that quotas count; a flavor has an amount of each.
 RESOURCES = (CPU, MEMORY, GPU_RESOURCE, TPU_RESOURCE)
-#: Where nobody limits processors or memory: more of them than any region has.
+#: Amounts where nobody limits processors or memory: more than any region has.
 UNLIMITED = {CPU: "10M", MEMORY: "100Pi"}
 
 #: By how much each unit is larger than the one before, beginning with what specs count in.
@@ -37,7 +37,7 @@ _BINARY = (1024, ("Gi", "Ti", "Pi", "Ei"))
 
 @dataclass(frozen=True)
 class FlavorPlan:
-    """One kind of machine that quotas are for: name of its ResourceFlavor, and value of its nodes' label."""
+    """A kind of machine that quotas are for: the name of its ResourceFlavor, and the value of its nodes' label."""
 
     name: str
     label: str
@@ -45,7 +45,7 @@ class FlavorPlan:
 
 @dataclass(frozen=True)
 class QuotaPlan:
-    """What one queue may have of a flavor: an amount of each of RESOURCES, as Kubernetes writes them."""
+    """A queue's quota of a flavor: an amount of each of RESOURCES, as Kubernetes writes them."""
 
     flavor: str
     amounts: Mapping[str, str]
@@ -71,7 +71,7 @@ class TeamQueuePlan:
 
 @dataclass(frozen=True)
 class ProvisioningCheckPlan:
-    """An AdmissionCheck that asks GKE for all machines of a job at once; ``resource`` is what it asks for."""
+    """An AdmissionCheck that asks GKE for all machines of a job at once; ``resource`` is the requested device."""
 
     name: str
     resource: str
@@ -97,7 +97,7 @@ class QueuesPlan:
 
 
 def plan_queues(environment: EnvironmentSpec) -> QueuesPlan | None:
-    """The queues of an environment, None where it has none."""
+    """Return the queues of an environment, None if it has none."""
     spec = environment.queues
     if spec is None:
         return None
@@ -144,7 +144,7 @@ def _amounts(quota: QuotaSpec) -> Mapping[str, str]:
 
 
 def quantity(amount: int, units: tuple[int, tuple[str, ...]] = _DECIMAL) -> str:
-    """An amount in the one form that the API server keeps: any other would show as a change in every preview."""
+    """Return an amount in the one form that the API server keeps: any other would show as a change in every preview."""
     step, names = units
     for name in names:
         if amount == 0 or amount % step or name == names[-1]:
@@ -166,17 +166,17 @@ def _is_queued(quota: QuotaSpec) -> bool:
 
 
 def quota_resource(quota: QuotaSpec) -> str:
-    """The devices that a quota counts: GPUs, where it names none."""
+    """Return the devices that a quota counts: GPUs, where it names none."""
     return TPU_RESOURCE if quota.accelerator in data_file("tpus") else GPU_RESOURCE
 
 
 def quota_label(quota: QuotaSpec) -> str:
-    """The kind of machine that a quota is for."""
+    """Return the kind of machine that a quota is for."""
     return flavor_label(quota.provisioning.value, quota.accelerator)
 
 
 def flavor_label(provisioning: str, accelerator: str | None) -> str:
-    """A kind of machine in short: ``spot-nvidia-l4``, ``queued-tpu-v5e``, ``on-demand``.
+    """Return a kind of machine in short: ``spot-nvidia-l4``, ``queued-tpu-v5e``, ``on-demand``.
 
     Args:
         provisioning: how it is got, such as ``SPOT``.
@@ -187,12 +187,12 @@ def flavor_label(provisioning: str, accelerator: str | None) -> str:
 
 
 def pool_flavor(pool: NodePoolPlan) -> str:
-    """The kind of a job's node pool."""
+    """Return the kind of a job's node pool."""
     return flavor_label(pool.provisioning, None if pool.accelerator is None else _written(pool.accelerator.type))
 
 
 def _written(gke: str) -> str:
-    """An accelerator as job files write it, from GKE's name."""
+    """Return an accelerator as job files write it, from GKE's name."""
     for version, entry in data_file("tpus").items():
         if any(machine["gke"] == gke for machine in entry["machines"].values()):
             return str(version)

@@ -51,7 +51,7 @@ _WHERE = "encamp:environment.queues.pools"
 
 
 def plan_shared_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
-    """The shared pools of an environment. Usual ones that its region or its quotas leave no machine of are left out.
+    """Return an environment's shared pools, without usual ones that region or quotas leave no machine of.
 
     Raises:
         PlanError: a pool that the environment names cannot be.
@@ -71,7 +71,7 @@ def plan_shared_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
 
 
 def quota_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
-    """Pools of every kind of machine that the quotas allow, the environment's and those that jobs would bring.
+    """Return pools of every kind of machine that the quotas allow, the environment's and those that jobs would bring.
 
     Machines of reservations are left out: the reservation holds them already.
     """
@@ -83,7 +83,7 @@ def quota_pools(environment: EnvironmentSpec) -> tuple[NodePoolPlan, ...]:
 
 
 def usual_pools(queues: QueuesSpec, ways: Collection[Provisioning]) -> Iterator[SharedPoolSpec]:
-    """The machines that jobs usually ask for, of each kind that a team has a quota for.
+    """Yield the machines that jobs usually ask for, of each kind that a team has a quota for.
 
     Those are the machines of AI Platform's scale tiers, the smallest machine with each possible number of a GPU, and
     TPU slices of one host.
@@ -116,7 +116,7 @@ def _usual_machines(accelerator: str | None) -> Iterator[MachineSpec]:
 
 
 def _machines_of_tiers(accelerator: str | None) -> tuple[str, ...]:
-    """Machine types of AI Platform's scale tiers, those with one GPU of a kind (GKE's name) or those with none."""
+    """Return machine types of AI Platform's scale tiers with one GPU of a kind (GKE's name), or without a GPU."""
     found: set[str] = set()
     for tier in data_file("tiers")["scaleTiers"]:
         for group in catalog.scale_tier(tier).values():
@@ -138,7 +138,7 @@ def _possible(
 def _examined(
     written: SharedPoolSpec, environment: EnvironmentSpec, queues: QueuesSpec, where: str
 ) -> tuple[NodePoolPlan, PlanError | None]:
-    """A pool, and why there can be none; None if there can."""
+    """Return a pool, and why there can be none; None if there can."""
     machine_shape = today(written, None, Choice(where))[1]
     pool = _pool(written, machine_shape, environment, queues)
     problem = _not_offered(pool, machine_shape, environment, where)
@@ -184,7 +184,7 @@ def _pool(
 
 
 def _most_nodes(pool: NodePoolPlan, asked: ResourceAmounts, queues: QueuesSpec) -> int:
-    """How many replicas that ask for so much each are within the quotas of all teams for its kind together."""
+    """Return the number of replicas with such requests that all teams' quotas for the pool's kind allow together."""
     teams = (queues.teams or {}).values()
     quotas = [quota for team in teams for quota in team.quotas if quota_label(quota) == pool.labels[FLAVOR_LABEL]]
     limits = [MOST_NODES]
@@ -203,7 +203,7 @@ def _most_nodes(pool: NodePoolPlan, asked: ResourceAmounts, queues: QueuesSpec) 
 def _not_offered(
     pool: NodePoolPlan, machine_shape: Shape, environment: EnvironmentSpec, where: str
 ) -> PlanError | None:
-    """Why Google gives no machine of a pool; None if it does."""
+    """Return the error if Google does not offer a pool's machine; None if it does."""
     refused = way_refused(pool)
     if refused is not None:
         what, hint = refused

@@ -1,1 +1,1 @@
-"""Machines of a job: what there is, what a replica gets of one, which pools hold them, and what Google would refuse."""
+"""Machines of a job: the catalog, a replica's share of one, the pools that hold them, and Google's limits."""

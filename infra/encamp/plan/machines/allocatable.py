@@ -1,8 +1,8 @@
-"""What a GKE node has, and how much of it GKE leaves to pods.
+"""Capacity of a GKE node, and its part that GKE leaves to pods (allocatable).
 
 The plan and the sandbox's nodes use the same figures (``spec/data/node_sizes.json``): those by which GKE's own cluster
-autoscaler predicts a node that does not exist yet. What GKE's own pods then take is in ``system_pods``.
-Beliefs: gke-node-allocatable, gke-node-os-memory, gke-node-allocatable-disk.
+autoscaler predicts a node that does not exist yet. What GKE's own pods then take is in ``system_pods``. Beliefs:
+gke-node-allocatable, gke-node-os-memory, gke-node-allocatable-disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MIB = 1024
 
 
 def capacity(machine_type: str, accelerator: Accelerator | None = None) -> ResourceAmounts:
-    """What a node of a machine type has in all.
+    """Return the capacity of a node of a machine type.
 
     Args:
         machine_type: a machine type of the catalog.
@@ -42,7 +42,7 @@ def capacity(machine_type: str, accelerator: Accelerator | None = None) -> Resou
 def allocatable(
     machine_type: str, accelerator: Accelerator | None = None, *, image_streaming: bool = True
 ) -> ResourceAmounts:
-    """What pods may use of such a node: its capacity less what GKE reserves.
+    """Return the allocatable resources of such a node: its capacity less what GKE reserves.
 
     Args:
         machine_type: as in :func:`capacity`.
@@ -60,7 +60,7 @@ def allocatable(
 
 
 def disk_amounts(disk_gib: int) -> tuple[float, float]:
-    """GiB of a node's boot disk that Kubernetes counts in all, and those that pods may use."""
+    """Return GiB of a node's boot disk that Kubernetes counts in all, and those that pods may use."""
     sizes = data_file("node_sizes")["disk"]
     whole = disk_gib - sizes["operatingSystemGib"]
     reserved = min(
@@ -70,7 +70,7 @@ def disk_amounts(disk_gib: int) -> tuple[float, float]:
 
 
 def devices(accelerator: Accelerator | None) -> dict[str, int]:
-    """Extended resources of an accelerator in GKE's name."""
+    """Return extended resources of an accelerator in GKE's name."""
     if accelerator is None:
         return {}
     resource = TPU_RESOURCE if accelerator.type.startswith("tpu") else GPU_RESOURCE
@@ -78,7 +78,10 @@ def devices(accelerator: Accelerator | None) -> dict[str, int]:
 
 
 def _reserved(amount: int, steps: Sequence[tuple[int | None, float]]) -> int:
-    """The reserved part of an amount: each step is a width, None for the rest, and the share of it that is kept."""
+    """Return the reserved part of an amount.
+
+    Each step is a width, None for the rest, and the share of it that is kept.
+    """
     reserved, left = 0.0, amount
     for width, share in steps:
         part = left if width is None else min(left, width)
@@ -88,7 +91,7 @@ def _reserved(amount: int, steps: Sequence[tuple[int | None, float]]) -> int:
 
 
 def _between(size: float, known: Sequence[tuple[float, float]]) -> float:
-    """A value by the two known sizes around it, beyond the largest by the last two."""
+    """Return a value by the two known sizes around it, beyond the largest by the last two."""
     pairs = list(pairwise(known))
     (low, first), (high, second) = next((pair for pair in pairs if size <= pair[1][0]), pairs[-1])
     return first + (size - low) / (high - low) * (second - first)

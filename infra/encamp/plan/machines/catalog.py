@@ -1,4 +1,4 @@
-"""Machines, accelerators and regions that Google Cloud offers today, and what AI Platform's names become of them.
+"""Machines, accelerators and regions that Google Cloud offers today, and the equivalents of AI Platform's names.
 
 All facts are data, see :mod:`encamp.spec.data_files`; they stand in ``spec`` because rules of job files need them too.
 """
@@ -22,9 +22,9 @@ class Machine:
     """A machine type: virtual CPUs, GiB of memory, and the accelerator that is part of it (GKE's name).
 
     Attributes:
-        network_profile: how GKE sets up the network between such machines' accelerators, None where it does not.
+        network_profile: how GKE sets up the network between such machines' accelerators, None if it does not.
         architecture: of its CPUs, in Kubernetes' words: ``amd64`` or ``arm64``.
-        rdma_nics: network interfaces for RDMA between its GPUs and those of other machines, 0 where it has none.
+        rdma_nics: network interfaces for RDMA between its GPUs and those of other machines, 0 if it has none.
     """
 
     name: str
@@ -89,7 +89,7 @@ def _accelerator(entry: Mapping[str, Any] | None) -> Accelerator | None:
 
 
 def machine(name: str) -> Machine:
-    """A machine type of today, TPU hosts included.
+    """Return a machine type of today, TPU hosts included.
 
     Raises:
         PlanError: the catalog has no such machine, or no figures of it.
@@ -115,7 +115,7 @@ def machine(name: str) -> Machine:
 
 
 def gpu(name: str) -> Gpu:
-    """A GPU by AI Platform's name.
+    """Return a GPU by AI Platform's name.
 
     Raises:
         PlanError: the catalog has no such GPU.
@@ -140,13 +140,16 @@ def gpu(name: str) -> Gpu:
 
 
 def gpu_of_gke(name: str) -> Gpu | None:
-    """A GPU by GKE's name; None where there is none."""
+    """Return a GPU by GKE's name, or None."""
     found = next((key for key, entry in data_file("gpus").items() if entry["gke"] == name), None)
     return None if found is None else gpu(found)
 
 
 def single_host_topology(machine_type: str) -> str | None:
-    """The topology of the TPU slice that one machine of a type is; None where it takes several, or is no TPU host."""
+    """Return the topology of the TPU slice that one machine of a type is.
+
+    None if it takes several, or is no TPU host.
+    """
     version = machines_today.tpu_hosts().get(machine_type)
     for topology in machines_today.slices(version) if version else ():
         found = machines_today.tpu_slice(version or "", topology, machine_type)
@@ -156,14 +159,14 @@ def single_host_topology(machine_type: str) -> str | None:
 
 
 def tpu_slice(version: str, found: machines_today.Slice) -> TpuSlice:
-    """A slice of a TPU generation in GKE's names."""
+    """Return a slice of a TPU generation in GKE's names."""
     host = data_file("tpus")[version]["machines"][found.machine_type]
     accelerator = Accelerator(host["gke"], host["chips"])
     return TpuSlice(version, found.topology, found.machine_type, accelerator, found.hosts)
 
 
 def ai_platform_tpu(name: str, cores: int) -> tuple[TpuSlice | None, bool]:
-    """What stands for an AI Platform TPU of so many cores today, None for nothing; and whether it is still offered."""
+    """Return today's equivalent of an AI Platform TPU with so many cores, or None; and whether it is still offered."""
     entry = data_file("ai_platform_tpus")[name]
     version = entry["kind"]
     if version is None:
@@ -175,32 +178,32 @@ def ai_platform_tpu(name: str, cores: int) -> tuple[TpuSlice | None, bool]:
 
 
 def tpu_zones(version: str) -> tuple[str, ...]:
-    """The zones where a TPU generation is, confirmed ones first."""
+    """Return the zones where a TPU generation is, confirmed ones first."""
     places = data_file("regions")["tpuZones"][version]
     return (*places["zones"], *places["unverified"])
 
 
 def gpu_zones(machine_type: str) -> tuple[str, ...] | None:
-    """The zones that have a machine with GPUs; None where nothing is known of it."""
+    """Return the zones that have a machine with GPUs; None if nothing is known of it."""
     table = data_file("regions")["gpuZones"]
     entry = table.get(machine_type) or table.get(machine_type.rpartition("-")[0])
     return None if entry is None else tuple(entry["zones"])
 
 
 def flex_start_zones(version: str) -> tuple[str, ...]:
-    """The zones that are known to give a TPU generation when there is room."""
+    """Return the zones that are known to give a TPU generation when there is room."""
     entry = data_file("regions")["flexStartZones"].get(version)
     return () if entry is None else tuple(entry["zones"])
 
 
 def workload_policy(version: str) -> str | None:
-    """The workload policy that places a slice of several hosts of a TPU generation; None where a topology does."""
+    """Return the workload policy that places a slice of several hosts of a TPU generation. None if a topology does."""
     policy: str | None = data_file("tpus")[version].get("workloadPolicy")
     return policy
 
 
 def smallest_machine(found: Gpu, count: int) -> str | None:
-    """The smallest machine, by virtual CPUs and then by price, that has so many of a GPU or takes them.
+    """Return the smallest machine, by virtual CPUs and then by price, that has so many of a GPU or takes them.
 
     Of the machines that GPUs are attached to, those count that AI Platform took with so many, from its smallest tier's
     machine on: GKE itself would attach eight GPUs to one virtual CPU.
@@ -224,7 +227,7 @@ def smallest_machine(found: Gpu, count: int) -> str | None:
 
 
 def scale_tier(name: str) -> Mapping[str, TierGroup]:
-    """The roles (``master``, ``worker``, ``ps``) of a scale tier other than CUSTOM."""
+    """Return the roles (``master``, ``worker``, ``ps``) of a scale tier other than CUSTOM."""
     entry = data_file("tiers")["scaleTiers"][name]
     return {
         role: TierGroup(entry[role]["machineType"], entry[role]["count"], _accelerator(entry[role]["accelerator"]))
@@ -234,12 +237,15 @@ def scale_tier(name: str) -> Mapping[str, TierGroup]:
 
 
 def legacy_machine_type(name: str) -> tuple[str | None, Accelerator | None] | None:
-    """Compute Engine machine type and accelerator (AI Platform's name) of a legacy type; None for any other name."""
+    """Return Compute Engine machine type and accelerator (AI Platform's name) of a legacy type.
+
+    None for any other name.
+    """
     entry = data_file("tiers")["legacyMachineTypes"].get(name)
     return None if entry is None else (entry["machineType"], _accelerator(entry["accelerator"]))
 
 
 def built_in_accelerator(name: str) -> Accelerator | None:
-    """The accelerator that is part of a Compute Engine machine type, in AI Platform's name."""
+    """Return the accelerator that is part of a Compute Engine machine type, in AI Platform's name."""
     entry = data_file("machines").get(name)
     return _accelerator(entry["gpu"]) if entry is not None else None

@@ -33,7 +33,7 @@ class ImageCase:
 
     Attributes:
         where: field that asks for the machine.
-        runtime_version: runtime version that the image stands for, None where the job names an image.
+        runtime_version: runtime version that the image stands for, None if the job names an image.
         for_tpus: whether the environment gives it as an image for TPUs.
     """
 
@@ -45,7 +45,7 @@ class ImageCase:
 
     @property
     def gpu(self) -> Gpu | None:
-        """The GPU of the machine; None where it has none."""
+        """The GPU of the machine; None if it has none."""
         accelerator = self.shape.accelerator
         return catalog.gpu_of_gke(accelerator.type) if accelerator is not None else None
 
@@ -55,12 +55,12 @@ class ImageCase:
         return catalog.machine(self.shape.machine_type).architecture
 
 
-#: Where, what is wrong, what to try.
+#: Place, problem, hint.
 Finding = tuple[str, str, str]
 
 
 def wrong_cuda(cases: Sequence[ImageCase]) -> Iterator[Finding]:
-    """Known images whose CUDA is older than the GPU."""
+    """Yield known images whose CUDA is older than the GPU."""
     for case in cases:
         facts, gpu = image_facts(case.image), case.gpu
         if gpu is None or facts.cuda is None or not is_older(facts.cuda, gpu.least_cuda):
@@ -73,7 +73,7 @@ def wrong_cuda(cases: Sequence[ImageCase]) -> Iterator[Finding]:
 
 
 def wrong_architecture(cases: Sequence[ImageCase]) -> Iterator[Finding]:
-    """Known images that have no variant for the machine's CPUs."""
+    """Yield known images that have no variant for the machine's CPUs."""
     for case in cases:
         known = image_facts(case.image).architectures
         if known is not None and case.architecture not in known:
@@ -84,7 +84,7 @@ def wrong_architecture(cases: Sequence[ImageCase]) -> Iterator[Finding]:
 
 
 def no_tpu_support(cases: Sequence[ImageCase], requirements: Sequence[str]) -> Iterator[Finding]:
-    """Known images without TPU support on TPUs, to which the job's requirements add none."""
+    """Yield known images without TPU support on TPUs, to which the job's requirements add none."""
     for case in cases:
         version = case.shape.tpu_version
         if version is None or case.for_tpus or image_facts(case.image).tpus is not False:
@@ -99,7 +99,7 @@ def no_tpu_support(cases: Sequence[ImageCase], requirements: Sequence[str]) -> I
 
 
 def image_warnings(cases: Sequence[ImageCase], requirements: Sequence[str]) -> Iterator[str]:
-    """What images must bring of which nothing is known."""
+    """Yield warnings about unknown images: what they must contain for their machines."""
     for case in cases:
         facts, gpu, version = image_facts(case.image), case.gpu, case.shape.tpu_version
         if gpu is not None and facts.cuda is None and is_older(newest_stock_cuda(), gpu.least_cuda):
@@ -131,7 +131,7 @@ def _tpu_hint(case: ImageCase, version: str) -> str:
 
 
 def _too_old(runtime_version: str | None, version: str) -> str | None:
-    """What speaks against TensorFlow of a runtime version on a TPU generation; None where nothing is known to."""
+    """Return why a runtime version's TensorFlow is too old for a TPU generation; None if nothing is known."""
     if runtime_version is None:
         return None
     least = data_file("runtimes")["tpu"]["leastTensorflow"].get(version)

@@ -1,4 +1,4 @@
-"""A node pool of a job, decided: see :mod:`encamp.plan.model`, whose part it is."""
+"""A node pool of a job, decided: a part of :mod:`encamp.plan.model`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class NodePoolPlan:
             one of the first two.
         reservation: name of the reservation, with RESERVATION only.
         image_streaming: whether containers start while their image is being read.
-        zone: the one zone of its nodes, None where there may be several.
+        zone: the one zone of its nodes, None if there may be several.
         zones: the zones that its nodes may be in, empty for those of the cluster; with a zone that one alone.
         compact: whether its nodes stand close together, without being a TPU slice.
         max_pods_per_node: how many addresses for pods each node takes.
-        service_account: whom its nodes are, None for the project's default account.
+        service_account: account of its nodes, None for the project's default account.
         disk_key: Cloud KMS key of its nodes' disks, None for Google's own.
-        workload_policy: kind of the workload policy that places a slice of several hosts; None where a compact
+        workload_policy: kind of the workload policy that places a slice of several hosts; None if a compact
             placement does.
-        shared_in: full name of the cluster whose environment owns the pool for the jobs of its queues; None where it is
+        shared_in: full name of the cluster whose environment owns the pool for the jobs of its queues; None if it is
             the job's own. ``max_nodes`` and the run duration are then those of the job, of a pool that may be larger.
-        network_profile: profile by which GKE sets up the network between accelerators, None where it needs none.
+        network_profile: profile by which GKE sets up the network between accelerators, None if it needs none.
         rdma_nics: network interfaces with RDMA that the replica on each of its nodes claims, 0 for none.
         architecture: of its CPUs, in Kubernetes' words.
     """

@@ -1,4 +1,4 @@
-"""In which zones a pool's nodes may be: where Google has the machine, and where the job or the environment wants it.
+"""Zones of a pool's nodes: those where Google has the machine and the job or the environment wants it.
 
 A pool whose machines are in some zones of a region only must say so: GKE refuses a pool with a zone that lacks them.
 What cannot be is left open here and refused by :mod:`encamp.plan.machines.preconditions`, which sees all pools at once.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a job asks of a pool's place: one zone by name, one zone of any name, a zone with flex-start."""
+    """A job's request for a pool's place: one zone by name, one zone of any name, a zone with flex-start."""
 
     zone: str | None
     one: bool
@@ -27,7 +27,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pool's nodes may be.
+    """The zones of a pool's nodes.
 
     Attributes:
         zones: empty for the cluster's own.
@@ -39,12 +39,12 @@ class Place:
 
     @property
     def zone(self) -> str | None:
-        """The one zone, None where there are several, or any."""
+        """The one zone, None if there are several, or any."""
         return self.zones[0] if len(self.zones) == 1 else None
 
 
 def place(shape: Shape, wish: Wish, environment: EnvironmentSpec) -> Place:
-    """The zones of a pool."""
+    """Return the zones of a pool."""
     everywhere = offered(shape)
     here = _in_region(everywhere or (), environment.region)
     stands_in = everywhere is not None and not here and environment.stands_in
@@ -67,7 +67,7 @@ def place(shape: Shape, wish: Wish, environment: EnvironmentSpec) -> Place:
 
 
 def offered(shape: Shape) -> tuple[str, ...] | None:
-    """Every zone that has the machine, None where nothing is known of it; most have those without accelerators."""
+    """Return every zone that has the machine, None if nothing is known of it. Most have those without accelerators."""
     if shape.tpu_version is not None:
         return catalog.tpu_zones(shape.tpu_version)
     return catalog.gpu_zones(shape.machine_type)
@@ -76,7 +76,7 @@ def offered(shape: Shape) -> tuple[str, ...] | None:
 def _of_tpu(
     version: str, preferred: tuple[str, ...], here: tuple[str, ...], wish: Wish
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The one zone of a TPU; with flex-start one that is known to have it so, where the region has one."""
+    """Return the one zone of a TPU; with flex-start one that is known to have it so, where the region has one."""
     known = catalog.flex_start_zones(version) if wish.flex_start else here
     fitting = [zone for zone in (*preferred, *here) if zone in known]
     if fitting:

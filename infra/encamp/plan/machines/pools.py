@@ -67,7 +67,7 @@ class PoolMachine:
 
 @dataclass(frozen=True)
 class PoolUse:
-    """Who uses a pool.
+    """The use of a pool.
 
     Attributes:
         owner: what the pool's name begins with.
@@ -93,7 +93,7 @@ def node_pools(
     labels: Mapping[str, str],
     images: Sequence[ImageCase] = (),
 ) -> tuple[tuple[NodePoolPlan, ...], tuple[str, ...], tuple[str, ...]]:
-    """The pools of a job, the pool of each request by its position, and warnings about zones.
+    """Return the pools of a job, the pool of each request by its position, and warnings about zones.
 
     Args:
         name: the job's short name.
@@ -147,7 +147,7 @@ def _compact(job: TrainingJobSpec, shape: Shape, nodes: int) -> bool:
 
 
 def provisioning_of(job: TrainingJobSpec) -> Provisioning:
-    """How a job's machines with accelerators are got: as encamp's block says, else by the scheduling strategy."""
+    """Return the provisioning of a job's machines with accelerators: encamp's block, else the scheduling strategy."""
     if job.encamp.provisioning is not None:
         return job.encamp.provisioning
     scheduling = job.training_input.scheduling
@@ -183,7 +183,7 @@ def _pool(
 
 
 def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) -> NodePoolPlan:
-    """The node pool of a machine, empty until pods wait for it."""
+    """Return the node pool of a machine, empty until pods wait for it."""
     shape, got = machine.shape, machine.provisioning
     nodes, key = node_account(environment), plan_key(environment)
     longest, known = use.longest_seconds, catalog.machine(shape.machine_type)
@@ -214,13 +214,13 @@ def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) ->
 
 
 def _wish(job: TrainingJobSpec, got: Provisioning) -> Wish:
-    """What the job asks of the place of machines that are got in a way."""
+    """Return the job's request for the place of machines with this provisioning."""
     one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
     return Wish(job.encamp.zone, one, got in WHEN_THERE_IS_ROOM)
 
 
 def _cautions(shape: Shape, got: Provisioning) -> tuple[str, ...]:
-    """What is not known well enough to be refused."""
+    """Return warnings that are not certain enough for a refusal."""
     if got is not Provisioning.QUEUED or shape.tpu_version is None:
         return ()
     return ("GKE queues for TPUs from some version on; a cluster of an older one refuses the node pool",)
@@ -232,7 +232,7 @@ def _workload_policy(shape: Shape) -> str | None:
 
 
 def _disk(request: RoleRequest) -> Disk:
-    """The boot disk: encamp's own field, else AI Platform's, else what the machine usually has."""
+    """Return the boot disk: encamp's own field, else AI Platform's, else what the machine usually has."""
     old, new = request.config.disk_config, request.disk
     kind = (new.type if new else None) or (old.boot_disk_type if old else None)
     size = (new.size_gb if new else None) or (old.boot_disk_size_gb if old else None)
@@ -240,7 +240,7 @@ def _disk(request: RoleRequest) -> Disk:
 
 
 def disk_of(machine_type: str, kind: str | None, size_gb: int | None) -> Disk:
-    """The boot disk of a machine: the kind that is asked for if it takes it, else its usual one."""
+    """Return the boot disk of a machine: the kind that is asked for if it takes it, else its usual one."""
     possible = disk_types(machine_type)
     return Disk(kind if kind in possible else possible[0], size_gb or DEFAULT_DISK_GB)
 

@@ -1,4 +1,4 @@
-"""What would fail on Google Cloud when a job's machines are made, or start, refused before anything exists.
+"""Preconditions of Google Cloud for a job's machines, checked before anything exists.
 
 Each precondition is one row of :data:`PRECONDITIONS`: its id, what it says, who says so, and the test. All are tested,
 and everything that is wrong is said at once. What the job file alone shows is among the rules of ``spec/rules``.
@@ -37,7 +37,7 @@ _NAMES = "kubernetes-sigs/jobset, jobset_webhook.go"
 _ROOM = "node_sizes.json, system_pods.json; each entry's source"
 _IMAGES = "runtimes.json, images.json, gpus.json; each entry's source"
 
-#: What, when it was there before, has ranges of its own that the environment does not say.
+#: Adopted resources that have ranges of their own, unknown to the environment.
 _WITH_RANGES = frozenset({"network", "cluster"})
 #: Kubernetes' longest label, and so the longest name of a pod of a job.
 LONGEST_LABEL = 63
@@ -54,13 +54,13 @@ class PoolCase:
 
 @dataclass(frozen=True)
 class Situation:
-    """All pools of a job, and where they are to be.
+    """The input of the preconditions: all pools of a job, and their places.
 
     Attributes:
         name: the job's short name.
         requests: its roles.
         zone: the zone that the job asks for by name.
-        parallel_trials: how often its replicas are there at a time, None where it tunes nothing.
+        parallel_trials: how often its replicas are there at a time, None if it tunes nothing.
         features: what brings pods of GKE's onto the environment's nodes.
         images: image of each role.
         requirements: what pip adds to the images.
@@ -79,7 +79,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Precondition:
-    """One rule of Google Cloud's or of Kubernetes' that a job file alone does not show."""
+    """A rule of Google Cloud or Kubernetes that the job file alone cannot show to be broken."""
 
     id: str
     sentence: str
@@ -103,7 +103,7 @@ def check(situation: Situation) -> None:
 
 
 def precondition(name: str) -> Precondition | None:
-    """The precondition of an id such as ``G03``; None where there is none."""
+    """Return the precondition of an id such as ``G03``, or None."""
     return next((rule for rule in PRECONDITIONS if rule.id == name.upper()), None)
 
 
@@ -175,7 +175,7 @@ def _flex_tpu(situation: Situation) -> Iterator[Finding]:
 
 
 def way_refused(pool: NodePoolPlan) -> tuple[str, str] | None:
-    """Why Google gives no machine of a pool in the way it asks for, and the ways in which it does; None if it does.
+    """Return why a pool's provisioning does not offer its machine, and those that do; None if it does.
 
     Beliefs: gpu-h100-small-consumption, gpu-a4x-consumption.
     """

@@ -1,4 +1,4 @@
-"""Which quotas of Google Cloud a job draws on, and how much of each, when all of its machines run at once.
+"""Google Cloud quotas that a job uses, and how much of each, when all of its machines run at once.
 
 Spot machines, and those that start when there is room, draw on quotas of their own (``PREEMPTIBLE_…``): a project with
 plenty of the usual quota may have none of these. Machines of a reservation draw on none of their kind, for the
@@ -30,7 +30,7 @@ class QuotaNeed:
         metric: the quota's name in Compute Engine's list of a region, or, with a family, in the Cloud Quotas API.
         region: where it counts.
         amount: CPUs, GPUs, chips, GB or machines.
-        dimension: by what the quota is divided (``vm_family``, ``gpu_family``, ``tpu_family``), None where it is not.
+        dimension: by what the quota is divided (``vm_family``, ``gpu_family``, ``tpu_family``), None if it is not.
         family: the value of that dimension.
     """
 
@@ -42,12 +42,12 @@ class QuotaNeed:
 
     @property
     def name(self) -> str:
-        """How a person calls it: the metric, and the family it is of."""
+        """The quota in words: the metric, and its family."""
         return self.metric if self.family is None else f"{self.metric} ({self.dimension}: {self.family})"
 
 
 def quotas(plan: JobPlan) -> tuple[QuotaNeed, ...]:
-    """What the job needs at most, added up by quota and sorted by name.
+    """Return the job's largest use of each quota, sorted by name.
 
     Raises:
         PlanError: nothing is known of the quotas of a machine.
@@ -61,7 +61,7 @@ def quotas(plan: JobPlan) -> tuple[QuotaNeed, ...]:
 
 
 def environment_quotas(plan: EnvironmentPlan) -> tuple[QuotaNeed, ...]:
-    """What an environment needs of its region: the machines that run always, and their disks."""
+    """Return an environment's use of its region's quotas: its permanent machines, and their disks."""
     pool = plan.gke.system_pool
     if pool is None:
         return ()
@@ -75,7 +75,7 @@ def environment_quotas(plan: EnvironmentPlan) -> tuple[QuotaNeed, ...]:
 
 
 def pool_quotas(pool: NodePoolPlan, region: str) -> Iterator[QuotaNeed]:
-    """What one pool needs when it has all of its nodes; see :func:`quotas`."""
+    """Yield one pool's use of quotas with all of its nodes; see :func:`quotas`."""
     machine, nodes = catalog.machine(pool.machine_type), pool.max_nodes
     taken = pool.spot or pool.waits_for_room
     if pool.reservation is None:

@@ -25,36 +25,39 @@ _NVLINK_ACROSS = "a4x-"
 
 
 def driver_label() -> str:
-    """Label by which a node pool asks for the driver of network interfaces."""
+    """Return the label by which a node pool asks for the driver of network interfaces."""
     found: str = data_file("rdma")["label"]
     return found
 
 
 def device_class() -> str:
-    """The class of network interfaces with RDMA."""
+    """Return the class of network interfaces with RDMA."""
     found: str = data_file("rdma")["deviceClass"]
     return found
 
 
 def plugin_folder() -> str:
-    """Where replicas see NCCL's plugin."""
+    """Return the folder in which replicas find NCCL's plugin."""
     found: str = data_file("rdma")["plugin"]["folder"]
     return found
 
 
 def plugin_image(architecture: str) -> str:
-    """The image that brings NCCL's plugin to machines with such CPUs."""
+    """Return the image that brings NCCL's plugin to machines with such CPUs."""
     found: str = data_file("rdma")["plugin"]["images"][architecture]
     return found
 
 
 def rdma_nics(machine_type: str, nodes: int) -> int:
-    """Network interfaces with RDMA that each replica of a run claims, which has so many machines of a type."""
+    """Return network interfaces with RDMA that each replica of a run claims, which has so many machines of a type."""
     return catalog.machine(machine_type).rdma_nics if nodes > 1 else 0
 
 
 def node_features_of(pool: NodePoolPlan, cluster: frozenset[NodeFeature]) -> frozenset[NodeFeature]:
-    """Features of a pool's nodes: those of the cluster, and the driver of network interfaces where the pool has it."""
+    """Return features of a pool's nodes.
+
+    Those of the cluster, and the driver of network interfaces where the pool has it.
+    """
     return cluster | {NodeFeature.NETWORK_DRIVER} if driver_label() in pool.labels else cluster
 
 
@@ -64,7 +67,7 @@ def rdma_warnings(
     environment: EnvironmentSpec,
     table: PriceTableSpec,
 ) -> Iterator[str]:
-    """What the network between a job's GPUs still needs, or does not get.
+    """Yield warnings about RDMA between a job's GPUs: requirements that are open, and RDMA that it does not get.
 
     Args:
         groups: its roles.

@@ -1,4 +1,4 @@
-"""How much of its machine a replica gets.
+"""The share of its machine that a replica gets.
 
 A replica is alone on its machine, so it asks for more than half of what GKE leaves to pods. It leaves room for GKE's
 own pods and for their growth. Its memory is limited to what it asks for: without a limit, a replica that needs too much
@@ -20,13 +20,13 @@ from encamp.spec.data_files import data_file
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-#: What GKE's sidecar of Cloud Storage FUSE asks for (its limits are lifted, so that large machines read fast).
+#: Requests of GKE's sidecar of Cloud Storage FUSE (its limits are lifted, so that large machines read fast).
 SIDECAR = ResourceAmounts(250, 256)
 
 
 @dataclass(frozen=True)
 class ReplicaRoom:
-    """What one replica's container gets.
+    """The resources of one replica's container.
 
     Attributes:
         request: what it asks for; of memory also the most that it may use. CPUs that are idle it may use too.
@@ -45,7 +45,7 @@ def replica_room(
     beside: ResourceAmounts | None = None,
     image_streaming: bool = True,
 ) -> ReplicaRoom:
-    """What one replica gets of a machine.
+    """Return the resources that one replica gets of a machine.
 
     Args:
         machine_type: a machine type of the catalog.
@@ -69,7 +69,7 @@ def replica_room(
 def pods_of_gke(
     machine_type: str, accelerator: Accelerator | None, features: Collection[NodeFeature]
 ) -> ResourceAmounts:
-    """What GKE's own pods on a machine ask for together; see :func:`replica_room`."""
+    """Return the sum of requests of GKE's own pods on a machine; see :func:`replica_room`."""
     return _of_gke(allocatable(machine_type, accelerator), features)
 
 
@@ -78,7 +78,7 @@ def _of_gke(node: ResourceAmounts, features: Collection[NodeFeature]) -> Resourc
 
 
 def _shares(node: ResourceAmounts, features: Collection[NodeFeature]) -> tuple[int | None, int | None]:
-    """Milli-CPUs and MiB that a pod may ask for, None where GKE's own pods leave too little."""
+    """Return milli-CPUs and MiB that a pod may ask for, None where GKE's own pods leave too little."""
     taken = _of_gke(node, features)
     return _share("cpuMillis", node.cpu_millis, taken.cpu_millis), _share(
         "memoryMib", node.memory_mib, taken.memory_mib
@@ -86,7 +86,7 @@ def _shares(node: ResourceAmounts, features: Collection[NodeFeature]) -> tuple[i
 
 
 def _share(kind: str, room: int, taken: int) -> int | None:
-    """More than half of what there is, so that no second pod like it fits, and less than what GKE's own pods leave."""
+    """Return a share above half of the node, so that no second such pod fits, and within what GKE's own pods leave."""
     growth = data_file("system_pods")["growth"][kind]
     alone = room // 2 + 1
     usual = room - taken - max(growth["usual"], int(room * growth["share"]))
@@ -111,7 +111,7 @@ def _too_small(
 
 
 def _larger(machine_type: str, accelerator: Accelerator | None, features: Collection[NodeFeature]) -> str | None:
-    """The smallest machine of the same family with room for a replica; None if there is none."""
+    """Return the smallest machine of the same family with room for a replica; None if there is none."""
     family, small = machine_type.partition("-")[0], machine(machine_type)
     fitting = [
         each

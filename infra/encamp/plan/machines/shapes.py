@@ -1,4 +1,4 @@
-"""From what a job asks for to machines of GKE: AI Platform's types, GPUs and TPUs, and those of ``encamp.machines``.
+"""A job's machines on GKE: from AI Platform's types, GPUs and TPUs, or from ``encamp.machines``.
 
 What Google no longer offers is replaced, with a warning that names both, or refused where the job forbids that.
 """
@@ -38,14 +38,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Choice:
-    """How a machine is chosen: dotted path of the field that asks for it, and whether something may stand for it."""
+    """The source of a machine: dotted path of its field, and whether a substitute is allowed."""
 
     where: str
     substitutes: bool = True
 
 
 def requested(machine_type: str, accelerator: Accelerator | None) -> RequestedMachine:
-    """What a job asks for, the accelerators of legacy types and of machines with built-in ones made explicit."""
+    """Return the requested machine with the accelerators of legacy types and of built-in ones made explicit."""
     legacy = catalog.legacy_machine_type(machine_type)
     if legacy is not None:
         return RequestedMachine(machine_type, accelerator or legacy[1])
@@ -59,7 +59,7 @@ def is_ai_platform_tpu(wanted: RequestedMachine) -> bool:
 
 
 def shape(wanted: RequestedMachine, choice: Choice) -> Shape:
-    """The machine on GKE that stands for one of AI Platform.
+    """Return the machine on GKE that stands for one of AI Platform.
 
     Raises:
         PlanError: nothing that Google offers today can stand for it, or nothing may.
@@ -74,13 +74,13 @@ def shape(wanted: RequestedMachine, choice: Choice) -> Shape:
 
 
 def compute_engine_type(machine_type: str) -> str | None:
-    """The Compute Engine type of a legacy type, or the type itself; None for ``cloud_tpu``."""
+    """Return the Compute Engine type of a legacy type, or the type itself; None for ``cloud_tpu``."""
     legacy = catalog.legacy_machine_type(machine_type)
     return legacy[0] if legacy else machine_type
 
 
 def today(spec: MachineSpec, asked: RequestedMachine | None, choice: Choice) -> tuple[RequestedMachine, Shape]:
-    """The machine of a role by its entry in ``encamp.machines``.
+    """Return the machine of a role by its entry in ``encamp.machines``.
 
     Args:
         spec: the entry.

@@ -1,4 +1,4 @@
-"""Which machines of a job are taken from the shared pools of its environment, and which stay the job's own.
+"""The choice between an environment's shared pools and pools of the job's own.
 
 A job of a queue uses a shared pool that has its machine, boot disk and way of getting it. What belongs to one run stays
 the job's own; each reason is a row of :data:`REASONS`. Then the job holds a pool while it waits, and its plan says so.
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A job's pool, and what the job asks for beside it.
+    """A job's pool, and the job's requests beside it.
 
     Attributes:
         zone: the zone that the job names.
-        shared: the shared pool with the same machine; None if there is none.
+        shared: the shared pool with the same machine, or None.
     """
 
     pool: NodePoolPlan
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a pool is the job's own: a test, and the reason in words that follow "because"."""
+    """A reason for a pool of the job's own: a test, and words that follow "because"."""
 
     holds: Callable[[Wanted], bool]
     text: str
@@ -73,7 +73,7 @@ REASONS = (
 
 @dataclass(frozen=True)
 class Sharing:
-    """What becomes of a job's pools.
+    """The pools of a job after sharing.
 
     Attributes:
         pools: shared ones under the environment's names, in the order given.
@@ -115,7 +115,7 @@ def share(
 
 
 def _machine(pool: NodePoolPlan) -> tuple[object, ...]:
-    """What a shared pool and a job's have in common when the one can stand for the other."""
+    """Return the properties that a shared pool and a job's must have in common."""
     return (
         pool.machine_type,
         pool.accelerator,
@@ -127,7 +127,10 @@ def _machine(pool: NodePoolPlan) -> tuple[object, ...]:
 
 
 def _use(shared: NodePoolPlan, pool: NodePoolPlan) -> NodePoolPlan:
-    """The shared pool as the job uses it: as many machines, for as long, with what its replicas claim of them."""
+    """Return the shared pool as the job uses it.
+
+    As many machines, for as long, with what its replicas claim of them.
+    """
     return replace(
         shared,
         max_nodes=pool.max_nodes,

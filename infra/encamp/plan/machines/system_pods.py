@@ -1,4 +1,4 @@
-"""GKE's own pods on a node: what they ask for, by the features of the cluster and the devices of the machine.
+"""GKE's own pods on a node: their requests, by the features of the cluster and the devices of the machine.
 
 The table is ``spec/data/system_pods.json``. The plan leaves room for them, and the sandbox's nodes carry them as pods.
 Belief: gke-system-pods.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NodeFeature(StrEnum):
-    """What brings pods of GKE's onto a node. The last four are of the node, the others of its cluster."""
+    """A feature that brings GKE's pods onto a node. The last four are of the node, the others of its cluster."""
 
     DATAPLANE_V2 = "dataplane-v2"
     DATAPLANE_V1 = "dataplane-v1"
@@ -38,7 +38,7 @@ class NodeFeature(StrEnum):
 
 @dataclass(frozen=True)
 class SystemPod:
-    """One of GKE's pods on every node that it is for: its name there, and what it asks for."""
+    """One of GKE's pods on every node that it is for: its name there, and its requests."""
 
     name: str
     namespace: str
@@ -47,13 +47,13 @@ class SystemPod:
 
 
 def device_features(devices: Mapping[str, int]) -> frozenset[NodeFeature]:
-    """Features that come with a node's devices."""
+    """Return features that come with a node's devices."""
     found = {GPU_RESOURCE: NodeFeature.GPU, TPU_RESOURCE: NodeFeature.TPU}
     return frozenset(feature for resource, feature in found.items() if resource in devices)
 
 
 def system_pods(features: Collection[NodeFeature]) -> tuple[SystemPod, ...]:
-    """GKE's pods on a node with these features."""
+    """Return GKE's pods on a node with these features."""
     return tuple(
         SystemPod(entry["name"], entry["namespace"], entry["cpuMillis"], entry["memoryMib"])
         for entry in data_file("system_pods")["pods"]
@@ -62,6 +62,6 @@ def system_pods(features: Collection[NodeFeature]) -> tuple[SystemPod, ...]:
 
 
 def total(pods: Iterable[SystemPod]) -> ResourceAmounts:
-    """What pods ask for together."""
+    """Return the sum of the pods' requests."""
     listed = tuple(pods)
     return ResourceAmounts(sum(pod.cpu_millis for pod in listed), sum(pod.memory_mib for pod in listed))

@@ -1,1 +1,1 @@
-"""What of a job Kubernetes is given: typed views of the plan, in templates that decide nothing."""
+"""Kubernetes manifests of a job: typed views of the plan, and templates that decide nothing."""

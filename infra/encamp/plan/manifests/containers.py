@@ -1,4 +1,4 @@
-"""What a replica's container runs: image, command, arguments and environment (sections 4.3-4.6 of the job model)."""
+"""A replica's container: image, command, arguments and environment (sections 4.3-4.6 of the job model)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CHIEF_SINCE = (2, 1)
 
 @dataclass(frozen=True)
 class Container:
-    """What a role's containers run; None as command or args leaves the image's own.
+    """The container of a role; None as command or args leaves the image's own.
 
     Attributes:
         custom: whether the image is the user's own.
-        interpreter: Python that runs the module after the set-up, None where there is no set-up.
+        interpreter: Python that runs the module after the set-up, None if there is no set-up.
         runtime: the stock image, None for a custom one.
         values_at: position in ``args`` at which the values of a trial come.
     """
@@ -46,7 +46,7 @@ class Container:
 def container(
     training_input: TrainingInputSpec, request: RoleRequest, job_dir: str | None, images: Mapping[str, str]
 ) -> Container:
-    """The container of a role; ``images`` are the environment's own for runtime versions.
+    """Return the container of a role; ``images`` are the environment's own for runtime versions.
 
     With a runtime version, or with an image and a pythonModule, packages are installed and the module is run. Any other
     image runs as it is, by the truth table of containerCommand and containerArgs, to which nothing is added but the
@@ -74,7 +74,7 @@ def container(
 
 
 def _image(training_input: TrainingInputSpec, request: RoleRequest) -> str | None:
-    """The role's own image, else the master's, else None for the runtime version's."""
+    """Return the role's own image, else the master's, else None for the runtime version's."""
     if request.config.image_uri is not None:
         return request.config.image_uri
     master = training_input.master_config
@@ -82,7 +82,7 @@ def _image(training_input: TrainingInputSpec, request: RoleRequest) -> str | Non
 
 
 def master_task_type(training_input: TrainingInputSpec) -> str:
-    """``chief`` or ``master`` in TF_CONFIG (section 4.3)."""
+    """Return the master's name in TF_CONFIG: ``chief`` or ``master`` (section 4.3)."""
     version = training_input.runtime_version
     if version is not None:
         return "chief" if version_key(version) >= _CHIEF_SINCE else "master"
@@ -90,12 +90,12 @@ def master_task_type(training_input: TrainingInputSpec) -> str:
 
 
 def task_type(role: Role, master: str) -> str:
-    """The name of a role in TF_CONFIG."""
+    """Return the name of a role in TF_CONFIG."""
     return master if role is Role.MASTER else role.value
 
 
 def environment_variables(job: TrainingJobSpec, project: str, training_input_json: str) -> Mapping[str, str]:
-    """Variables that every replica of a job has, without TF_CONFIG and CLUSTER_SPEC (section 4.4)."""
+    """Return variables that every replica of a job has, without TF_CONFIG and CLUSTER_SPEC (section 4.4)."""
     return {
         "CLOUD_ML_JOB": training_input_json,
         "CLOUD_ML_JOB_ID": job.job_id or "",
@@ -106,7 +106,7 @@ def environment_variables(job: TrainingJobSpec, project: str, training_input_jso
 
 
 def tpu_variables(project: str, zone: str | None) -> Mapping[str, str]:
-    """Variables of replicas with a TPU, none where ``zone`` is None (section 4.8).
+    """Return variables of replicas with a TPU, none where ``zone`` is None (section 4.8).
 
     A TPU of GKE belongs to the machine: code that resolves the node named in TPU_CONFIG, as AI Platform's samples do,
     finds it by the name ``local``, which TensorFlow takes for the machine's own TPU.
@@ -118,7 +118,7 @@ def tpu_variables(project: str, zone: str | None) -> Mapping[str, str]:
 
 
 def training_input_data(training_input: TrainingInputSpec, job_dir: str | None) -> dict[str, Any]:
-    """The TrainingInput as JSON data with snake_case keys, as TF_CONFIG's ``job`` carries it."""
+    """Return the TrainingInput as JSON data with snake_case keys, as TF_CONFIG's ``job`` carries it."""
     data = training_input.model_dump(mode="json", exclude_none=True)
     if job_dir is not None:
         data["job_dir"] = job_dir
@@ -126,5 +126,5 @@ def training_input_data(training_input: TrainingInputSpec, job_dir: str | None) 
 
 
 def compact_json(data: Any) -> str:
-    """JSON without spaces, keys sorted, text as it is."""
+    """Return JSON without spaces, keys sorted, text as it is."""
     return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

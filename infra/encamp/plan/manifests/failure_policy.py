@@ -1,4 +1,4 @@
-"""What happens when a replica fails: section 6 of the job model in Kubernetes' own policies.
+"""The failure policy of replicas: section 6 of the job model in Kubernetes' own policies.
 
 Exit codes 1..127 are permanent: the job fails. 139, and 134 in a custom container, try the whole job again; 134
 elsewhere is permanent. Any other code restarts the replica, up to five times, then the whole job, up to three times.
@@ -24,7 +24,7 @@ _LARGEST = 255
 
 #: Ends in a row with the same code, each soon after the start, that fail the job: the first and all five restarts.
 EQUAL_ENDS = 6
-#: What is soon: time for packages and imports, and for no training that would be worth another attempt.
+#: Seconds that count as soon: time for packages and imports, but not for training that would be worth a retry.
 SOON_SECONDS = 120
 
 #: With what the bootstrap ends a replica that would start, or was stopped, after the job's deadline (as timeout(1)).
@@ -35,7 +35,7 @@ _DEADLINE, _DISRUPTION, _FOR_GOOD, _WHOLE_JOB = range(4)
 
 
 class Consequence(Enum):
-    """What a replica's failure leads to."""
+    """The consequence of a replica's failure."""
 
     JOB_FAILS = auto()
     REPLICA_AGAIN = auto()
@@ -43,7 +43,7 @@ class Consequence(Enum):
 
 
 def consequence(code: int, *, custom_container: bool, whole_job: bool) -> Consequence:
-    """What follows from an exit code other than 0, as long as nothing was tried too often.
+    """Return the consequence of an exit code other than 0 while retries are left.
 
     Args:
         code: 1..255; 128 and the signal's number where a signal ended the replica.
@@ -66,7 +66,7 @@ def _whole_job(*, custom_container: bool) -> list[int]:
 
 
 def pod_failure_rules(*, custom_container: bool, whole_job: bool) -> list[dict[str, Any]]:
-    """Rules of one role's Job.
+    """Return rules of one role's Job.
 
     Args:
         custom_container: whether the image is the user's own.
@@ -92,7 +92,7 @@ def _on_exit_codes(codes: list[int]) -> dict[str, Any]:
 
 
 def job_set_rules(*, whole_job: bool) -> list[dict[str, Any]]:
-    """Rules of the JobSet; what none of them matches restarts the whole job, as often as maxRestarts allows."""
+    """Return rules of the JobSet; what none of them matches restarts the whole job, as often as maxRestarts allows."""
     rules: list[dict[str, Any]] = [
         {
             "name": "permanent",

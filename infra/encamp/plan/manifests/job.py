@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 #: Linux takes no single variable or argument of more bytes (MAX_ARG_STRLEN), its name, ``=`` and end included.
 LONGEST_STRING = 131_072
-#: What etcd stores in one object, less what the API server adds.
+#: Bytes of one object that etcd stores, less what the API server adds.
 LARGEST_OBJECT = 1_400_000
-#: What Kubernetes takes as the data of one ConfigMap (MaxSecretSize).
+#: Bytes of one ConfigMap's data that Kubernetes accepts (MaxSecretSize).
 LARGEST_CONFIG_MAP = 1_048_576
 #: Variables at the head of every replica's that Kubernetes fills in: its index and the deadline.
 _OWN_VARIABLES = 2
@@ -93,7 +93,7 @@ class Manifests:
         return iter((*before, *self.claim_templates, *self.pod_templates, *self.provisioning_requests, last))
 
     def to_yaml(self) -> str:
-        """All objects as one YAML stream; where a character would steer a terminal, only ASCII is written."""
+        """Return all objects as one YAML stream; where a character would steer a terminal, only ASCII is written."""
         text = self._yaml(allow_unicode=True)
         return text if is_plain(text) else self._yaml(allow_unicode=False)
 
@@ -103,7 +103,7 @@ class Manifests:
 
 
 def render_manifests(plan: JobPlan) -> Manifests:
-    """The objects of a job.
+    """Return the objects of a job.
 
     Raises:
         PlanError: the job is too large for one JobSet, or for one variable of a process.
@@ -150,7 +150,7 @@ def _render(template: str, **values: Any) -> dict[str, Any]:
 
 
 def _check_sizes(view: JobSetView, longest_name: str) -> None:
-    """Nothing of a JobSet is too large, also when Kubernetes has put the name of a trial's JobSet into it."""
+    """Refuse a JobSet that is too large, also when Kubernetes has put the name of a trial's JobSet into it."""
     total = 0
     reference = f"$({JOB_SET_VARIABLE})"
     for group in view.groups:
@@ -168,12 +168,12 @@ def _check_sizes(view: JobSetView, longest_name: str) -> None:
 
 
 def _buckets(container: dict[str, Any]) -> list[dict[str, Any]]:
-    """The mounts of a container that are buckets."""
+    """Return the mounts of a container that are buckets."""
     return [mount for mount in container["volumeMounts"] if mount["name"].startswith("bucket-")]
 
 
 def _compare(rendered: dict[str, Any], view: JobSetView) -> None:
-    """The rendered JobSet says what the plan means; anything else is a bug of a template."""
+    """Check that the rendered JobSet equals the view; a difference is a bug of a template."""
     groups = rendered["spec"]["replicatedJobs"]
     for found, meant in zip(groups, view.groups, strict=True):
         job = found["template"]["spec"]

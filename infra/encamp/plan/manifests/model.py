@@ -1,4 +1,4 @@
-"""What the templates see: Kubernetes' terms, every decision made, nothing left to compute."""
+"""The templates' input: Kubernetes' terms, every decision made, nothing left to compute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class AccountView:
-    """The Kubernetes service account, and the Google one that it stands for; None where it stands for itself."""
+    """The Kubernetes service account, and the Google one that it stands for; None if it stands for itself."""
 
     name: str
     namespace: str
@@ -39,7 +39,7 @@ class FilesView:
 
 @dataclass(frozen=True)
 class PolicyView:
-    """Who may speak to the replicas: pods with these labels, which are the replicas themselves; and to whom they may.
+    """The network policy of replicas: they talk to each other, and to the addresses of ``egress``.
 
     Attributes:
         egress: addresses that they reach beyond each other; None for any.
@@ -72,7 +72,7 @@ class EgressView:
 
 @dataclass(frozen=True)
 class MountView:
-    """One bucket as a volume, and where replicas see it."""
+    """One bucket as a volume, and its mount path."""
 
     name: str
     path: str

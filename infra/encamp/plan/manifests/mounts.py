@@ -42,12 +42,12 @@ class MountPlan:
 
 
 def mounts(wanted: Sequence[MountSpec], job_dir: str | None, owned: OwnedStorage) -> tuple[MountPlan, ...]:
-    """What is mounted, in the order in which the job file names it.
+    """Return the mounts, in the order of the job file.
 
     Args:
         wanted: mounts that keep the rules.
-        job_dir: the job dir, None where the job has none.
-        owned: what of Cloud Storage is the job's.
+        job_dir: the job dir, None if the job has none.
+        owned: the job's part of Cloud Storage.
 
     Raises:
         PlanError: one of them is a bucket of the environment or of another job, or lies inside another.

@@ -1,8 +1,8 @@
-"""What a replica's container may do: as little as its image allows.
+"""Security contexts of replicas: as few rights as the image allows.
 
 Kubernetes' profile "restricted" (kubernetes.io/docs/concepts/security/pod-security-standards) where a replica is nobody
-in particular; its profile "baseline" where the image's user, often root, is needed.
-Beliefs: tpu-locked-memory, rdma-without-root.
+in particular; its profile "baseline" where the image's user, often root, is needed. Beliefs: tpu-locked-memory,
+rdma-without-root.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 #: User and group of replicas that run as nobody in particular; no image's own user has this number.
 NON_ROOT_ID = 65_532
-#: What a process needs to raise its own limit of locked memory.
+#: Capability that a process needs to raise its own limit of locked memory.
 LOCKED_MEMORY_CAPABILITY = "SYS_RESOURCE"
-#: What GKE's page of TPUs raises that limit to, in bytes.
+#: Bytes that GKE's page of TPUs raises that limit to.
 LOCKED_MEMORY_BYTES = 68_719_476_736
-#: What root of a container may do by default and no trainer needs: Kubernetes' baseline allows all of these.
+#: Capabilities that root of a container has by default and no trainer needs: Kubernetes' baseline allows all of these.
 _NEVER_NEEDED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT")
 
 
 def is_non_root(wanted: RunAs | None, *, custom_container: bool, has_tpu: bool) -> bool:
-    """Whether a replica runs as nobody in particular.
+    """Whether a replica runs as a user without rights.
 
     Without the job's word: where the image is a framework's own, which needs no rights. An image of the user's may need
     its own user, and whether a TPU's device files may be opened by others than root is not documented.
@@ -36,7 +36,10 @@ def is_non_root(wanted: RunAs | None, *, custom_container: bool, has_tpu: bool) 
 
 
 def pod_security(*, non_root: bool) -> Mapping[str, Any]:
-    """The security context of a pod. Its volumes belong to the group, so that everything of it may write there."""
+    """Return the security context of a pod.
+
+    Its volumes belong to the group, so that everything of it may write there.
+    """
     seccomp = {"type": "RuntimeDefault"}
     if not non_root:
         return {"seccompProfile": seccomp}
@@ -45,7 +48,7 @@ def pod_security(*, non_root: bool) -> Mapping[str, Any]:
 
 
 def container_security(*, non_root: bool, locked_memory: bool = False) -> Mapping[str, Any]:
-    """The security context of a container; with ``locked_memory`` it may raise its limit of locked memory."""
+    """Return the security context of a container; with ``locked_memory`` it may raise its limit of locked memory."""
     capabilities = {"drop": ["ALL"] if non_root else list(_NEVER_NEEDED)}
     if locked_memory:
         capabilities["add"] = [LOCKED_MEMORY_CAPABILITY]
@@ -53,12 +56,15 @@ def container_security(*, non_root: bool, locked_memory: bool = False) -> Mappin
 
 
 def init_security() -> Mapping[str, Any]:
-    """The security context of an init container that copies files of its image: root, whose the image's files are."""
+    """Return the security context of an init container that copies files of its image.
+
+    Root, whose the image's files are.
+    """
     return {"runAsUser": 0, "runAsNonRoot": False, **container_security(non_root=False)}
 
 
 def home_variables(folder: str) -> Mapping[str, str]:
-    """Variables of a user whom the image's ``/etc/passwd`` does not know: where it may write, and what it is called.
+    """Return variables that give a user unknown to the image's ``/etc/passwd`` a home and a name.
 
     Libraries ask for a home to keep caches in, and for a name to call files after; without a name they fail.
     """

@@ -1,4 +1,4 @@
-"""From a plan to what the templates see."""
+"""The templates' views of a plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Label with the role of a job's pods.
 ROLE_LABEL = "encamp-role"
-#: What the object of a study holds.
+#: Keys of a study's object.
 STUDY_FILE = "study.json"
 TEMPLATE_FILE = "trial.json"
 BOOTSTRAP_MOUNT = "/encamp"
@@ -64,19 +64,19 @@ GRACE_SECONDS = 30
 
 
 def account_view(plan: JobPlan) -> AccountView:
-    """The service account of a job."""
+    """Return the service account of a job."""
     identity = plan.identity
     name = identity.kubernetes_service_account
     return AccountView(name, plan.namespace, plan.labels, identity.service_account)
 
 
 def config_map_name(plan: JobPlan) -> str:
-    """The name of the ConfigMap of a job."""
+    """Return the name of the ConfigMap of a job."""
     return f"{plan.name}-bootstrap"
 
 
 def files_view(plan: JobPlan, script: str) -> FilesView:
-    """The bootstrap script and what it is to set up."""
+    """Return the bootstrap script and what it is to set up."""
     packages = next((list(group.package_uris) for group in plan.groups if group.package_uris), [])
     settings: dict[str, Any] = {
         "packages": packages,
@@ -92,18 +92,21 @@ def files_view(plan: JobPlan, script: str) -> FilesView:
 
 
 def study_view(plan: JobPlan, study: StudyPlan, job_set: Mapping[str, Any]) -> FilesView:
-    """The object that a study's trials belong to: what is searched for, and the JobSet that trials are made from."""
+    """Return the object that a study's trials belong to.
+
+    What is searched for, and the JobSet that trials are made from.
+    """
     data = {STUDY_FILE: compact_json(study.to_json()) + "\n", TEMPLATE_FILE: compact_json(job_set) + "\n"}
     return FilesView(plan.name, plan.namespace, plan.labels, data)
 
 
 def claim_template_name(plan: JobPlan, count: int) -> str:
-    """The name of the template of claims of so many network interfaces."""
+    """Return the name of the template of claims of so many network interfaces."""
     return f"{plan.name}-rdma-{count}"
 
 
 def claim_views(plan: JobPlan) -> list[ClaimView]:
-    """The templates of replicas' claims: one for each number of network interfaces."""
+    """Return the templates of replicas' claims: one for each number of network interfaces."""
     counts = sorted({group.rdma_nics for group in plan.groups if group.rdma_nics})
     return [
         ClaimView(claim_template_name(plan, count), plan.namespace, plan.labels, device_class(), count)
@@ -112,7 +115,7 @@ def claim_views(plan: JobPlan) -> list[ClaimView]:
 
 
 def job_set_view(plan: JobPlan) -> JobSetView:
-    """The JobSet of a job; of a study, the one that its trials are made from."""
+    """Return the JobSet of a job; of a study, the one that its trials are made from."""
     scheduling = plan.training_input.get("scheduling") or {}
     whole_job = bool(scheduling.get("resilient_to_worker_restart"))
     return JobSetView(
@@ -171,24 +174,24 @@ def _rdma(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> RdmaVie
 
 
 def _bill(plan: JobPlan, pool: NodePoolPlan) -> Mapping[str, str]:
-    """Labels for the bill, of replicas whose machines carry them not."""
+    """Return billing labels for replicas whose machines do not carry them."""
     return {} if pool.shared_in is None else pod_labels(plan.bill_labels)[0]
 
 
 def _termination_path(plan: JobPlan, group: ReplicaGroupPlan) -> str:
-    """What Kubernetes keeps of a replica: the set-up's message, or where there is none the last metrics of a trial."""
+    """Return the path of the termination message: the set-up's, or without a set-up the last metrics of a trial."""
     return METRIC_FILE if plan.study is not None and group.interpreter is None else TERMINATION_PATH
 
 
 def _working_dir(group: ReplicaGroupPlan) -> str | None:
-    """Where a trainer's own files lie: ``/`` as on AI Platform, or a folder that it may write to."""
+    """Return the working directory: ``/`` as on AI Platform, or a folder that the trainer may write to."""
     if group.interpreter is None:
         return None
     return RUN_MOUNT if group.non_root else "/"
 
 
 def _with_set_up(group: ReplicaGroupPlan) -> Sequence[str] | None:
-    """The command, after the script that installs packages and writes the termination message where there is one."""
+    """Return the command, preceded by the script that installs packages and writes the termination message, if any."""
     if group.interpreter is None or group.command is None:
         return group.command
     return ("python3", f"{BOOTSTRAP_MOUNT}/bootstrap.py", "--", *group.command)
@@ -235,7 +238,7 @@ def _tolerations(pool: NodePoolPlan, devices: Mapping[str, str]) -> list[dict[st
 
 
 def _annotations(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> dict[str, str]:
-    """Annotations of a role's pods."""
+    """Return annotations of a role's pods."""
     found: dict[str, str] = {}
     if group.interpreter is None:
         found[RUNS_IMAGE_ANNOTATION] = "true"
@@ -248,7 +251,7 @@ def _annotations(plan: JobPlan, group: ReplicaGroupPlan, pool: NodePoolPlan) -> 
 
 
 def _fuse_annotations() -> dict[str, str]:
-    """What brings the sidecar that serves mounted buckets; the request for the replica leaves room for it.
+    """Return annotations for the sidecar of mounted buckets; a replica's request leaves room for it.
 
     Source: GKE's page of the Cloud Storage FUSE driver's sidecar; a limit of 0 is none.
     """
@@ -281,19 +284,19 @@ def _mount(index: int, mount: MountPlan, *, non_root: bool) -> MountView:
 
 
 def policy_view(plan: JobPlan) -> PolicyView:
-    """The network policy of a job."""
+    """Return the network policy of a job."""
     reached = plan.egress
     egress = EgressView(RESOLVERS, METADATA, WEB_PORTS, reached.closed, reached.opened) if reached is not None else None
     return PolicyView(plan.name, plan.namespace, plan.labels, {JOB_LABEL: plan.labels[JOB_LABEL]}, egress)
 
 
 def request_name(plan: JobPlan, group: ReplicaGroupPlan) -> str:
-    """The name of the request for a role's machines, and of the pod template that it asks for."""
+    """Return the name of the request for a role's machines, and of the pod template that it asks for."""
     return f"{plan.name}-{group.role.value}"
 
 
 def request_views(plan: JobPlan) -> list[RequestView]:
-    """What is asked of GKE for the roles whose machines are queued for: each role's machines all at once."""
+    """Return requests to GKE for roles with queued provisioning: each role's machines all at once."""
     queued = {pool.name: pool for pool in plan.node_pools if asks_for_machines(plan, pool)}
     return [
         RequestView(

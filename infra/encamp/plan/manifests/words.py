@@ -1,4 +1,4 @@
-"""What a replica's process is given, word for word: arguments and variables as Kubernetes must see them.
+"""Arguments and variables of a replica's process, as Kubernetes must see them.
 
 Kubernetes expands ``$(NAME)`` in both. Text that somebody wrote is escaped, so that it arrives as it is; references
 stand only where nobody's own text is.
@@ -37,17 +37,17 @@ _INDEX_MARK = "\x01index\x01"
 
 
 def escaped(text: str) -> str:
-    """Text that Kubernetes' expansion of ``$(NAME)`` turns back into itself: every ``$`` doubled."""
+    """Return text that Kubernetes' expansion of ``$(NAME)`` turns back into itself: every ``$`` doubled."""
     return text.replace("$", "$$")
 
 
 def escaped_words(words: Sequence[str] | None) -> list[str] | None:
-    """Words of a process, each as Kubernetes must see it."""
+    """Return words of a process, each as Kubernetes must see it."""
     return None if words is None else [escaped(word) for word in words]
 
 
 def arguments(plan: JobPlan, group: ReplicaGroupPlan) -> list[str] | None:
-    """The arguments of a group, in a study with a mark where a trial's values come."""
+    """Return the arguments of a group, in a study with a mark where a trial's values come."""
     if plan.study is None:
         return escaped_words(group.args)
     words = [escaped(word) for word in group.args or ()]
@@ -55,7 +55,7 @@ def arguments(plan: JobPlan, group: ReplicaGroupPlan) -> list[str] | None:
 
 
 def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
-    """The variables of a group, TF_CONFIG last, with references that Kubernetes resolves.
+    """Return the variables of a group, TF_CONFIG last, with references that Kubernetes resolves.
 
     They refer to the index, and in a study to the trial and its JobSet, whose variables a trial fills in.
     """
@@ -75,7 +75,7 @@ def variables(plan: JobPlan, group: ReplicaGroupPlan) -> list[Variable]:
 
 
 def _referring(plan: JobPlan, data: Mapping[str, Any]) -> str:
-    """A description of the cluster as JSON whose cluster and task, where nobody's own text is, hold references."""
+    """Return the cluster description as JSON with references for cluster and task, except in a user's own text."""
     task = {**data["task"], **({"trial": f"$({TRIAL_VARIABLE})"} if plan.study is not None else {})}
     index = compact_json(_INDEX_MARK)
     parts = {key: escaped(compact_json(value)) for key, value in data.items()} | {

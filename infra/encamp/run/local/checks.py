@@ -1,4 +1,4 @@
-"""What must be right before a local run starts a process, and what to try where it is not.
+"""Checks before a local run starts a process, each with a hint.
 
 Everything is looked up in files: no code of the trainer and no interpreter is run for it.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _SUFFIXES = (".py", ".pyc", ".so", ".pyd")
 _REMOTE = "gs://"
 _PACKAGE, _MODULE, _FOLDER = "package", "module", "folder"
-#: How many modules a hint names.
+#: Number of modules that a hint names.
 _MOST_NAMED = 8
 
 
 def package_root(package_path: str, working: Path, *, where: str = "--package-path") -> Path:
-    """The folder that a trainer package lies in, which replicas start in.
+    """Return the folder that a trainer package lies in, which replicas start in.
 
     Args:
         package_path: as it was given, relative to ``working``.
@@ -67,12 +67,12 @@ def check_module(module: str, root: Path, search: Sequence[Path] | None, *, wher
     Args:
         module: dotted name, such as ``trainer.task``.
         root: folder that replicas start in; ``python -m`` looks there first.
-        search: the other folders in which the chosen Python looks for modules, None where that is not known: a
+        search: the other folders in which the chosen Python looks for modules, None if that is not known: a
             module that may lie there is believed.
         where: what messages call it.
 
     Raises:
-        UsageError: the name is none, or nothing of that name is there.
+        UsageError: the name is malformed, or nothing of that name exists.
     """
     parts = module.split(".")
     _check_name(module, parts, root, where)
@@ -143,7 +143,7 @@ def check_counts(counts: Mapping[str, int | None]) -> None:
 
 
 def check_own_flags(arguments: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
-    """Warnings about arguments of the trainer (after ``--``) that are spelled as flags of this command.
+    """Return warnings about arguments of the trainer (after ``--``) that are spelled as flags of this command.
 
     ``--job-dir`` is the trainer's own too, and so is no mistake.
     """
@@ -181,7 +181,7 @@ def _mistake(parts: Sequence[str], folder: Path) -> tuple[str, str] | None:
                 return None
             return f"{through} is a module, not a package, so it holds no {parts[at + 1]!r}", f"write {through}"
         here = here / part
-    # What is run of a package is its __main__.
+    # A package's entry point is its __main__.
     if _kind(here, "__main__") or not _kind(here, "__init__"):
         return None
     inside = [f"{'.'.join(parts)}.{name}" for name in _modules(here)]
@@ -200,7 +200,7 @@ def _nearest(holder: str, folder: Path, name: str) -> str:
 
 
 def _kind(folder: Path, name: str) -> str | None:
-    """What Python takes a name in a folder for: a package goes before a module, a mere folder comes last."""
+    """Return Python's view of a name in a folder: a package goes before a module, a mere folder comes last."""
     here = folder / name
     if (here / "__init__.py").is_file() or any(here.glob("__init__.*")):
         return _PACKAGE

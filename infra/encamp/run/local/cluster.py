@@ -1,4 +1,4 @@
-"""Who is in a local cluster by the old client's flags, and what each replica is told. Pure.
+"""The local cluster of the old client's flags, and each replica's task in it. Pure.
 
 Its TF_CONFIG differs from the cloud's as the old client's did: ``job`` is an object of module and arguments, a single
 process has an empty cluster, and there are no variables but TF_CONFIG. The old client also wrote ``"ps": []`` for a
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many replicas there are besides the primary."""
+    """The number of replicas besides the primary."""
 
     workers: int = 2
     parameter_servers: int = 2
@@ -30,13 +30,13 @@ class Counts:
 
     @property
     def ports(self) -> int:
-        """How many of all replicas are in the cluster, the primary included."""
+        """The number of replicas in the cluster, the primary included."""
         return 1 + self.workers + self.parameter_servers
 
 
 @dataclass(frozen=True)
 class Host:
-    """What all replicas have of this machine.
+    """The properties of this machine that all replicas share.
 
     Attributes:
         program: the Python that runs the module.
@@ -52,7 +52,7 @@ class Host:
 def flag_replicas(
     module: str, args: Sequence[str], host: Host, *, counts: Counts | None, primary: str, ports: Sequence[int]
 ) -> tuple[LocalReplica, ...]:
-    """The replicas that the old client's flags describe, the primary first.
+    """Return the replicas that the old client's flags describe, the primary first.
 
     Args:
         module: what each runs.

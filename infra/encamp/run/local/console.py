@@ -1,4 +1,4 @@
-"""Who tells people about a local run: lines as they come, a file of each replica's own, and a table at the end."""
+"""The output of a local run: lines as they come, a file for each replica, and a table at the end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RunConsole:
         self._files = _open_logs(logs, names) if logs is not None else {}
 
     def add(self, names: Sequence[str]) -> None:
-        """More replicas.
+        """Add replicas.
 
         Raises:
             UsageError: as when it is made.
@@ -72,18 +72,18 @@ class RunConsole:
         self._screen.add(names)
 
     def drop(self, names: Sequence[str]) -> None:
-        """Replicas that have ended; their files are closed."""
+        """Drop replicas that have ended, and close their files."""
         self._screen.drop([name for name in names if self._screen.has(name)])
         for name in names:
             if (file := self._files.pop(name, None)) is not None:
                 file.close()
 
     def text(self, text: str) -> None:
-        """Lines as they are."""
+        """Show lines as they are."""
         self._screen.text(text)
 
     def started(self, replica: LocalReplica, restarts: int) -> None:
-        """Say so where it is a restart; first starts come all at once."""
+        """Show a restart; first starts come all at once."""
         if replica.primary:
             self._primary = replica.name
         if restarts:
@@ -106,7 +106,7 @@ class RunConsole:
             self._screen.say(f"warning: the log of {replica} ends here: {error.strerror}")
 
     def tail(self, replica: str) -> tuple[str, ...]:
-        """What it wrote last."""
+        """Return the replica's last lines."""
         return self._screen.tail(replica)
 
     def paused(self, replica: str) -> None:
@@ -114,17 +114,17 @@ class RunConsole:
         self._screen.ended(replica)
 
     def ended(self, end: ReplicaEnd) -> None:
-        """Say so, unless we ended it ourselves; what a failure of another than the primary leads to, the run says."""
+        """Show an end, unless we caused it; the run says what a failure of a secondary replica leads to."""
         self._screen.ended(end.name)
         if not end.stopped and (end.outcome.ok or end.name == self._primary):
             self._screen.say(f"{end.outcome} after {_duration(_seconds(end))}")
 
     def note(self, text: str) -> None:
-        """Say it."""
+        """Show a line."""
         self._screen.say(text)
 
     def summary(self, ends: Sequence[ReplicaEnd]) -> None:
-        """The last lines of those that failed, a table of all, and where the logs are."""
+        """Show the last lines of failed replicas, a table of all, and where the logs are."""
         # A replica alone has just written its own.
         failed = [end for end in ends if not end.stopped and not end.outcome.ok and end.last_lines]
         if len(ends) > 1:
@@ -145,7 +145,7 @@ class RunConsole:
 def opened_console(
     names: Sequence[str], environ: Mapping[str, str], *, logs: Path | None = None, stream: TextIO | None = None
 ) -> Iterator[RunConsole]:
-    """A console on a stream of this command, standard output unless another is given; at the end all of it is written.
+    """Yield a console on a stream (default: standard output); at the end everything has been written.
 
     Raises:
         UsageError: the folder of the logs cannot be written.
@@ -171,7 +171,7 @@ def opened_console(
 
 
 def summary_table(ends: Sequence[ReplicaEnd]) -> str:
-    """A row for each replica, columns aligned."""
+    """Return a row for each replica, columns aligned."""
     rows = [_HEADER, *(_row(end) for end in ends)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADER))]
     return "\n".join(

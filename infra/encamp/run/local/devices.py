@@ -36,7 +36,7 @@ _COMPUTING = frozenset({Role.MASTER, Role.WORKER})
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """Who sees which GPUs.
+    """The GPUs that each replica sees.
 
     Attributes:
         env: for each replica that is to see other GPUs than the command itself, CUDA_VISIBLE_DEVICES.
@@ -50,7 +50,7 @@ class DevicePlan:
 def local_gpus(
     environ: Mapping[str, str], *, driver: Path = _DRIVER, smi: Callable[[], str] | None = None
 ) -> tuple[str, ...]:
-    """The GPUs that a program started here would see, by the names that CUDA_VISIBLE_DEVICES takes.
+    """Return the GPUs that a program started here would see, by the names that CUDA_VISIBLE_DEVICES takes.
 
     Args:
         environ: of this command.
@@ -75,7 +75,7 @@ def divide(
     Args:
         gpus: names of GPUs.
         replicas: each replica's name and role, in the order of their indices.
-        asked: what the replicas of a job file ask for, without those that ask for none; None where there is no job
+        asked: what the replicas of a job file ask for, without those that ask for none; None if there is no job
             file, so that all GPUs go to the replicas that compute.
     """
     if asked is not None:
@@ -143,7 +143,7 @@ def _is_tpu(asked: Accelerator) -> bool:
 
 
 def _given(value: str) -> tuple[str, ...]:
-    """What CUDA makes of the variable: everything before the first name that cannot be one."""
+    """Return the devices that CUDA reads from the variable: all before the first name that cannot be one."""
     found: list[str] = []
     for name in value.split(","):
         word = name.strip()
@@ -161,7 +161,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """The devices of ``nvidia-smi -L``: a GPU that is partitioned stands for its partitions."""
+    """Return the devices of ``nvidia-smi -L``: a GPU that is partitioned stands for its partitions."""
     found: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if card := _GPU_LINE.match(line):
@@ -172,7 +172,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _nvidia_smi(environ: Mapping[str, str]) -> str:
-    """What it prints; nothing where it is not there or does not answer."""
+    """Return the tool's output; empty if it is not installed or does not answer."""
     program = which("nvidia-smi", path=environ.get("PATH"))
     if program is None:
         return ""

@@ -1,4 +1,4 @@
-"""What ends a run's processes when the command itself is killed and can end nothing any more.
+"""A guardian that ends a run's processes when the command itself is killed.
 
 A small process, forked before anything else and in a session of its own, reads a pipe that only the command writes to.
 When the pipe ends without a farewell the command is dead, and everything that carries the run's mark is killed. On
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FAREWELL = b"\n"
-#: How long it goes on looking for processes that are being started while others are killed.
+#: Seconds for which it looks for processes that are started while others are killed.
 _PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 _QUIET_ROUNDS = 3
@@ -29,7 +29,7 @@ _QUIET_ROUNDS = 3
 
 @contextlib.contextmanager
 def guarded() -> Iterator[str]:
-    """Have everything of a family killed when this process ends inside the block; gives the family's mark.
+    """Yield a family's mark; all of the family is killed when this process ends inside the block.
 
     Enter it before any thread is started and before anything is opened that must end with this process.
     """
@@ -56,7 +56,7 @@ def guarded() -> Iterator[str]:
 
 
 def _guard(read_end: int, family: str) -> None:
-    """The guardian's whole life."""
+    """Wait for the command's end as the guardian process, and kill the family unless it said farewell."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)

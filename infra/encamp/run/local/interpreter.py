@@ -1,4 +1,4 @@
-"""The Python that replicas run with: which one, and what it would find, without starting it.
+"""The Python of replicas: which one, and the packages that it would find, without starting it.
 
 Starting an interpreter to ask it costs as much as a small job takes; importing TensorFlow to ask its version, seconds.
 """
@@ -28,7 +28,7 @@ class Interpreter:
 
     Attributes:
         program: the file that is run.
-        search: folders that hold its modules besides the working directory, as far as they are there; None where they
+        search: folders that hold its modules besides the working directory, as far as they are there; None if they
             cannot be told from files.
     """
 
@@ -37,7 +37,7 @@ class Interpreter:
 
     @property
     def primary_name(self) -> str:
-        """What TF_CONFIG calls the primary: ``master`` with TensorFlow 1, ``chief`` with any other and with none."""
+        """TF_CONFIG's name of the primary: ``master`` with TensorFlow 1, ``chief`` with any other and with none."""
         for folder in self.search or ():
             for name in _names(folder):
                 if found := _TENSORFLOW.fullmatch(name):
@@ -46,7 +46,7 @@ class Interpreter:
 
 
 def interpreter(given: str | None, environ: Mapping[str, str], working: Path) -> Interpreter:
-    """The Python of ``--python``, else ``python`` or ``python3`` of PATH, else the one that runs this.
+    """Return the Python of ``--python``, else ``python`` or ``python3`` of PATH, else the one that runs this.
 
     Raises:
         UsageError: the given one is not there or cannot be executed.
@@ -66,7 +66,7 @@ def interpreter(given: str | None, environ: Mapping[str, str], working: Path) ->
 
 
 def _behind_shim(program: Path, environ: Mapping[str, str], working: Path) -> Path | None:
-    """What a shim of pyenv would start; the shim takes longer to find out."""
+    """Return the program that a shim of pyenv would start; the shim itself takes longer to find it."""
     root = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     if program.parent != root / "shims":
         return None
@@ -92,7 +92,7 @@ def _first_line(files: list[Path]) -> str | None:
 
 
 def _search(program: Path, environ: Mapping[str, str], working: Path) -> tuple[Path, ...] | None:
-    """What sys.path would hold, in its order, but for archives; None where the program is no Python that we know."""
+    """Return the folders of sys.path in its order, without archives; None if the program is no known Python."""
     installed = _installed(program, environ)
     if installed is None:
         return None
@@ -117,7 +117,7 @@ def _installed(program: Path, environ: Mapping[str, str]) -> list[Path] | None:
 
 
 def _of_base(program: Path, environ: Mapping[str, str]) -> tuple[str, list[Path], list[Path]] | None:
-    """Of a Python that is no virtual environment: ``pythonX.Y``, its own library, and where packages are installed."""
+    """Return ``pythonX.Y``, library and package folders of a Python that is no virtual environment."""
     named = _VERSIONED.match(program.name)
     prefix = program.parent.parent
     known = [f"python{named[1]}"] if named else sorted(path.name for path in prefix.glob("lib/python[23].[0-9]*"))
@@ -140,7 +140,7 @@ def _of_base(program: Path, environ: Mapping[str, str]) -> tuple[str, list[Path]
 
 
 def _virtual(file: Path) -> dict[str, str] | None:
-    """The settings of a virtual environment, None where it is none."""
+    """Return the settings of a virtual environment, None for any other folder."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

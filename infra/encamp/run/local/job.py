@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from encamp.run.local.prepare import Machine, Prepared
     from encamp.spec.job_file import JobFile
 
-#: Where results of jobs lie that name no place of their own, below the working directory.
+#: Folder below the working directory for results of jobs without a place of their own.
 RESULTS = "encamp-local"
 _REMOTE = "gs://"
 #: Fields of encamp's block that a run on this machine has no use for.
@@ -42,11 +42,11 @@ _OF_THE_CLOUD = ("package_path", "packages", "provisioning", "reservation", "zon
 
 @dataclass(frozen=True)
 class JobWish:
-    """How a job file is to run here.
+    """Options of a job file's local run.
 
     Attributes:
         job_dir: replaces the job's own.
-        environment: what it is planned for, None for one that stands for no cloud.
+        environment: the environment that it is planned for, None for one that stands for no cloud.
     """
 
     job_dir: str | None = None
@@ -81,7 +81,7 @@ class PreparedJob:
 
 
 def prepared(job: LocalJob, wish: JobWish, resources: ExitStack) -> PreparedJob:
-    """The replicas of a job that can run here.
+    """Return the replicas of a job that can run here.
 
     Raises:
         EngineError: there are no free ports.
@@ -93,18 +93,18 @@ def prepared(job: LocalJob, wish: JobWish, resources: ExitStack) -> PreparedJob:
 
 
 def asked_accelerators(plan: JobPlan, replicas: Sequence[LocalReplica]) -> dict[str, Accelerator]:
-    """What each replica asks for, those that ask for none left out."""
+    """Return each replica's requested accelerators; replicas without are left out."""
     asked = {group.role: group.accelerator for group in plan.groups if group.accelerator is not None}
     return {replica.name: asked[replica.role] for replica in replicas if replica.role in asked}
 
 
 def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitStack) -> LocalJob:
-    """A job file, planned and looked at; nothing is started.
+    """Return a job file, planned and looked at; nothing is started.
 
     Raises:
         SpecError: the environment cannot hold the job.
         PlanError: no plan can be made of it, or it cannot run here.
-        UsageError: what it needs is not there.
+        UsageError: something that it needs is missing.
     """
     python = machine.interpreter()
     plan, notes = _plan(found, wish, machine)
@@ -124,7 +124,7 @@ def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitSt
 
 
 def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
-    """The plan as it runs here, and what differs from the cloud."""
+    """Return the plan as it runs here, and what differs from the cloud."""
     # Packages of this machine are used where they lie: the plan needs no uploads. Where machines come from is nothing
     # to this one.
     block = found.job.encamp.model_copy(update=dict.fromkeys(_OF_THE_CLOUD))
@@ -150,7 +150,7 @@ def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tup
 
 
 def _nowhere(region: str | None) -> EnvironmentSpec:
-    """An environment for jobs that go to no cloud; it stands in for every region."""
+    """Return an environment for jobs that go to no cloud; it stands in for every region."""
     return EnvironmentSpec(
         name="local",
         project="sandbox-local",
@@ -161,14 +161,14 @@ def _nowhere(region: str | None) -> EnvironmentSpec:
 
 
 def _root(found: JobFile) -> Path:
-    """Where replicas start: above the trainer's folder, else in the job file's."""
+    """Return the folder that replicas start in: above the trainer's folder, else the job file's."""
     folder = found.folder or Path.cwd()
     package = found.job.encamp.package_path
     return folder if package is None else package_root(package, folder, where="encamp.packagePath")
 
 
 def _packages(found: JobFile, plan: JobPlan, python: Interpreter, resources: ExitStack) -> Path | None:
-    """A folder with the job's packages but the trainer's own, None where it has none."""
+    """Return a folder with the job's packages but the trainer's own, None if it has none."""
     uris: Sequence[str] = plan.groups[0].package_uris
     given = found.job.encamp.packages or ()
     if not uris and not given:

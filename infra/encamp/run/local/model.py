@@ -1,4 +1,4 @@
-"""What a local run is made of: replicas as wished, how to treat them, and how each ended."""
+"""Data of a local run: replicas, options, and each replica's end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from encamp.process import OutputLine, ProcessOutcome
 
-#: How long replicas may take to end after SIGTERM, seconds.
+#: Seconds that replicas have to end after SIGTERM.
 GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class LocalReplica:
-    """One replica as it is to run here.
+    """One replica of a local run.
 
     Attributes:
         name: as plans have it, such as ``worker-0``; the primary is ``master-0`` also where TF_CONFIG says chief.
@@ -43,7 +43,7 @@ class LocalReplica:
 
 @dataclass(frozen=True)
 class LocalRunOptions:
-    """How a run treats its replicas.
+    """Options of a run for its replicas.
 
     Attributes:
         grace_seconds: from SIGTERM to SIGKILL, for all replicas at once.
@@ -70,7 +70,7 @@ class ReplicaEnd:
 
     Attributes:
         outcome: of its last start.
-        last_lines: what it wrote last, without what steers a terminal; empty lines left out.
+        last_lines: its last lines, without what steers a terminal; empty lines left out.
         restarts: how often it was started again, with its job or alone.
         stopped: whether it was ended by us, so that its exit code says nothing about it.
     """
@@ -83,28 +83,28 @@ class ReplicaEnd:
 
 
 class Console(Protocol):
-    """Who is told of a run as it goes. Called from the event loop's thread alone; must not block for long."""
+    """The listener of a local run. Called from the event loop's thread alone; must not block for long."""
 
     def started(self, replica: LocalReplica, restarts: int) -> None:
-        """A process of it runs, after so many restarts."""
+        """Show that a process of the replica runs, after so many restarts."""
 
     def line(self, replica: str, piece: OutputLine) -> None:
-        """A line of a replica, or a piece of one; standard output and standard error in the order of writing."""
+        """Show a line of a replica, or a piece of one; standard output and standard error in the order of writing."""
 
     def raw(self, replica: str, data: bytes) -> None:
-        """The same bytes as they came, before they are cut into lines."""
+        """Take the same bytes as they came, before they are cut into lines."""
 
     def tail(self, replica: str) -> tuple[str, ...]:
-        """The last lines of a replica so far, as in ``ReplicaEnd.last_lines``."""
+        """Return the last lines of a replica so far, as in ``ReplicaEnd.last_lines``."""
 
     def paused(self, replica: str) -> None:
-        """A process of it has ended and its output is complete; it may be started again."""
+        """Note that a process has ended and its output is complete; it may be started again."""
 
     def ended(self, end: ReplicaEnd) -> None:
-        """It has ended for good."""
+        """Note that the replica has ended for good."""
 
     def note(self, text: str) -> None:
-        """A line of the run itself."""
+        """Show a line of the run itself."""
 
     def summary(self, ends: Sequence[ReplicaEnd]) -> None:
-        """All have ended, in the order of the replicas; those that never started are left out."""
+        """Show that all have ended, in the order of the replicas; those that never started are left out."""

@@ -1,4 +1,4 @@
-"""What a job needs besides its trainer's own folder, as far as this machine lacks it.
+"""Packages of a job besides its trainer's own folder, as far as this machine lacks them.
 
 Archives are unpacked, or installed by pip without what they require, into a folder of the run's own on PYTHONPATH.
 Nothing is installed into anybody's Python: what it lacks is named, with the command that installs it.
@@ -25,7 +25,7 @@ _LAST_LINES = 12
 
 
 def lacking(requirements: Sequence[str], python: Interpreter) -> list[str]:
-    """Which requirements a Python does not fulfil; none where its folders are not known."""
+    """Return the requirements that a Python does not meet; none if its folders are not known."""
     if python.search is None or not requirements:
         return []
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - most jobs require nothing
@@ -69,7 +69,7 @@ def check_requirements(requirements: Sequence[str], python: Interpreter) -> None
 
 
 def fetch(uris: Sequence[str], folder: Path) -> list[Path]:
-    """Packages of Cloud Storage as files of this machine.
+    """Return packages of Cloud Storage as files of this machine.
 
     Raises:
         UsageError: one of them is not there or cannot be read from here.
@@ -124,7 +124,7 @@ def install(archives: Sequence[Path], target: Path, python: Interpreter) -> None
 
 
 def _unpacked(archive: Path, target: Path) -> bool:
-    """Unpack a wheel whose installation is no more than that."""
+    """Unpack a wheel that needs no further installation; False for others."""
     try:
         with zipfile.ZipFile(archive) as wheel:
             if any(".data/" in name.partition("/")[0] + "/" for name in wheel.namelist()):

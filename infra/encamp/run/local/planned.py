@@ -1,4 +1,4 @@
-"""A plan's replicas on this machine: they get what they get in the cloud, at addresses of here. Pure.
+"""A plan's replicas on this machine, with the same inputs as in the cloud and local addresses. Pure.
 
 A container that is started as it is (an image with its own command) cannot run here; a module can.
 """
@@ -31,7 +31,7 @@ _CONFIGS = {
 
 
 def planned_replicas(plan: JobPlan, host: Host, ports: Sequence[int]) -> tuple[LocalReplica, ...]:
-    """Every replica of a plan, the primary first; ``ports`` has one for each that is in the cluster.
+    """Return every replica of a plan, the primary first; ``ports`` has one for each that is in the cluster.
 
     Raises:
         PlanError: a container of the job runs as it is, so that there is nothing that could run here.
@@ -74,12 +74,12 @@ def check_runs_here(plan: JobPlan) -> None:
 
 
 def addresses(plan: JobPlan) -> int:
-    """How many replicas are in the cluster of a plan."""
+    """Return the number of replicas in a plan's cluster."""
     return sum(len(hosts) for hosts in plan.cluster.tasks.values())
 
 
 def capped(plan: JobPlan, most: int) -> tuple[JobPlan, tuple[str, ...]]:
-    """The same job with at most so many replicas of each role besides the primary, and what was cut."""
+    """Return the same job with at most so many replicas of each role besides the primary, and what was cut."""
     counts = {group.role: group.count if group.role is Role.MASTER else min(group.count, most) for group in plan.groups}
     cut = [
         f"{counts[group.role]} of {group.count} {group.role.value} replicas"
@@ -94,7 +94,7 @@ def capped(plan: JobPlan, most: int) -> tuple[JobPlan, tuple[str, ...]]:
 
 
 def with_job_dir(plan: JobPlan, job_dir: str | None) -> JobPlan:
-    """The same job with another job dir, wherever replicas are told of it."""
+    """Return the same job with another job dir, wherever replicas are told of it."""
     if job_dir is None or job_dir == plan.storage.job_dir:
         return plan
     data = {**plan.training_input, "job_dir": job_dir}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from encamp.process.port_lock import PortLock
 
-#: Where the old client's ports begin; taken when they are free.
+#: First port of the old client; used if free.
 FIRST_PORT = 27182
 _LOWEST, _HIGHEST = 17000, 32000
 _LARGEST = 65535
@@ -48,7 +48,7 @@ class Ports:
         self.close()
 
     def close(self) -> None:
-        """Let others have them."""
+        """Release the ports."""
         for lock in self._locks:
             lock.close()
 
@@ -112,7 +112,7 @@ def _any(count: int, lowest: int, highest: int) -> Ports:
 
 
 def _bounds() -> tuple[int, int]:
-    """Where to look: below the ports of outgoing connections where there is room."""
+    """Return the range of ports to search: below those of outgoing connections if there are enough."""
     with contextlib.suppress(OSError, ValueError):
         first = int(_RANGE.read_text(encoding="ascii").split()[0])
         if first - _LOWEST > _TRIES:
@@ -121,7 +121,7 @@ def _bounds() -> tuple[int, int]:
 
 
 def _all_of(wanted: Iterable[int]) -> list[PortLock] | None:
-    """Locks of all, or none at all."""
+    """Return locks of all, or none at all."""
     locks: list[PortLock] = []
     for port in wanted:
         lock = _take(port)
@@ -134,7 +134,7 @@ def _all_of(wanted: Iterable[int]) -> list[PortLock] | None:
 
 
 def _take(port: int) -> PortLock | None:
-    """The lock of a port that is free, None where the port or its lock is somebody's."""
+    """Return the lock of a port that is free, None if the port or its lock is somebody's."""
     lock = lock_port(port)
     if lock is not None and not _free(port):
         lock.close()

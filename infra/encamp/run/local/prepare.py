@@ -1,4 +1,4 @@
-"""From what a command was given to replicas that can be started: everything is checked first, nothing is started.
+"""Preparation of replicas from a command's input: everything is checked first, nothing is started.
 
 Ports and folders that a run holds go with the ``ExitStack`` that it is given.
 """
@@ -31,7 +31,7 @@ MOST_REPLICAS = 256
 
 @dataclass(frozen=True)
 class FlagWish:
-    """What the old client's flags ask for; None where a flag was not given.
+    """The old client's flags; None for a flag that was not given.
 
     Attributes:
         args: what followed ``--``.
@@ -50,7 +50,7 @@ class FlagWish:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a run takes place.
+    """The environment of a local run.
 
     Attributes:
         environ: the command's own environment.
@@ -63,20 +63,20 @@ class Machine:
     python: str | None = None
 
     def interpreter(self) -> Interpreter:
-        """The Python of replicas."""
+        """Return the Python of replicas."""
         return interpreter(self.python, self.environ, self.working)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Replicas to start, and what the user is told before."""
+    """Replicas to start, and the messages to show before."""
 
     replicas: tuple[LocalReplica, ...]
     notes: tuple[str, ...] = ()
 
 
 def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Prepared:
-    """The replicas of the old client's flags.
+    """Return the replicas of the old client's flags.
 
     Raises:
         UsageError: what is wrong with them, or with what they name.
@@ -110,18 +110,18 @@ def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Pre
 
 
 def roles(replicas: Sequence[LocalReplica]) -> dict[str, Role]:
-    """Each replica's role by its name."""
+    """Return each replica's role by its name."""
     return {replica.name: replica.role for replica in replicas}
 
 
 def with_devices(replicas: Sequence[LocalReplica], devices: DevicePlan, notes: Sequence[str] = ()) -> Prepared:
-    """Replicas that see their own GPUs, with all that is to be told."""
+    """Return replicas that see their own GPUs, with all that is to be told."""
     seeing = tuple(replace(replica, env={**replica.env, **devices.env.get(replica.name, {})}) for replica in replicas)
     return Prepared(seeing, (*notes, *devices.notes))
 
 
 def _root(wish: FlagWish, machine: Machine) -> Path:
-    """Where replicas start: above the package; without one above the working directory, as the old client did.
+    """Return the folder that replicas start in: above the package, else above the working directory.
 
     A module that lies in the working directory and not above it is run from there, which the old client could not.
     """

@@ -1,4 +1,4 @@
-"""Which failures of replicas are tried again, as on the cluster (section 6 of the job model), and how often."""
+"""Restarts of failed replicas, as on the cluster (section 6 of the job model), and their limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Restarts:
         self.jobs = 0
 
     def after(self, replica: str, outcome: ProcessOutcome) -> Consequence:
-        """What follows from a replica's failure; a restart that it calls for is counted."""
+        """Return the consequence of a replica's failure; a restart that it calls for is counted."""
         options = self._options
         if self._out_of_memory(outcome):
             return Consequence.JOB_FAILS
@@ -53,11 +53,11 @@ class Restarts:
         return found
 
     def told(self, replica: str) -> str:
-        """How often a replica was started again, of how often it may."""
+        """Return the restarts of a replica in words: how many, of how many."""
         return f"{self._replicas[replica]} of {self._options.max_replica_restarts}"
 
     def _count_alike(self, replica: str, outcome: ProcessOutcome) -> int:
-        """How many times in a row the replica has ended with this code soon after its start."""
+        """Return how many times in a row the replica has ended with this code soon after its start."""
         code, count = self._alike.get(replica, (outcome.code, 0))
         soon = (outcome.ended_at - outcome.started_at).total_seconds() <= SOON_SECONDS
         count = 0 if not soon else count + 1 if code == outcome.code else 1
@@ -72,7 +72,10 @@ class Restarts:
 
 
 def memory_kills() -> int:
-    """How many processes of this machine the kernel has killed for lack of memory; 0 where it does not say so."""
+    """Return the number of processes of this machine that the kernel killed for lack of memory.
+
+    0 if it does not say.
+    """
     try:
         for line in _KERNEL_COUNTERS.read_text(encoding="ascii").splitlines():
             name, _, value = line.partition(" ")

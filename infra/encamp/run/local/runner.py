@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from encamp.process import ProcessOutcome
 
-#: What asks a run to end. SIGQUIT is left alone: it ends the command at once, and the guardian its replicas.
+#: Signals that ask a run to end. SIGQUIT is left alone: it ends the command at once, and the guardian its replicas.
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHELL_SIGNAL = 128
 
@@ -35,7 +35,7 @@ async def run(
     Args:
         replicas: one of them the primary.
         options: how they are treated.
-        console: who is told.
+        console: the listener.
         family: mark that all processes carry, where a guardian watches over them.
 
     Returns:
@@ -52,7 +52,7 @@ async def run(
 
 @contextlib.contextmanager
 def on_signals(tell: Callable[[int], None]) -> Iterator[None]:
-    """Have what asks a command to end told to the event loop's own thread, each time that it comes."""
+    """Pass signals that ask a command to end to the event loop's own thread, each time that they come."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _INTERRUPTS}
     for number in _INTERRUPTS:
@@ -66,7 +66,7 @@ def on_signals(tell: Callable[[int], None]) -> Iterator[None]:
 
 
 class LocalRun:
-    """One run: as :func:`run`, with signals left to the caller. Made where an event loop runs."""
+    """One run, as :func:`run`, but with signals left to the caller. Created where an event loop runs."""
 
     def __init__(
         self, replicas: Sequence[LocalReplica], options: LocalRunOptions, console: Console, family: str | None
@@ -123,7 +123,7 @@ class LocalRun:
         self._starts[name] += 1
 
     async def _watch(self) -> int:
-        """Until the job has ended; its exit code. Others may still run then."""
+        """Wait until the job has ended and return its exit code. Other replicas may still run then."""
         loop = asyncio.get_running_loop()
         longest = self._options.max_running_seconds
         deadline = loop.time() + longest if longest is not None else None
@@ -142,7 +142,7 @@ class LocalRun:
                 return code
 
     async def _ended(self, tasks: Sequence[asyncio.Task[ProcessOutcome]]) -> int | None:
-        """What follows from replicas that have ended: the run's exit code, or None where it goes on."""
+        """Handle replicas that have ended: return the run's exit code, or None if it goes on."""
         outcomes = {self._waits[task]: await task for task in tasks}
         primary = self._live[self._primary]
         if self._primary not in outcomes and primary.exited:
@@ -171,12 +171,12 @@ class LocalRun:
         return code
 
     def _too(self, name: str, outcome: ProcessOutcome) -> None:
-        """Tell of a failure beside the one that ended the job."""
+        """Report a failure beside the one that ended the job."""
         if not outcome.ok and name != self._primary:
             self._console.note(f"{outcome}, too")
 
     def _verdict(self, name: str, outcome: ProcessOutcome) -> int | None:
-        """The exit code of the run where this end, which is for good, is the run's end."""
+        """Return the exit code of the run where this end, which is for good, is the run's end."""
         if name == self._primary:
             return outcome.code
         if outcome.ok:

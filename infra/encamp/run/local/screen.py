@@ -23,13 +23,13 @@ from encamp.text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-#: Where there is no terminal, a bar that is not finished is written once in so many seconds.
+#: Seconds between two writes of an unfinished bar without a terminal.
 BAR_SECONDS = 10.0
-#: How many lines of each replica are remembered, for the account of a failure.
+#: Number of lines of each replica that are remembered, for the account of a failure.
 TAIL_LINES = 20
-#: How long a replica has the last row of the terminal for itself, where several draw.
+#: Seconds that a replica has the last row of the terminal for itself, if several draw.
 _ROW_SECONDS = 1.0
-#: Of prefixes, one replica after the other: those that are read well on black and on white.
+#: Colours of prefixes, one replica after the other: those that are read well on black and on white.
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _RESET = "\x1b[0m"
 _ERASE = "\r\x1b[K"
@@ -43,7 +43,7 @@ def wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def shown(text: str, *, colour: bool) -> str:
-    """Text of a replica as it may stand in one row of a terminal."""
+    """Return text of a replica as it may stand in one row of a terminal."""
     if text.isprintable():
         return text
     parts = _STEERING.split(text)  # text, colour or None, text, ...
@@ -88,7 +88,7 @@ class Screen:
         self.add(names)
 
     def add(self, names: Sequence[str]) -> None:
-        """More replicas."""
+        """Add replicas."""
         self._longest = max(self._longest, *map(len, names), 0)
         for name in names:
             taken = {row.colour for row in self._rows.values()}
@@ -100,22 +100,22 @@ class Screen:
         return name in self._rows
 
     def drop(self, names: Sequence[str]) -> None:
-        """Replicas that have ended and will not be heard of any more."""
+        """Drop replicas that have ended and write no more."""
         for name in names:
             self.ended(name)
             row = self._rows.pop(name)
             self._last_row = None if self._last_row is row else self._last_row
 
     def say(self, text: str) -> None:
-        """A line of encamp itself, with the seconds since the start."""
+        """Show a line of encamp itself, with the seconds since the start."""
         self._put(f"[{self._clock() - self._begun:6.1f}s] {text}\n")
 
     def text(self, text: str) -> None:
-        """Lines of encamp itself, as they are."""
+        """Show lines of encamp itself, as they are."""
         self._put(f"{text}\n")
 
     def line(self, replica: str, piece: OutputLine) -> None:
-        """A line of a replica, or a piece of one."""
+        """Show a line of a replica, or a piece of one."""
         row = self._rows[replica]
         whole = "".join(self._finished(row, data) for data in row.take(piece))
         if self._terminal:
@@ -124,16 +124,16 @@ class Screen:
             self._put(whole or self._as_line(row, row.show(self._clock())))
 
     def ended(self, replica: str) -> None:
-        """A replica's output is at its end, for now: what stands unfinished is a line."""
+        """End a replica's output, for now: an unfinished rest becomes a line."""
         row = self._rows[replica]
         self._settle(row, "".join(self._finished(row, data) for data in row.close()))
 
     def tail(self, replica: str) -> tuple[str, ...]:
-        """The last lines of a replica that hold text."""
+        """Return the last lines of a replica that hold text."""
         return tuple(self._rows[replica].tail)
 
     def _finished(self, row: _Row, data: bytes) -> str:
-        """A line that is done, as text; empty where it stands there already."""
+        """Return a line that is done, as text; empty if it stands there already."""
         text = shown(OutputLine(data).text, colour=False)
         if text.strip():
             row.tail.append(text)
@@ -154,7 +154,7 @@ class Screen:
             self._put(lines)
 
     def _choose(self, row: _Row) -> None:
-        """Which replica has the last row: one that has something to draw, and each long enough to be read."""
+        """Choose the replica that has the last row: one with something to draw, and each long enough to be read."""
         drawn, now = self._last_row, self._clock()
         if drawn is None or not drawn.unfinished:
             others = (one for one in self._rows.values() if one.unfinished)
@@ -178,7 +178,7 @@ class Screen:
 
 
 class _Row:
-    """One replica's line as far as it has come.
+    """One replica's unfinished line.
 
     Attributes:
         open: what was written since the last line end of any kind.
@@ -210,7 +210,7 @@ class _Row:
             yield self._done(held)
 
     def close(self) -> Iterator[bytes]:
-        """What is left at the end of the output."""
+        """Yield the rest at the end of the output."""
         if self.unfinished:
             yield self._done(self.open)
 
@@ -219,7 +219,7 @@ class _Row:
         return bool(self.drawn) and self.drawn != self.written and now - self._shown_at >= BAR_SECONDS
 
     def show(self, now: float) -> bytes:
-        """The bar, to be written now."""
+        """Return the bar, to be written now."""
         self._shown_at, self.written = now, self.drawn
         return self.drawn
 
@@ -230,7 +230,7 @@ class _Row:
 
 
 def _fitting(text: str, columns: int) -> str:
-    """As much of a text as fits: a row that wraps could not be erased."""
+    """Return the part of a text that fits: a row that wraps could not be erased."""
     used = 0
     for at, one in enumerate(text):
         used += 2 if unicodedata.east_asian_width(one) in "WF" else 1

@@ -1,4 +1,4 @@
-"""Where trials of a study run on this machine: slots with ports and GPUs of their own, one trial at a time in each."""
+"""Slots for a study's trials on this machine: each has its own ports and GPUs, and one trial at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Slots:
     """Slots of a job.
 
     Attributes:
-        job: whose trials run in them.
+        job: the job whose trials run in them.
         study: of the job, with as many trials at a time as there are slots.
         ports: of each slot.
         devices: by slot and name of a replica, what it sees of this machine's GPUs.
@@ -47,7 +47,7 @@ class Slots:
     notes: tuple[str, ...]
 
     def replicas(self, trial: Trial, slot: int, folder: Path) -> list[tuple[LocalReplica, Path]]:
-        """The replicas of a trial, the primary first, and the file that each reports its metric in.
+        """Return the replicas of a trial, the primary first, and the file that each reports its metric in.
 
         ``folder`` is the trial's own, for those files.
         """
@@ -62,7 +62,7 @@ class Slots:
 
 
 def make_slots(job: LocalJob, wish: JobWish, wanted: int | None, resources: ExitStack) -> Slots:
-    """The slots of a job with a study: as many as the job has trials at a time, or fewer.
+    """Return the slots of a job with a study: as many as the job has trials at a time, or fewer.
 
     Args:
         job: with a study.

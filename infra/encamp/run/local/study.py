@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from encamp.run.local.model import LocalRunOptions
     from encamp.run.local.slots import Slots
 
-#: How often trials are looked at while none ends.
+#: Seconds between looks at trials while none ends.
 _LOOK_SECONDS = 0.5
 _SHELL_SIGNAL = 128
 _REMOTE = "gs://"
@@ -48,12 +48,12 @@ async def run_study(
     Args:
         slots: where its trials run.
         options: how each trial's replicas are treated; the time limit is the whole study's.
-        console: who is told.
+        console: the listener.
         results: folder of the results of all jobs; this one's are kept in a folder of its id.
         family: mark that all processes carry, where a guardian watches over them.
 
     Returns:
-        0 where a trial has succeeded and the study is done, 1 where it failed or its time was up, 128 + n where this
+        0 if a trial has succeeded and the study is done, 1 where it failed or its time was up, 128 + n where this
         process got the signal n.
 
     Raises:
@@ -110,7 +110,7 @@ class _LocalStudy:
         self._signal: int | None = None
 
     async def run(self) -> int:
-        """To its end; the command's exit code."""
+        """Run the study to its end and return the command's exit code."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._longest if self._longest is not None else None
         told: Outcome | None = None
@@ -128,7 +128,7 @@ class _LocalStudy:
                 self._host.changed.clear()
         if self._signal is not None:
             return _SHELL_SIGNAL + self._signal
-        # What the driver has shown last comes before what this says.
+        # The driver's last output comes before this message.
         await asyncio.sleep(0)
         if outcome.state is not State.SUCCEEDED:
             self._console.note(f"the study is {outcome.state}: {outcome.message}")
@@ -149,7 +149,7 @@ class _LocalStudy:
 
 
 def _storage(job_dir: str | None) -> Storage | None:
-    """Cloud Storage, where a job's trainers write there themselves."""
+    """Return Cloud Storage, where a job's trainers write there themselves."""
     if job_dir is None or not job_dir.startswith(_REMOTE):
         return None
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - most studies need none of it

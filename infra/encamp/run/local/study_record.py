@@ -65,7 +65,7 @@ class StudyRecord:
             except UsageError:
                 self._file.close()
                 raise
-        #: What is known of it when it begins.
+        #: The trials that are on record at the start.
         self.trials = [_again(trial, job_id) for trial in known]
         if found is None:
             self._write({"study": study.to_json()})
@@ -91,7 +91,7 @@ class StudyRecord:
 
 
 def read_record(folder: Path) -> tuple[StudyPlan | None, list[Trial]]:
-    """A study and its trials by number, as they were written last; none where there is no record."""
+    """Return a study and its trials by number, as they were written last; none if there is no record."""
     study: StudyPlan | None = None
     trials: dict[int, Trial] = {}
     try:
@@ -108,7 +108,7 @@ def read_record(folder: Path) -> tuple[StudyPlan | None, list[Trial]]:
 
 
 def earlier_trials(results: Path, study: StudyPlan) -> tuple[Trial, ...]:
-    """The ended trials of the job that a study resumes, which ran on this machine too; none where it resumes none.
+    """Return the ended trials of the job that a study resumes, run on this machine too; none if it resumes none.
 
     Args:
         results: folder with a folder for each job.
@@ -151,7 +151,7 @@ def _named(study: StudyPlan) -> set[tuple[str, str]]:
 
 
 def _again(trial: Trial, job_id: str) -> Trial:
-    """A trial that did not come to its end, to be begun again: nothing of it runs any more."""
+    """Return a trial that did not come to its end, to be begun again: nothing of it runs any more."""
     over = trial.state.ended and trial.state is not TrialState.CANCELLED
     if over or trial.stopped_early or trial.job_id != job_id:
         return trial

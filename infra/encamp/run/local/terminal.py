@@ -1,4 +1,4 @@
-"""Writes to a terminal or a pipe from a thread of its own: whoever does not read stops no one from watching replicas.
+"""A writer to a terminal or pipe with its own thread, so that a slow reader holds up nothing.
 
 Without it a pager that has enough on its page, or a stopped terminal, would hold up the whole run, Ctrl-C included.
 """
@@ -10,14 +10,14 @@ import select
 import threading
 from collections import deque
 
-#: How much may wait to be read before those who write have to wait too.
+#: Bytes that may wait before writers block.
 _MOST_WAITING = 16 * 1024 * 1024
-#: How much is written at once.
+#: Bytes of one write.
 _PIECE = 64 * 1024
 
 
 class TerminalWriter:
-    """Writes text to a descriptor, in order; that nobody reads any more is no error."""
+    """A writer of text to a descriptor, in order; a reader that has gone away is no error."""
 
     def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
         self._descriptor = descriptor
@@ -30,7 +30,7 @@ class TerminalWriter:
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Have it written; waits only where far too much waits already."""
+        """Queue text for writing; blocks only when the buffer is full."""
         data = text.encode(self._encoding, "backslashreplace")
         with self._changed:
             if self._size >= _MOST_WAITING:
@@ -62,7 +62,7 @@ class TerminalWriter:
                 self._changed.notify_all()
 
     def _written(self, data: bytes) -> bool:
-        """Write all of it; False where nobody will ever read it."""
+        """Write all of it; False if the reader is gone."""
         view = memoryview(data)
         while view:
             try:

@@ -35,7 +35,7 @@ _METRIC_BYTES = 1024 * 1024
 
 @dataclass
 class _Running:
-    """One trial on its way.
+    """One running trial.
 
     Attributes:
         said: reports that its replicas wrote to their output.
@@ -62,10 +62,10 @@ class LocalTrials:
     Args:
         slots: where they run.
         options: how each is treated.
-        console: who is told.
+        console: the listener.
         folder: for what they report, empty.
         family: mark of their processes, see ``runner.run``.
-        storage: of a job dir in Cloud Storage, None where it is not to be asked.
+        storage: of a job dir in Cloud Storage, None if it is not to be asked.
 
     Attributes:
         changed: set when a trial has ended.
@@ -94,7 +94,7 @@ class LocalTrials:
         self.changed = asyncio.Event()
 
     def begin(self, trial: Trial) -> None:
-        """Have a trial run."""
+        """Start a trial."""
         job_dir = self._slots.job.plan.storage.job_dir
         metrics = TrialMetrics(self._slots.study.metric, events=event_folder(job_dir, trial.number, self._storage))
         metrics.since = trial.created
@@ -102,11 +102,11 @@ class LocalTrials:
         self._loop.call_soon_threadsafe(self._start, entry)
 
     def look(self) -> Mapping[int, TrialLook]:
-        """What has become of each."""
+        """Return the state of each trial."""
         return {number: self._look(entry) for number, entry in list(self._known.items())}
 
     def stop(self, number: int) -> None:
-        """Tell a trial's replicas to stop."""
+        """Stop a trial's replicas."""
         if (entry := self._known.get(number)) is not None:
             self._loop.call_soon_threadsafe(self._stop, entry)
 
@@ -116,7 +116,7 @@ class LocalTrials:
             shutil.rmtree(self._folder / str(number), ignore_errors=True)
 
     def interrupt(self) -> None:
-        """Tell all to stop; a second time kills what still runs. Called in the loop's thread."""
+        """Stop all trials; a second time kills what still runs. Called in the loop's thread."""
         for entry in list(self._known.values()):
             self._stop(entry, again=True)
 
@@ -163,7 +163,7 @@ class LocalTrials:
             self.changed.set()
 
     def _ended(self, entry: _Running, code: int, ends: Sequence[ReplicaEnd]) -> TrialLook:
-        """What a trial's end comes to, but for what it measured."""
+        """Return the result of a trial's end, without its measurements."""
         state = TrialState.SUCCEEDED if code == 0 else TrialState.CANCELLED if entry.told else TrialState.FAILED
         message = ""
         if state is TrialState.FAILED:
@@ -205,7 +205,7 @@ class LocalTrials:
 
 
 class _TrialConsole:
-    """What is told of one trial: its replicas' lines as they are, and how they ended to whoever asks."""
+    """The listener of one trial: shows its replicas' lines, and returns their last ones on request."""
 
     def __init__(self, console: RunConsole, entry: _Running) -> None:
         self._console = console
@@ -213,7 +213,7 @@ class _TrialConsole:
         self.ends: tuple[ReplicaEnd, ...] = ()
 
     def started(self, replica: LocalReplica, restarts: int) -> None:
-        """Say so where it is a restart."""
+        """Show a restart."""
         if restarts:
             self._console.note(f"{replica.name} starts again ({restarts})")
 
@@ -228,7 +228,7 @@ class _TrialConsole:
         self._console.raw(replica, data)
 
     def tail(self, replica: str) -> tuple[str, ...]:
-        """What it wrote last."""
+        """Return the replica's last lines."""
         return self._console.tail(replica)
 
     def paused(self, replica: str) -> None:
@@ -240,7 +240,7 @@ class _TrialConsole:
         self._console.paused(end.name)
 
     def note(self, text: str) -> None:
-        """Say it, unless the study has ended the trial and said so."""
+        """Show it, unless the study has ended the trial and said so."""
         if not self._entry.told:
             self._console.note(f"trial {self._entry.trial.number}: {text}")
 

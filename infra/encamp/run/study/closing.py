@@ -1,4 +1,4 @@
-"""The end of a study, whoever brings it about: no trial stays open on record, and what it came to is kept."""
+"""The end of a study, whoever ends it: no trial stays open on record, and its results are kept."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _READERS, _SETTLERS = 8, 4
-#: How long the logs of an ended trial are waited for before its JobSet goes.
+#: Seconds that the logs of an ended trial are waited for before its JobSet is deleted.
 _QUIET_SECONDS = 60.0
 _PAUSE_SECONDS = 0.05
 #: After how long a JobSet that was to go and is still there is told again.
@@ -95,7 +95,7 @@ class ClusterTrials:
         self.seen: dict[str, Replica] = {}
 
     def close(self) -> None:
-        """Give up what is under way; whoever ends the job seals and deletes what is left."""
+        """Cancel what is under way; tear-down seals and deletes what is left."""
         self._closed = True
         self._readers.shutdown(wait=False, cancel_futures=True)
         self._settlers.shutdown(cancel_futures=True)
@@ -106,7 +106,7 @@ class ClusterTrials:
         return any(watch.ending for number, watch in self._watches.items() if number not in self._settling)
 
     def recorded(self) -> list[Trial]:
-        """Every trial that there is a JobSet of, as it was when it began.
+        """Return every trial that there is a JobSet of, as it was when it began.
 
         Raises:
             EngineError: the cluster gives no answer.
@@ -129,13 +129,13 @@ class ClusterTrials:
             self._watch(trial.number)
 
     def look(self) -> Mapping[int, TrialLook]:
-        """Every trial that was begun and not settled.
+        """Return every trial that was begun and not settled.
 
         Raises:
             EngineError: the cluster gives no answer.
         """
         namespace, now = self._intent.namespace, self._clock()
-        # What is not among the first and was begun before is gone.
+        # Taken before the listing: a trial that was begun before and is not listed is gone.
         begun = set(self._watches)
         self.job_sets = self._cluster.list("jobsets", namespace, self._selector)
         self.pods = self._cluster.list("pods", namespace, self._selector)
@@ -161,7 +161,7 @@ class ClusterTrials:
         return found
 
     def stop(self, number: int) -> None:
-        """Have a trial's replicas told to stop.
+        """Stop a trial's replicas.
 
         Raises:
             EngineError: the cluster gives no answer.
@@ -236,7 +236,7 @@ class ClusterTrials:
             self.settle(number)
 
     def _forget(self, number: int) -> None:
-        """A settled trial whose JobSet is gone needs no watching."""
+        """Stop watching a settled trial whose JobSet is gone."""
         if self._settling[number][1].done():
             del self._watches[number], self._settling[number]
 

@@ -42,7 +42,7 @@ Field = tuple[int, int, int | bytes]
 
 
 class EventFile:
-    """One event file on its way.
+    """One event file that is being read.
 
     Args:
         tags: names of the scalar, each of which counts.
@@ -100,7 +100,7 @@ class EventFile:
 
 
 def _scalars(record: bytes, tags: set[bytes]) -> Iterator[Measurement]:
-    """The values of an Event that has them."""
+    """Yield the values of an Event that has them."""
     at, step = 0.0, 0
     summaries: list[bytes] = []
     for number, wire, value in _fields(record):
@@ -118,7 +118,7 @@ def _scalars(record: bytes, tags: set[bytes]) -> Iterator[Measurement]:
 
 
 def _scalar(message: bytes, tags: set[bytes]) -> float | None:
-    """The number of a Summary.Value, None where it is of another tag or no single number."""
+    """Return the number of a Summary.Value, None if it is of another tag or no single number."""
     found: float | None = None
     tag: int | bytes = b""
     for number, wire, value in _fields(message):
@@ -132,7 +132,7 @@ def _scalar(message: bytes, tags: set[bytes]) -> float | None:
 
 
 def _single(tensor: bytes) -> float | None:
-    """The one number of a TensorProto."""
+    """Return the one number of a TensorProto."""
     fields = list(_fields(tensor))
     kind = next((value for number, _, value in fields if number == _TENSOR_TYPE), None)
     if not isinstance(kind, int) or kind not in _PACKED:
@@ -148,7 +148,7 @@ def _single(tensor: bytes) -> float | None:
 
 
 def _apart(kind: int, value: int | bytes) -> float:
-    """A number that stands in the field of its type, packed or not."""
+    """Return a number that stands in the field of its type, packed or not."""
     if isinstance(value, int) or kind in {_INT32, _INT64}:
         whole = value if isinstance(value, int) else _varint(value, 0)[0]
         return float(whole - 2 * _SIGN if whole >= _SIGN else whole)
@@ -156,10 +156,10 @@ def _apart(kind: int, value: int | bytes) -> float:
 
 
 def _fields(message: bytes) -> Iterator[Field]:
-    """The fields of a protobuf message: number, wire type, and the number or bytes.
+    """Yield the fields of a protobuf message: number, wire type, and the number or bytes.
 
     Raises:
-        ValueError, IndexError: it is none.
+        ValueError, IndexError: it is malformed.
     """
     at = 0
     while at < len(message):
@@ -182,7 +182,7 @@ def _fields(message: bytes) -> Iterator[Field]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where what follows it begins."""
+    """Return a number of variable length, and where what follows it begins."""
     value = 0
     for shift in range(0, _VARINT_BITS + 6, 7):
         byte = data[at]
@@ -195,7 +195,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 @cache
 def _table() -> tuple[int, ...]:
-    """What each byte does to a CRC-32C."""
+    """Return the table of CRC-32C, one entry for each byte."""
     table = []
     for byte in range(256):
         value = byte
@@ -206,7 +206,10 @@ def _table() -> tuple[int, ...]:
 
 
 def _masked(data: bytes) -> int:
-    """The checksum of a record as it is stored: a CRC-32C, turned so that a checksum of checksums is still one."""
+    """Return the checksum of a record as it is stored.
+
+    A CRC-32C, turned so that a checksum of checksums is still one.
+    """
     table, value = _table(), _WORD
     for byte in data:
         value = value >> 8 ^ table[(value ^ byte) & 0xFF]

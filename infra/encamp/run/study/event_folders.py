@@ -1,4 +1,4 @@
-"""Where a trial's event files lie: below its folder of the job dir, in a bucket or on this machine."""
+"""The folders of a trial's event files: below its folder of the job dir, in a bucket or on this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EventFolder(Protocol):
     """Files below a folder, which need not be there yet."""
 
     def files(self) -> Iterator[FoundFile]:
-        """Every file, in the order of names.
+        """Return every file, in the order of names.
 
         Raises:
             EngineError, OSError: they cannot be listed.
@@ -42,7 +42,7 @@ class EventFolder(Protocol):
         ...
 
     def read(self, name: str, begin: int) -> Iterator[bytes]:
-        """The bytes of a file from ``begin`` on, piece by piece; none where there are none.
+        """Return the bytes of a file from ``begin`` on, piece by piece; none if there are none.
 
         Raises:
             EngineError, OSError: it cannot be read.
@@ -51,7 +51,7 @@ class EventFolder(Protocol):
 
 
 def event_folder(job_dir: str | None, number: int, storage: Storage | None) -> EventFolder | None:
-    """The folder that a trial's summaries are looked for in (spec 7.5), None where there is none.
+    """Return the folder of a trial's summaries (spec 7.5), or None.
 
     Args:
         job_dir: of the job: ``gs://`` path, or a folder of this machine.
@@ -76,12 +76,12 @@ class BucketFolder:
         self._prefix = prefix
 
     def files(self) -> Iterator[FoundFile]:
-        """Every object below the prefix."""
+        """Yield every object below the prefix."""
         for item in self._storage.objects(self._bucket, self._prefix):
             yield FoundFile(item.name.removeprefix(self._prefix), item.size)
 
     def read(self, name: str, begin: int) -> Iterator[bytes]:
-        """An object's bytes, by a range."""
+        """Yield an object's bytes, by a range."""
         try:
             yield from self._storage.download(self._bucket, self._prefix + name, begin=begin)
         except RestError as error:
@@ -96,7 +96,7 @@ class LocalFolder:
         self._path = path
 
     def files(self) -> Iterator[FoundFile]:
-        """Every regular file below it."""
+        """Yield every regular file below it."""
         for folder, folders, names in os.walk(self._path):
             folders.sort()
             for name in sorted(names):
@@ -105,7 +105,7 @@ class LocalFolder:
                     yield FoundFile(path.relative_to(self._path).as_posix(), path.stat().st_size)
 
     def read(self, name: str, begin: int) -> Iterator[bytes]:
-        """A file's bytes."""
+        """Yield a file's bytes."""
         with (self._path / name).open("rb") as file:
             file.seek(begin)
             while piece := file.read(_READ_BYTES):
@@ -113,7 +113,7 @@ class LocalFolder:
 
 
 class EventReader:
-    """All event files of a folder, each read on where it was left.
+    """All event files of a folder, each read on from its last offset.
 
     A tag is what TensorBoard shows; ``validation/epoch_accuracy`` is also the tag ``epoch_accuracy`` of the run, that
     is the folder, ``validation``.
@@ -126,11 +126,11 @@ class EventReader:
 
     @property
     def unusable(self) -> int:
-        """How many values were no finite numbers."""
+        """The number of values that were not finite numbers."""
         return sum(file.unusable for file in self._files.values())
 
     def read(self) -> Iterator[Measurement]:
-        """What has come since it was read last.
+        """Yield what has come since the last call.
 
         Raises:
             EngineError, OSError: as its folder; the next reading goes on where this one ended.

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialLook:
-    """What a trial has come to.
+    """The state of a trial at one look.
 
     Attributes:
         state: of its replicas alone; whether it has a metric is the study's to judge.
         measurements: all that it has reported so far, in the order of their coming.
         message: why it failed; of one that ended well and reported nothing, what to say of that.
         failure: the replica that failed it.
-        started: when all its replicas ran, in seconds since the epoch; None where they do not or that is not known.
+        started: when all its replicas ran, in seconds since the epoch; None if they do not or that is not known.
         ended: when it ended, likewise.
     """
 
@@ -37,18 +37,18 @@ class TrialHost(Protocol):
     """Runs the trials of one study."""
 
     def begin(self, trial: Trial) -> None:
-        """Have a trial run. One that runs or has run already, begun by a driver that is gone, is taken as it is."""
+        """Start a trial. One that runs or has run already, begun by an earlier driver, is adopted."""
         ...
 
     def look(self) -> Mapping[int, TrialLook]:
-        """Every trial that was begun and not settled, by number.
+        """Return every trial that was begun and not settled, by number.
 
         A trial that was told to stop is CANCELLED once nothing of it runs any more.
         """
         ...
 
     def stop(self, number: int) -> None:
-        """Tell a trial's replicas to stop, and do not wait for it."""
+        """Stop a trial's replicas, and do not wait for it."""
         ...
 
     def settle(self, number: int) -> None:

@@ -1,7 +1,7 @@
-"""A study's trials in its job's journal: every trial as it is now is an entry, written before anything of it is done.
+"""A study's trials in its job's journal: every change of a trial is an entry, written before the action itself.
 
-The latest entry of a trial counts. What a study goes on from stands in one entry before them, so that it is there
-whole or not at all, and so that nothing of the earlier job is needed any more.
+The latest entry of a trial counts. What a study goes on from stands in one entry before them, so that it is there whole
+or not at all, and so that nothing of the earlier job is needed any more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RESUMED = "resumed"
 
 
 def trials_of(entries: Iterable[Entry]) -> list[Trial]:
-    """Every trial of a journal as it was written last, those that were gone on from among them, by number.
+    """Return every trial of a journal as it was written last, those that were gone on from among them, by number.
 
     An entry that is no trial tells nothing, as everything in a journal that is not known here.
     """
@@ -39,12 +39,12 @@ def trials_of(entries: Iterable[Entry]) -> list[Trial]:
 
 
 def resumed_data(job_id: str, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The entry of what a study goes on from."""
+    """Return the entry of what a study goes on from."""
     return {"job": job_id, "trials": [trial.to_json() for trial in trials]}
 
 
 def replicas_of(intent: Intent, trials: Iterable[Trial], known: Collection[str] = ()) -> tuple[str, ...]:
-    """Names of every replica of a job: of one that tunes, those of its own trials that ran.
+    """Return the names of every replica of a job: of one that tunes, those of its own trials that ran.
 
     ``known`` are names of which there is a log all the same: a replica may start before the others of its trial do.
     """
@@ -56,7 +56,7 @@ def replicas_of(intent: Intent, trials: Iterable[Trial], known: Collection[str] 
 
 
 def read_trial(data: object) -> Trial | None:
-    """A trial from plain data, None where it is none."""
+    """Return a trial from plain data, None if it is malformed."""
     try:
         return Trial.from_json(data)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What is known of a job's study: by the record, and by what is kept in the bucket where no record knows the job."""
+"""The results of a job's study: from the record, else from the bucket."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def recorded_results(record: RunRecord) -> StudyResults | None:
-    """What the record knows of a job's study; None where the job tunes nothing, or where its intent is lost."""
+    """Return a study's results from the record; None if the job tunes nothing, or its intent is lost."""
     study = (record.intent or {}).get("study")
     found = StudyPlan.read(study) if study is not None else None
     return StudyResults(record.job_id, found, tuple(trials_of(record.entries))) if found is not None else None
 
 
 def study_results(job: KnownJob, storage: Storage) -> StudyResults | None:
-    """A job's study and its trials so far; None where the job tunes nothing, or where nothing of it is known.
+    """Return a job's study and its trials so far; None if the job tunes nothing, or nothing of it is known.
 
     Raises:
         RestError: the bucket cannot be read.

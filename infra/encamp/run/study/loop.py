@@ -1,4 +1,4 @@
-"""A study, step by step: what runs is looked at, what has ended is judged, and what is to be tried next is begun.
+"""The loop of a study: running trials are looked at, ended ones are judged, and the next ones are begun.
 
 Everything is on record before it is done, and nothing is kept that is not: whoever goes on with a study after its
 driver's end does at each step what that would have done. A trial is on record before it is begun, so none is lost; one
@@ -73,17 +73,17 @@ class Study:
 
     @property
     def trials(self) -> list[Trial]:
-        """Every trial of the study by number, those of a job that this one resumes among them."""
+        """Every trial of the study by number, with those of a job that this one resumes."""
         return list(self._trials.values())
 
     @property
     def own(self) -> list[Trial]:
-        """Those of this job."""
+        """The trials of this job."""
         return [trial for trial in self._trials.values() if trial.job_id == self._job_id]
 
     @property
     def active(self) -> list[Trial]:
-        """Those that have not ended."""
+        """The trials that have not ended."""
         return [trial for trial in self.own if not trial.state.ended]
 
     def stop(self, outcome: Outcome) -> None:
@@ -114,7 +114,7 @@ class Study:
         return self._end or (self._done() if self._nothing_left() else None)
 
     def advance(self) -> Outcome | None:
-        """The same, and begin what is to be tried next, and stop what is hopeless.
+        """Observe as ``observe`` does, then begin the next trials and stop hopeless ones.
 
         Raises:
             EngineError: as ``observe``.
@@ -139,7 +139,7 @@ class Study:
         return self._with_failure(verdict.done(self.own))
 
     def _with_failure(self, outcome: Outcome | None) -> Outcome | None:
-        """With the replica of the first trial that failed, where that was seen by this driver."""
+        """Return the outcome with the replica of the first trial that failed, if this driver saw it."""
         if outcome is None or outcome.state is not State.FAILED:
             return outcome
         first = next((trial.number for trial in self.own if trial.state is TrialState.FAILED), 0)
@@ -150,7 +150,7 @@ class Study:
         self._begun.add(trial.number)
 
     def _asked(self) -> list[Trial]:
-        """What to try next, as far as there is room."""
+        """Return the trials to begin next, as many as there is room for."""
         room = min(self._plan.max_parallel_trials - len(self.active), self._plan.max_trials - len(self.own))
         if room <= 0:
             return []
@@ -183,7 +183,7 @@ class Study:
             return
         now = self._clock()
         if state is trial.state and (measurements == trial.measurements or not self._is_due(trial, now)):
-            # What is decided from is newer than what is on record.
+            # Decisions use newer data than the record has.
             self._trials[trial.number] = replace(trial, measurements=measurements)
             return
         started = trial.started
@@ -198,7 +198,7 @@ class Study:
         return now - before >= max(_SECONDS, _SHARE * (now - (trial.started or now)))
 
     def _note_missing(self, trial: Trial) -> None:
-        """A trial that is on record and of which the host has nothing."""
+        """Settle a trial that is on record and unknown to the host."""
         if trial.stopped_early or trial.number in self._told:
             self._ended(trial, None, trial.measurements)
         elif trial.state is TrialState.PREPARING and trial.number not in self._begun:
@@ -210,7 +210,7 @@ class Study:
             self._say(self._trials[trial.number])
 
     def _newer(self, trial: Trial, seen: Sequence[Measurement]) -> tuple[Measurement, ...]:
-        """What is known of a trial's measurements: of a host that begins to read anew, what was on record, for now."""
+        """Return the newer measurements of a trial: those on record, while a host begins to read anew."""
         found = verdict.kept(seen)
         if not found or (trial.measurements and found[-1].at < trial.measurements[-1].at):
             return trial.measurements
@@ -257,13 +257,13 @@ class Study:
                 self._tell(trial.number)
 
     def _tell(self, number: int) -> None:
-        """Tell a trial to stop, once."""
+        """Stop a trial, once."""
         if number not in self._told:
             self._host.stop(number)
             self._told.add(number)
 
     def _settle(self, looks: Mapping[int, TrialLook]) -> None:
-        """Give up what ended trials hold; also what a driver that is gone did not come to, or nobody knows of."""
+        """Release the resources of ended trials, also those left by an earlier driver, and unknown ones."""
         for number, look in looks.items():
             trial = self._trials.get(number)
             if trial is None:

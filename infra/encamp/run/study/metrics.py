@@ -1,9 +1,9 @@
-"""What one trial reports of the metric, both ways: cloudml-hypertune, and TensorFlow's summaries (spec 7.4).
+"""A trial's reports of the metric, both ways: cloudml-hypertune, and TensorFlow's summaries (spec 7.4).
 
 The library's file lies within the replica. The bootstrap watches it and says what is new in the replica's log, so
 whoever has the log has the metric, while the trial runs as well as afterwards; the last reports also stand in the
-termination message. A replica without the bootstrap has the file itself as its termination message, and may write
-such lines to its log. Everything is read again by whoever goes on with a study, with the same result.
+termination message. A replica without the bootstrap has the file itself as its termination message, and may write such
+lines to its log. Everything is read again by whoever goes on with a study, with the same result.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from encamp.run.study.event_folders import EventFolder
     from encamp.tuning.model import Measurement
 
-#: How many measurements of a trial are kept.
+#: Number of a trial's measurements that are kept.
 MOST_KEPT = 200
-#: How many are gathered before those in between are let go.
+#: Number of measurements that are gathered before those in between are dropped.
 _MOST_HELD = 20 * MOST_KEPT
-#: How often event files are looked for.
+#: Seconds between searches for event files.
 _EVENT_SECONDS = 5.0
 _READ_BYTES = 4 * 1024 * 1024
 _MARK = MARK.encode()
-#: How many tags a message names.
+#: Number of tags that a message names.
 _MOST_NAMED = 5
 
 
 class TrialMetrics:
-    """All that a trial has reported.
+    """All reports of a trial.
 
     Args:
         tag: of the metric.
@@ -69,7 +69,7 @@ class TrialMetrics:
         self._trouble = ""
 
     def read(self, *, last: bool = False) -> tuple[Measurement, ...]:
-        """All measurements so far, by the time of their making; of very many, some in between are left out.
+        """Return all measurements so far, by the time of their making; of very many, some in between are left out.
 
         ``last`` says that nothing more will be written, so that event files are looked at once more. What cannot be
         read is told by ``missing``, and tried again at the next reading.
@@ -109,7 +109,7 @@ class TrialMetrics:
             self.add_lines(str(line) for line in found)
 
     def missing(self) -> str:
-        """What to say of a trial that has ended well and reported nothing: what was seen, and how to report."""
+        """Return the message for a trial that ended well and reported nothing: what was seen, and how to report."""
         said = f"it reported no metric {self._tag!r}"
         if self._unusable or (self._events is not None and self._events.unusable):
             said = f"it reported {self._unusable or 'nan'!r} as metric {self._tag!r}, which is no number"
@@ -131,7 +131,7 @@ class LogRecords:
         self._offset = 0
 
     def read(self) -> list[str]:
-        """The reports of whole lines that have come."""
+        """Return the reports of whole lines that have come."""
         found: list[str] = []
         try:
             size = self._path.stat().st_size
@@ -162,7 +162,7 @@ class LogRecords:
 
 
 def thinned(measurements: Sequence[Measurement], most: int = MOST_KEPT) -> tuple[Measurement, ...]:
-    """At most so many of them, evenly chosen, with the first, the last, the best and that of the largest step."""
+    """Return at most so many measurements, evenly chosen, with the first, last, best and that of the largest step."""
     if len(measurements) <= most:
         return tuple(measurements)
     places = range(len(measurements))

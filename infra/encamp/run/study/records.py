@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Before a report in a replica's log.
 MARK = "encamp-metric: "
-#: What every report has beside the metric.
+#: Fields of every report beside the metric.
 _OWN = frozenset({"checkpoint_path", "global_step", "timestamp", "trial"})
 _LARGEST_STEP = 2**63 - 1
 #: A longer line is no report.
@@ -30,7 +30,7 @@ class Report:
     """One line of reports.
 
     Attributes:
-        measurement: of the metric that was asked for, None where it has none.
+        measurement: of the metric that was asked for, None if it has none.
         others: tags of other metrics in it.
         unusable: what it says of the metric where that is no finite number, empty else.
     """
@@ -41,7 +41,7 @@ class Report:
 
 
 def read_record(line: str, tag: str) -> Report | None:
-    """A line as a report of the metric ``tag``, None where it is no report."""
+    """Return a line as a report of the metric ``tag``, None if it is no report."""
     text = line.strip()
     if not text.startswith("{") or len(text) > LONGEST_LINE:
         return None
@@ -61,7 +61,7 @@ def read_record(line: str, tag: str) -> Report | None:
 
 
 def record_lines(text: str) -> list[str]:
-    """The lines of a text that is the library's file, or the end of one; none where it is anything else."""
+    """Return the lines of a text that is the library's file, or the end of one; none if it is anything else."""
     *whole, rest = text.split("\n")
     # The end of a file may begin in the middle of a line.
     lines = whole if not whole or whole[0].startswith("{") else whole[1:]
@@ -75,7 +75,7 @@ def _is_record(line: str) -> bool:
 
 
 def _number(value: object) -> float | None:
-    """A finite number, which the library writes as text."""
+    """Return a finite number, which the library writes as text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -86,6 +86,6 @@ def _number(value: object) -> float | None:
 
 
 def _step(record: Mapping[str, Any]) -> int:
-    """The training step, 0 where it has none."""
+    """Return the training step, 0 if it has none."""
     found = _number(record.get("global_step"))
     return int(found) if found is not None and abs(found) < _LARGEST_STEP else 0

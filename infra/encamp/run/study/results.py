@@ -1,4 +1,4 @@
-"""What a study has come to: as the Job resource shows it, and as it is kept beside the job's logs and receipt.
+"""The results of a study: in the Job resource, and in files beside the job's logs and receipt.
 
 ``trials.json`` has the study and all of its trials, those of the jobs that it resumed among them, so that any machine
 can show them and go on. ``tuning.html`` is the same for people.
@@ -32,7 +32,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class StudyResults:
-    """A study and what has become of it so far.
+    """A study and its trials so far.
 
     Attributes:
         job_id: of the job that it is the study of.
@@ -55,7 +55,7 @@ class StudyResults:
         return first if first is not None and loss_of(self.study, first) is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """As ``trials.json`` has it."""
+        """Return the content of ``trials.json``."""
         return {
             "version": VERSION,
             "jobId": self.job_id,
@@ -65,17 +65,17 @@ class StudyResults:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StudyResults:
-        """The results that ``to_json`` wrote.
+        """Return the results that ``to_json`` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: it is malformed.
         """
         trials = sorted(map(Trial.from_json, data["trials"]), key=lambda trial: trial.number)
         return cls(str(data["jobId"]), StudyPlan.from_json(data["study"]), tuple(trials))
 
 
 def training_output(results: StudyResults) -> dict[str, Any]:
-    """``trainingOutput`` of the Job resource: the job's own trials, best first.
+    """Return ``trainingOutput`` of the Job resource: the job's own trials, best first.
 
     As on the wire: whole numbers of 64 bits are texts, and what is false or not known is left out.
     """
@@ -89,7 +89,7 @@ def training_output(results: StudyResults) -> dict[str, Any]:
 
 
 def summary_of(results: StudyResults) -> dict[str, Any]:
-    """How far a job has come with its own trials, and the best of its study, as its receipt has it."""
+    """Return a job's progress with its own trials, and the best of its study, in the receipt's form."""
     own, best = results.own, results.best
     counts = {str(state).lower(): sum(1 for one in own if one.state is state) for state in TrialState if state.ended}
     found: dict[str, Any] = {
@@ -104,7 +104,7 @@ def summary_of(results: StudyResults) -> dict[str, Any]:
 
 
 def completed(trials: Iterable[Trial]) -> int:
-    """How many trials have succeeded."""
+    """Return the number of trials that have succeeded."""
     return sum(1 for trial in trials if trial.state is TrialState.SUCCEEDED)
 
 
@@ -125,10 +125,10 @@ def write_results(folder: Path, results: StudyResults) -> None:
 
 
 def page_of(results: StudyResults) -> str:
-    """The report, one page of HTML.
+    """Return the report, one page of HTML.
 
     Raises:
-        UsageError: what draws it is not installed.
+        UsageError: the extra that draws it is not installed.
     """
     need("tuning", TUNING)
     from encamp.tuning.report import report  # noqa: PLC0415 - whoever only reads results draws nothing
@@ -146,7 +146,7 @@ def keep_trials(storage: Storage, bucket: str, prefix: str, results: StudyResult
 
 
 def kept_trials(storage: Storage, bucket: str, job_id: str) -> StudyResults | None:
-    """What ``keep_trials`` wrote last of a job; None where there is none that can be read, or it is another job's.
+    """Return the last results that ``keep_trials`` wrote; None if none can be read, or they are another job's.
 
     Raises:
         RestError: the bucket cannot be read.
@@ -179,7 +179,7 @@ def _trial_output(study: StudyPlan, trial: Trial) -> dict[str, Any]:
 
 
 def _double(value: float) -> float | str:
-    """A number as JSON of Google's APIs has it: what is none is a word."""
+    """Return a number in the JSON of Google's APIs: ``NaN`` and infinities are words."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,4 +1,4 @@
-"""What a study goes on from: the trials of an earlier job, by its record, else by its kept results."""
+"""The trials that a study resumes: an earlier job's, from its record, else from its kept results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHERE = "trainingInput.hyperparameters.resumePreviousJobId"
 
 
 def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket: str) -> list[Trial]:
-    """The ended trials of the job that a study resumes, by number; none where it resumes none.
+    """Return the ended trials of the job that a study resumes, by number; none if it resumes none.
 
     Args:
         study: what goes on.
@@ -31,7 +31,7 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
         bucket: its name.
 
     Raises:
-        UsageError: nobody knows trials of that job, or they are of another search.
+        UsageError: no trials of that job are known, or they are of another search.
         RestError: the bucket cannot be read.
     """
     job = study.resumes
@@ -56,7 +56,7 @@ def earlier_trials(study: StudyPlan, records: Records, storage: Storage, bucket:
 
 
 def differences(before: StudyPlan, study: StudyPlan) -> list[tuple[str, str, str]]:
-    """In what a study is judged otherwise than one before it: each field, what it was and what it is."""
+    """Return the differences in judging between a study and the resumed one: each field, its old and its new value."""
     pairs = (("goal", before.goal, study.goal), ("hyperparameterMetricTag", before.metric, study.metric))
     return [(what, then, now) for what, then, now in pairs if then != now]
 

@@ -1,4 +1,4 @@
-"""The logs of trials that have ended, stored while others run: what of a study is in the bucket survives every driver.
+"""Storing of ended trials' logs while others run, so that they survive the driver.
 
 What is stored so far is told by a list of its own, since a job's manifest tells that all of the job's logs are there.
 """

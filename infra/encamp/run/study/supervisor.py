@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Supervised:
-    """A job as whoever drives it has it.
+    """A job from the view of its driver.
 
     Attributes:
         lease: the right to drive it, asked for when something is written.
@@ -58,7 +58,7 @@ class Supervised:
     lease: Callable[[], Lease]
 
     def entries(self) -> tuple[Entry, ...]:
-        """The job's journal so far."""
+        """Return the job's journal so far."""
         record = self.records.record(self.intent.job_id)
         return record.entries if record is not None else ()
 
@@ -76,7 +76,7 @@ class Supervised:
 
 
 class StudySupervisor(Supervision):
-    """One study.
+    """The supervisor of one study.
 
     Args:
         begins: whether trials may be begun; else what there is is looked at, judged and settled.
@@ -135,11 +135,11 @@ class StudySupervisor(Supervision):
         return outcome, len(host.pods)
 
     def _pause(self) -> float:
-        """As every job, and sooner where a trial has ended whose last reports are on their way: others wait for it."""
+        """Return the usual pause, or a shorter one while an ended trial's last reports are on their way."""
         return _SOON_SECONDS if self._host is not None and self._host.ending else super()._pause()
 
     def close(self) -> None:
-        """Let go of what is under way beside the study's steps."""
+        """Release what is under way beside the study's steps."""
         if self._host is not None:
             self._host.close()
         self._keeper.shutdown(cancel_futures=True)
@@ -201,7 +201,7 @@ class StudySupervisor(Supervision):
         self._watch.show(f"the study goes on from {len(trials)} trials of job {plan.resumes}")
 
     def _trials(self, host: ClusterTrials) -> list[Trial]:
-        """All that is known: by the journal, and where that is lost by the kept results and by what runs."""
+        """Return all that is known: by the journal, and where that is lost by the kept results and by what runs."""
         known = {trial.number: trial for trial in trials_of(self._job.entries())}
         kept = kept_trials(self._storage, self._job.intent.bucket, self._job.intent.job_id)
         elsewhere = {trial.number: trial for trial in host.recorded()}
@@ -212,14 +212,17 @@ class StudySupervisor(Supervision):
         return list(known.values())
 
     def _remaining(self) -> float:
-        """Seconds after which the cluster ends a trial by itself, should nobody else: as late as a job's own JobSet."""
+        """Return seconds after which the cluster ends a trial by itself, should nobody else.
+
+        As late as a job's own JobSet.
+        """
         now, wait = self._clock(), self._limits.max_wait_seconds
         since = self._running_since if self._running_since is not None else now
         preparing = PREPARING_ALLOWANCE_SECONDS if wait is None else wait
         return min(since + self._limits.max_running_seconds + preparing, self._job.intent.deadline) - now
 
     def _keep_results(self, study: Study) -> None:
-        """Have the bucket know of every trial that has ended, beside all else: any machine can go on from there."""
+        """Store every ended trial in the bucket, in the background: any machine can resume from there."""
         ended = sum(trial.state.ended for trial in study.own)
         if ended == self._kept or self._plan is None:
             return
@@ -237,4 +240,4 @@ def _stored(storage: Storage, intent: Intent, results: StudyResults) -> None:
 
 
 def _quiet(_: str) -> None:
-    """Logs of single trials that are fetched are no news."""
+    """Drop messages about fetched logs of single trials."""

@@ -20,7 +20,7 @@ _LONGEST_VALUE = 24
 
 
 def trial_table(results: StudyResults, now: float) -> list[str]:
-    """All trials of the study, best first, under headings; of one that runs the last metric that it told.
+    """Return all trials of the study, best first, under headings; of one that runs the last metric that it told.
 
     ``now`` in seconds since the epoch is for how long those that run have done so.
     """
@@ -28,19 +28,19 @@ def trial_table(results: StudyResults, now: float) -> list[str]:
 
 
 def headings(results: StudyResults) -> tuple[str, ...]:
-    """The names of the columns; the parameters' own stand as they are."""
+    """Return the names of the columns; the parameters' own stand as they are."""
     names = (visible(one.name) for one in results.study.parameters)
     job = ("JOB",) if _several(results) else ()
     return ("TRIAL", "STATE", visible(short(results.study.metric)), "STEP", *names, "TIME", *job, "")
 
 
 def rows(results: StudyResults, trials: Sequence[Trial], now: float) -> list[tuple[str, ...]]:
-    """A row for each of the trials, under ``headings``."""
+    """Return a row for each of the trials, under ``headings``."""
     return [_row(results, trial, now) for trial in trials]
 
 
 def best_line(results: StudyResults) -> str:
-    """Which trial is the best and with which arguments; empty while none is."""
+    """Return the best trial and its arguments in a line; empty while there is none."""
     best = results.best
     if best is None or best.final is None:
         return ""
@@ -65,7 +65,7 @@ def _row(results: StudyResults, trial: Trial, now: float) -> tuple[str, ...]:
 
 
 def _value(value: Value) -> str:
-    """A value as people read it; the whole of the best one stands below the table, and JSON has all."""
+    """Return a value as people read it; the whole of the best one stands below the table, and JSON has all."""
     return number_text(value) if isinstance(value, float) else visible(short(text_of(value), _LONGEST_VALUE))
 
 

@@ -1,4 +1,4 @@
-"""The study object in a cluster: what is searched for, and how each trial's JobSet is made from its template."""
+"""The study object in a cluster: its search, and each trial's JobSet from its template."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StudyObject:
     Attributes:
         template: the JobSet that trials are made from.
         uid: of the object, which owns them all.
-        deadline: value of its deadline label, None where it has none.
+        deadline: value of its deadline label, None if it has none.
     """
 
     plan: StudyPlan
@@ -45,12 +45,12 @@ class StudyObject:
 
     @property
     def replicas(self) -> int:
-        """How many replicas a trial has."""
+        """The number of a trial's replicas."""
         groups = self.template["spec"]["replicatedJobs"]
         return sum(int(group["template"]["spec"].get("completions") or 1) for group in groups)
 
     def job_set(self, trial: Trial, seconds: int) -> dict[str, Any]:
-        """The JobSet of a trial, which the cluster ends by itself after ``seconds``."""
+        """Return the JobSet of a trial, which the cluster ends by itself after ``seconds``."""
         arguments = trial.arguments
         found = trial_job_set(
             self.template,
@@ -68,7 +68,7 @@ class StudyObject:
 
 
 def read_study(cluster: Cluster, namespace: str, name: str) -> StudyObject | None:
-    """The study of a job with a cloud name; None where it is gone.
+    """Return the study of a job with a cloud name; None if it is gone.
 
     Raises:
         UnreadableStudyError: what is there is no study of this version.
@@ -95,7 +95,7 @@ def read_study(cluster: Cluster, namespace: str, name: str) -> StudyObject | Non
 
 
 def begun_as(job_set: Mapping[str, Any]) -> Trial | None:
-    """The trial of a JobSet as it was when it began, None where nothing says it."""
+    """Return the trial of a JobSet as it was when it began, None if nothing says it."""
     try:
         return read_trial(json.loads((job_set["metadata"].get("annotations") or {})[TRIAL_ANNOTATION]))
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""One trial in a cluster: its JobSet, what it reports, and when all that it will ever say has come.
+"""One trial in a cluster: its JobSet, its reports, and when these are complete.
 
 A trial is over for its study only when its reports are: a JobSet that has ended may still have lines of its logs on
 their way, and event files to be read. For that it is waited a bounded time.
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from encamp.run.watching import JobSetWatch
     from encamp.tuning.model import Measurement
 
-#: How long the logs of an ended trial may take to come to their ends.
+#: Seconds that the logs of an ended trial have to become complete.
 _LOG_SECONDS = 10.0
-#: How long a look waits for the last reports: mostly they are files of this machine.
+#: Seconds that a look waits for the last reports: mostly they are files of this machine.
 _PATIENCE = 0.3
 _STATES = {
     State.SUCCEEDED: TrialState.SUCCEEDED,
@@ -39,7 +39,7 @@ _STATES = {
 
 
 class TrialWatch:
-    """What is seen of one trial.
+    """The watch over one trial.
 
     Args:
         replicas: how many it has.
@@ -80,7 +80,7 @@ class TrialWatch:
         self.terminal = False
 
     def look(self, job_set: dict[str, Any], pods: Sequence[dict[str, Any]], now: float) -> TrialLook:
-        """What it has come to at ``now``, in seconds since the epoch.
+        """Return the trial's state at ``now``, in seconds since the epoch.
 
         Raises:
             EngineError: the API server gives no answer about what failed.
@@ -103,7 +103,7 @@ class TrialWatch:
         return self._ended(self._outcome, job_set)
 
     def gone(self) -> TrialLook:
-        """What it had come to when its JobSet went."""
+        """Return the trial's state after its JobSet was deleted."""
         self._read()
         if self.stopped:
             return self._looked(TrialState.CANCELLED)
@@ -183,5 +183,5 @@ class TrialWatch:
 
 
 def _time(text: str | None) -> float | None:
-    """A time of Kubernetes' in seconds since the epoch."""
+    """Return a time of Kubernetes' in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp() if text else None

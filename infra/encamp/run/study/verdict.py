@@ -1,4 +1,4 @@
-"""When a study is over, and what a trial's measurements come to: rules alone."""
+"""Rules for the end of a study, and for the result of a trial's measurements."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from encamp.plan.study import StudyPlan
     from encamp.tuning.model import Measurement, Trial
 
-#: So many trials must fail before the study is given up where the job file sets no limit.
+#: Number of failed trials that end a study without a limit in the job file.
 _FIRST = 3
 
 
 def final_of(measurements: Sequence[Measurement]) -> Measurement | None:
-    """The measurement that counts: that of the largest step, the latest of those."""
+    """Return the measurement that counts: that of the largest step, the latest of those."""
     return max(reversed(measurements), key=lambda one: one.step, default=None)
 
 
 def without_metric(tag: str, final: Measurement | None) -> str:
-    """Why a trial that ended well has failed all the same, empty where it has not."""
+    """Return why a trial that ended well has failed all the same, empty if it has not."""
     if final is None:
         return f"it reported no metric {tag!r}"
     return "" if math.isfinite(final.value) else f"its metric {tag!r} was {final.value} at step {final.step}"
 
 
 def kept(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """What of them is put on record: those that are numbers."""
+    """Return the measurements for the record: those that are finite."""
     return tuple(one for one in measurements if math.isfinite(one.value))
 
 
 def failed(study: StudyPlan, own: Sequence[Trial]) -> Outcome | None:
-    """Why no more is to be tried because of trials that failed, None where the study goes on.
+    """Return the outcome if failed trials end the study, None if it goes on.
 
-    Without a limit of the job's, that is when each of the first trials has failed, three or as many as run at a time:
-    a job that cannot work at all is found out early, and one unlucky trial ends nothing. ``own`` are the trials of this
+    Without a limit of the job's, that is when each of the first trials has failed, three or as many as run at a time: a
+    job that cannot work at all is found out early, and one unlucky trial ends nothing. ``own`` are the trials of this
     job, by number.
     """
     failures = [trial for trial in own if trial.state is TrialState.FAILED]
@@ -58,7 +58,7 @@ def failed(study: StudyPlan, own: Sequence[Trial]) -> Outcome | None:
 
 
 def done(own: Sequence[Trial]) -> Outcome:
-    """The outcome of a study of which nothing more is to be tried."""
+    """Return the outcome of a study of which nothing more is to be tried."""
     if any(trial.state is TrialState.SUCCEEDED for trial in own):
         return Outcome(State.SUCCEEDED)
     failures = [trial for trial in own if trial.state is TrialState.FAILED]

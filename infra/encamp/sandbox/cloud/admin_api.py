@@ -1,4 +1,4 @@
-"""What only the sandbox's own processes and tests ask of the cloud, under ``/encamp/v1``; administrators only.
+"""Admin API of the sandbox's cloud for its own processes and tests, under ``/encamp/v1``; administrators only.
 
 - ``POST workloadTokens`` ``{"namespace": …, "serviceAccount": …}``: the kubelet's metadata server asks for the token of
   a Kubernetes service account without a Google one, as GKE's exchanges it at the Security Token Service.
@@ -46,12 +46,12 @@ class AdminApi:
         self._tokens = tokens
 
     async def asked(self, call: Call) -> Asked | None:
-        """Nothing that a fault strikes."""
+        """Return None: no fault strikes here."""
         del call
         return None
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """Nothing: every fault refuses at once."""
+        """Return None: every fault refuses at once."""
         del asked, error
         return None
 

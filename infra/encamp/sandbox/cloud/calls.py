@@ -1,4 +1,4 @@
-"""One call of a Google API: what was asked, by whom, on which service."""
+"""One call of a Google API: its method and path, its caller, and its service."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Call:
         return (*self.path[:-1], self.path[-1].partition(":")[0]) if self.path else ()
 
     async def json(self) -> dict[str, Any]:
-        """The body.
+        """Return the body.
 
         Raises:
             GoogleError: 400, it is no JSON object.
@@ -65,13 +65,13 @@ class Call:
 
 
 def no_such_method(call: Call) -> GoogleError:
-    """The sandbox does not serve this."""
+    """Return the error for a method that the sandbox does not serve."""
     path = "/".join(call.path)
     return GoogleError(404, f"The sandbox does not serve {call.method} /{path} of {call.service}.googleapis.com.")
 
 
 def page(items: list[Any], query: dict[str, str], size_key: str = "pageSize") -> tuple[list[Any], str | None]:
-    """One page of a list, and the token of the next: the place where it begins."""
+    """Return one page of a list, and the token of the next: the place where it begins."""
     try:
         size = int(query.get(size_key) or 0) or 1000
         start = int(query.get("pageToken") or 0)

@@ -1,4 +1,4 @@
-"""The state of the sandbox's Google Cloud: what exists, who may do what, what runs, what shall go wrong."""
+"""The state of the sandbox's Google Cloud: resources, policies, operations, faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IAM_DELAY_VARIABLE = "ENCAMP_SANDBOX_IAM_SECONDS"
 
 @dataclass(frozen=True)
 class Cloud:
-    """All that the cloud keeps.
+    """All state of the cloud.
 
     Attributes:
         project: id of the one project.

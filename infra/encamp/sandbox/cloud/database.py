@@ -45,5 +45,5 @@ CREATE INDEX IF NOT EXISTS log_times ON log_entries (timestamp, insert_id);
 
 
 def open_database(path: Path) -> Database:
-    """The file with all of its tables."""
+    """Return the file with all of its tables."""
     return Database(path, _SCHEMA)

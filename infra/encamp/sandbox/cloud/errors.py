@@ -60,33 +60,33 @@ class GoogleError(Exception):
         return f"googleapi: Error {self.code}: {self.message}, {self.reason}"
 
     def body(self) -> dict[str, Any]:
-        """The JSON body of the answer: one that clients of the older and of the newer form read."""
+        """Return the JSON body of the answer: one that clients of the older and of the newer form read."""
         problem = {"message": self.message, "domain": "global", "reason": self.reason}
         return {"error": {"code": self.code, "message": self.message, "status": self.status, "errors": [problem]}}
 
 
 def not_found(name: str) -> GoogleError:
-    """Nothing has this full name."""
+    """Return the error for a full name that does not exist."""
     return GoogleError(404, f"Not found: {name}.", belief="api-missing-is-404")
 
 
 def already_exists(name: str) -> GoogleError:
-    """The name is taken."""
+    """Return the error for a name that is taken."""
     return GoogleError(409, f"Already exists: {name}.", belief="api-duplicate-is-409")
 
 
 def aborted(message: str) -> GoogleError:
-    """Somebody else changed the resource since the caller read it; the newer APIs answer 409."""
+    """Return the error for a resource that changed since the caller read it; the newer APIs answer 409."""
     return GoogleError(409, message, reason="aborted", status="ABORTED", belief="api-stale-etag-is-409")
 
 
 def failed_precondition(message: str, *, belief: str = "") -> GoogleError:
-    """The resource is in a state in which this cannot be done; the newer APIs answer 400."""
+    """Return the error for a resource whose state does not allow the call; the newer APIs answer 400."""
     return GoogleError(400, message, reason="failedPrecondition", status="FAILED_PRECONDITION", belief=belief)
 
 
 def permission_denied(permission: str, resource: str) -> GoogleError:
-    """The caller may not do this to that."""
+    """Return the error for a missing permission on a resource."""
     return GoogleError(
         403, f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).", reason="forbidden"
     )

@@ -1,10 +1,10 @@
-"""Faults to inject: what the cloud shall answer instead of doing as asked, the next so many times.
+"""Injected faults: errors of the cloud in place of its usual answers, a number of times.
 
 Set over the front's admin path; taken by the front, for every client alike, and by the sandbox's ``kubernetes``
-provider. A fault of kind ``lost`` or ``hang`` strikes after the thing was done (the answer never says
-so). ``pause`` holds an operation up before it is done, ``pause-after`` between its being done and its answer, both
-until the fault is deleted. ``note`` changes nothing: it writes down what is asked. Every other kind strikes before
-anything happens. A fault that has struck stays listed, with what it struck, until it is deleted.
+provider. A fault of kind ``lost`` or ``hang`` strikes after the thing was done (the answer never says so). ``pause``
+holds an operation up before it is done, ``pause-after`` between its being done and its answer, both until the fault is
+deleted. ``note`` changes nothing: it writes down what is asked. Every other kind strikes before anything happens. A
+fault that has struck stays listed, with what it struck, until it is deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPERATIONS = ("create", "read", "update", "delete", "*")
 
 
 class FaultKind(StrEnum):
-    """What goes wrong."""
+    """The kind of a fault."""
 
     RATE_LIMIT = "429"
     FORBIDDEN = "403"
@@ -93,14 +93,14 @@ class Fault:
         return cls(str(data.get("type", "*")), operation, kind, count, str(data.get("name", "*")))
 
     def json(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """Return the same as JSON data."""
         shown = {"type": self.type, "operation": self.operation, "kind": self.kind.value}
         return {**shown, "count": self.count, "name": self.name}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One operation that somebody asks for.
+    """One requested operation.
 
     Attributes:
         type: service and collection, such as ``storage:objects``, or a type token of the ``kubernetes`` provider.
@@ -117,7 +117,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Strike:
-    """What strikes an operation now: the kind, and the number of the fault that it comes from."""
+    """A fault's strike on an operation: the kind, and the number of the fault that it comes from."""
 
     kind: FaultKind
     fault: int
@@ -125,7 +125,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class ArmedFault:
-    """A fault that was set: how often it is still to come, and what it struck, oldest first, each with its time."""
+    """A fault that was set: how often it will still strike, and its strikes with their times, oldest first."""
 
     number: int
     fault: Fault
@@ -133,7 +133,7 @@ class ArmedFault:
     struck: tuple[tuple[float, Asked], ...]
 
     def json(self, *, whole: bool) -> dict[str, Any]:
-        """The same as JSON data; what it struck only in a ``whole`` one."""
+        """Return the same as JSON data; what it struck only in a ``whole`` one."""
         shown = {"id": self.number, **self.fault.json(), "left": self.left, "reached": bool(self.struck)}
         if whole:
             shown["struck"] = [
@@ -166,15 +166,15 @@ class Faults:
         return ArmedFault(int(number or 0), fault, fault.count, ())
 
     def all(self) -> list[ArmedFault]:
-        """Every fault that was not deleted, oldest first."""
+        """Return every fault that was not deleted, oldest first."""
         return [self._armed(row) for row in self._database.all("SELECT * FROM faults ORDER BY id")]
 
     def armed(self) -> list[Fault]:
-        """Every fault that is still to come, oldest first."""
+        """Return every fault that is still to come, oldest first."""
         return [one.fault for one in self.all() if one.left]
 
     def find(self, number: int) -> ArmedFault | None:
-        """A fault by its number, None where it was deleted."""
+        """Return a fault by its number, None if it was deleted."""
         row = self._database.one("SELECT * FROM faults WHERE id = ?", number)
         return None if row is None else self._armed(row)
 
@@ -196,7 +196,7 @@ class Faults:
         self._deleted.clear()
 
     async def strike(self, asked: Asked) -> Strike | None:
-        """The fault that strikes an operation now, counted off and written down; None if all goes well."""
+        """Return the fault that strikes an operation now, counted off and written down; None if all goes well."""
         for row in self._database.all("SELECT * FROM faults WHERE left > 0 ORDER BY id"):
             if not fnmatchcase(asked.type, row["type"]) or not fnmatchcase(asked.name, row["name"]):
                 continue
@@ -237,7 +237,7 @@ class FaultError(GoogleError):
 
 
 def fault_error(kind: FaultKind) -> FaultError:
-    """What the caller is told."""
+    """Return the error of a fault for the caller."""
     code, message, reason = _ERRORS[kind]
     status = {"operationInProgress": "ABORTED", "failedPrecondition": "FAILED_PRECONDITION"}.get(reason)
     return FaultError(kind, code, message, reason=reason, status=status)

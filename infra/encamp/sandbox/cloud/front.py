@@ -51,11 +51,11 @@ class Handler(Protocol):
         ...
 
     async def asked(self, call: Call) -> Asked | None:
-        """What a call asks for, in the words of faults; None where no fault strikes."""
+        """Return the operation that a call requests, in the words of faults; None if no fault can strike it."""
         ...
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """The answer to a call that is accepted and fails later; None where a fault refuses it at once."""
+        """Return the answer to a call that is accepted and fails later; None if a fault refuses it at once."""
         ...
 
 
@@ -141,7 +141,7 @@ class Front:
             raise
 
     def _service(self, request: Request, path: tuple[str, ...]) -> tuple[str, tuple[str, ...], str]:
-        """The service, its own path, and the path prefix that was cut off."""
+        """Return the service, its own path, and the path prefix that was cut off."""
         host = request.headers.get("host", "").partition(":")[0].lower()
         if host.endswith(_DOMAIN):
             name = host.removesuffix(_DOMAIN)
@@ -167,7 +167,7 @@ class Front:
             raise GoogleError(403, message, reason="forbidden")
 
     async def _token(self, request: Request) -> Response:
-        """OAuth 2: an access token for a signed assertion."""
+        """Serve OAuth 2: an access token for a signed assertion."""
         form = dict(parse_qsl((await request.body()).decode("latin-1")))
         if form.get("grant_type") != _GRANT:
             return JSONResponse({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
@@ -178,7 +178,7 @@ class Front:
         return JSONResponse(answer)
 
     async def _info(self, request: Request) -> Response:
-        """What a token is, of the query, of a form, or of the header."""
+        """Return the token's information; the token is in the query, a form, or the header."""
         form = parse_qsl((await request.body()).decode("latin-1"))
         header = request.headers.get("authorization", "").partition(" ")[2].strip()
         given = {"access_token": header} | dict(form) | dict(request.query_params)

@@ -24,7 +24,7 @@ _KEPT_SECONDS = 6 * 3600
 
 @dataclass(frozen=True)
 class Operation:
-    """One change that was begun.
+    """A long-running operation.
 
     Attributes:
         name: full name, below a project and a location or region.
@@ -75,17 +75,17 @@ class Operations:
         return Operation(name, verb, target, values[3], ends, detail or {})
 
     def find(self, name: str) -> Operation | None:
-        """The operation of a full name, None where there is none."""
+        """Return the operation of a full name, or None."""
         row = self._database.one("SELECT * FROM operations WHERE name = ?", name)
         return _operation(row) if row else None
 
     def below(self, parent: str) -> list[Operation]:
-        """Every operation whose full name lies below a parent's."""
+        """Return every operation whose full name lies below a parent's."""
         query = "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY name"
         return [_operation(row) for row in self._database.all(query, len(parent) + 1, f"{parent}/")]
 
     def running_on(self, target: str) -> Operation | None:
-        """An operation that runs on a resource or on something below it."""
+        """Return an operation that runs on a resource or on something below it."""
         query = "SELECT * FROM operations WHERE ends > ? AND (target = ? OR substr(target, 1, ?) = ?) LIMIT 1"
         row = self._database.one(query, time.time(), target, len(target) + 1, f"{target}/")
         return _operation(row) if row else None

@@ -35,7 +35,7 @@ _GRACE_SECONDS = 3
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn that leaves signals to us: there are several of it in one process."""
+    """A uvicorn that leaves signals to us: one process has several of them."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def running(layout: Layout) -> AsyncIterator[Cloud]:
-    """All servers of a sandbox's cloud, for as long as the context lasts."""
+    """Run all servers of a sandbox's cloud for as long as the context lasts."""
     cloud = Cloud.open(layout.cloud_database, layout.project, layout)
     front, storage = make_front(cloud, layout)
     lying = LyingFront(front, Switches(layout.lies, layout.token), layout)

@@ -1,4 +1,4 @@
-"""How the sandbox's storage server is started; why it is one of our own stands in docs/decisions/0020."""
+"""The start of the sandbox's storage server; docs/decisions/0020 says why it is our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 
 def storage_argv(layout: Layout) -> list[str]:
-    """The command of the storage server of a sandbox; it finds its folder by ENCAMP_SANDBOX_DIR and needs no tool."""
+    """Return the command of the storage server of a sandbox.
+
+    It finds its folder by ENCAMP_SANDBOX_DIR and needs no tool.
+    """
     del layout
     return [sys.executable, "-m", "encamp.sandbox.storage"]

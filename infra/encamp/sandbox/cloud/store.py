@@ -1,4 +1,4 @@
-"""What exists in the sandbox's Google Cloud: resources under their full names, as their APIs show them.
+"""Resources of the sandbox's Google Cloud under their full names, as their APIs show them.
 
 A name is Google's own, such as ``projects/P/locations/L/clusters/C/nodePools/N``, a kind is its collection in the
 singular (``nodePool``), a body is the resource in the API's JSON without what every read computes. Buckets and objects
@@ -27,7 +27,7 @@ _LABELS = ("labels", "resourceLabels", "userLabels")
 
 @dataclass(frozen=True)
 class CloudResource:
-    """One thing that exists.
+    """One resource.
 
     Attributes:
         name: full name.
@@ -61,7 +61,7 @@ class CloudResource:
 
 
 def timestamp() -> str:
-    """The time now, RFC 3339 with microseconds, UTC: all of one width, so that text order is time order."""
+    """Return the time now, RFC 3339 with microseconds, UTC: all of one width, so that text order is time order."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -86,12 +86,12 @@ class CloudStore:
         return self.get(name)
 
     def find(self, name: str) -> CloudResource | None:
-        """The resource of a full name, or None."""
+        """Return the resource of a full name, or None."""
         row = self._database.one("SELECT * FROM resources WHERE name = ?", name)
         return _resource(row) if row else None
 
     def get(self, name: str) -> CloudResource:
-        """The resource of a full name.
+        """Return the resource of a full name.
 
         Raises:
             GoogleError: 404.
@@ -102,13 +102,13 @@ class CloudStore:
         return found
 
     def all_of(self, kind: str, parent: str = "") -> list[CloudResource]:
-        """Every resource of a kind below a parent's full name, by name."""
+        """Return every resource of a kind below a parent's full name, by name."""
         below = f"{parent}/" if parent else ""
         query = "SELECT * FROM resources WHERE kind = ? AND substr(name, 1, ?) = ? ORDER BY name"
         return [_resource(row) for row in self._database.all(query, kind, len(below), below)]
 
     def children(self, name: str) -> list[CloudResource]:
-        """Every resource whose full name lies below this one."""
+        """Return every resource whose full name lies below this one."""
         query = "SELECT * FROM resources WHERE substr(name, 1, ?) = ? ORDER BY name"
         return [_resource(row) for row in self._database.all(query, len(name) + 1, f"{name}/")]
 

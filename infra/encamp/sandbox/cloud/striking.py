@@ -16,10 +16,10 @@ _Done = TypeVar("_Done")
 
 
 class FaultSource(Protocol):
-    """Where faults come from: the cloud's own, or the cloud asked over its front."""
+    """A source of faults: the cloud's own, or the cloud over its front."""
 
     async def strike(self, asked: Asked) -> Strike | None:
-        """The fault that strikes an operation now, None if all goes well."""
+        """Return the fault that strikes an operation now, None if all goes well."""
         ...
 
     async def released(self, number: int) -> None:

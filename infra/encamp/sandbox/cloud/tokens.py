@@ -41,14 +41,17 @@ _USER = "user"
 #: The application that people's tokens are given to: gcloud (google-cloud-sdk, core/config.py).
 _GCLOUD = "32555940559.apps.googleusercontent.com"
 _EMAIL_SCOPES = frozenset({"email", "https://www.googleapis.com/auth/userinfo.email"})
-#: Of tokens that nobody asked for certain scopes of.
+#: Scopes of tokens for which nobody requested certain ones.
 _SCOPES = "openid https://www.googleapis.com/auth/userinfo.email https://www.googleapis.com/auth/cloud-platform"
 _PARTS_OF_A_JWT = 3
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who calls: an administrator of the sandbox, a service account or a user by e-mail, a federated ``principal://``."""
+    """A caller.
+
+    An administrator of the sandbox, a service account or a user by e-mail, a federated ``principal://``.
+    """
 
     email: str
     admin: bool
@@ -56,7 +59,7 @@ class Principal:
 
     @classmethod
     def of(cls, text: str, *, admin: bool = False) -> Principal:
-        """A principal as tokens are kept for it: users are marked, service accounts are not."""
+        """Return a principal as tokens are kept for it: users are marked, service accounts are not."""
         kind, _, email = text.partition(":")
         return cls(email, admin, kind) if kind == _USER else cls(text, admin)
 
@@ -85,7 +88,7 @@ class KeyFile:
 
 
 class Tokens:
-    """Gives tokens and knows whose they are.
+    """Issuer and verifier of tokens.
 
     Args:
         database: where the digests are kept, so that a restart of the front ends no session.
@@ -99,7 +102,7 @@ class Tokens:
         self._admin_token = admin_token
 
     def issue(self, email: str, lifetime: float = LIFETIME_SECONDS, scopes: str = "") -> tuple[str, float]:
-        """A new random token for a principal, and when it expires (epoch seconds).
+        """Return a new random token for a principal, and when it expires (epoch seconds).
 
         ``scopes`` are as OAuth writes them; those that gcloud asks for when empty.
         """
@@ -112,13 +115,13 @@ class Tokens:
         return token, expires
 
     def exchange(self, assertion: str) -> dict[str, Any]:
-        """Give a token for a signed assertion, as an OAuth 2 token endpoint answers."""
+        """Return a token for a signed assertion, as an OAuth 2 token endpoint answers."""
         email, _, scopes = self._verify(assertion)
         token, _ = self.issue(email, scopes=scopes)
         return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS - 1}
 
     def principal(self, authorization: str | None) -> Principal:
-        """Who an Authorization header stands for.
+        """Return the principal of an Authorization header.
 
         Raises:
             GoogleError: 401.
@@ -131,7 +134,7 @@ class Tokens:
         return found[0]
 
     def info(self, token: str) -> dict[str, str]:
-        """What the token service says of a token: whose, for which application and scopes, how long.
+        """Return the token service's information about a token: owner, application, scopes, expiry.
 
         Raises:
             GoogleError: 400; there is no such token.
@@ -159,7 +162,7 @@ class Tokens:
         }
 
     def _known(self, token: str) -> tuple[Principal, float, str] | None:
-        """Whose a token is, when it expires (epoch seconds) and its scopes; None where it is none.
+        """Return a token's principal, its expiry (epoch seconds) and its scopes; None if it is unknown.
 
         Raises:
             GoogleError: 400; it is an assertion that is not right.
@@ -183,7 +186,7 @@ class Tokens:
         return principal, row["expires"], row["scopes"] or _SCOPES
 
     def _verify(self, assertion: str) -> tuple[str, float, str]:
-        """Issuer, end and scopes of an assertion that the key file's key has signed and that has not expired."""
+        """Return issuer, end and scopes of an assertion that the key file's key has signed and that has not expired."""
         try:
             head, payload, signature = assertion.split(".")
             header, claims = json.loads(_decode(head)), json.loads(_decode(payload))

@@ -1,4 +1,4 @@
-"""What the official provider refuses of inputs before it asks the API, by a type's schema."""
+"""The official provider's checks of inputs before it calls the API, by a type's schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXTS = ("string", "list of string", "set of string")
 
 
 def failures(fields: Mapping[str, Property], inputs: Properties) -> Iterator[Failure]:
-    """Every problem of a resource's inputs."""
+    """Yield every problem of a resource's inputs."""
     for name, one in fields.items():
         if one.required and inputs.get(name) is None and not one.autoname:
             yield Failure(name, f'missing required property "{name}"')
@@ -73,7 +73,7 @@ def _problem(known: Property, value: Any, where: str) -> str | None:
 
 
 def _together(known: Property, where: str, root: Properties) -> Iterator[Failure]:
-    """What properties say of each other; paths through lists are not followed."""
+    """Yield failures of rules between properties; paths through lists are not followed."""
     if _given(root, where):
         for other in known.conflicts:
             if _given(root, other):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-#: What the front and its faults know the provider by.
+#: User agent of the provider for the front and its faults.
 USER_AGENT: Final = "encamp-gcp-provider"
 _RETRIED = frozenset({429, 500, 502, 503})
 _CONFLICTS = frozenset({409, 412})
@@ -31,14 +31,14 @@ _LONGEST_WAIT = 10.0
 _RETRY_SECONDS = 90.0
 _POLL_SECONDS = 0.1
 _LONGEST_POLL = 2.0
-#: How long a request may go on that the engine waits for no longer.
+#: Seconds that a request may go on for which the engine waits no longer.
 _GRACE_SECONDS = 1.0
 _Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long one operation of the engine may take.
+    """The time limit of one operation of the engine.
 
     Attributes:
         cancelled: is set when the engine has given up.
@@ -50,11 +50,11 @@ class Patience:
 
     @classmethod
     def within(cls, cancelled: asyncio.Event, seconds: float | None) -> Patience:
-        """Patience for so many seconds."""
+        """Return the patience for so many seconds."""
         return cls(cancelled, None if seconds is None else time.monotonic() + seconds)
 
     def left(self, most: float) -> float:
-        """Seconds that are left, at most ``most``."""
+        """Return seconds that are left, at most ``most``."""
         return most if self.ends is None else max(0.0, min(most, self.ends - time.monotonic()))
 
     async def sleep(self, seconds: float) -> None:
@@ -105,10 +105,10 @@ class Rest:
 
     @classmethod
     def inside(cls, front: ASGIApp, token: str) -> Rest:
-        """A client of a front in the same process."""
+        """Return a client of a front in the same process."""
         headers = {"authorization": f"Bearer {token}", "user-agent": USER_AGENT}
         transport = httpx.ASGITransport(app=front)
-        # How long a request may take is its operation's business (``Patience``).
+        # A request's time limit is its operation's (``Patience``).
         timeout = httpx.Timeout(None)
         return cls(
             httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport, headers=headers, timeout=timeout)
@@ -119,7 +119,7 @@ class Rest:
         await self._client.aclose()
 
     def lock(self, key: str) -> asyncio.Lock:
-        """The lock of a resource that is read and then written, such as a policy."""
+        """Return the lock of a resource that is read and then written, such as a policy."""
         return self._locks[key]
 
     async def call(
@@ -203,7 +203,7 @@ async def retried(
     patience: Patience,
     passing: Callable[[GoogleError], bool] = lambda _error: False,
 ) -> _Done:
-    """Do something again for as long as its refusals pass."""
+    """Retry for as long as its refusals are transient."""
     wait, following = _FIRST_WAIT, _FIRST_WAIT
     ends = time.monotonic() + _RETRY_SECONDS
     while True:
@@ -227,7 +227,7 @@ def _passes(error: GoogleError) -> bool:
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:
-    """The JSON of an answer, or its refusal."""
+    """Return the JSON of an answer, or its refusal."""
     if response.is_success:
         try:
             return response.json() if response.content else {}

@@ -57,7 +57,7 @@ async def _project(args: Properties, context: Context) -> dict[str, Any]:
 
 
 async def _storage_agent(args: Properties, context: Context) -> dict[str, Any]:
-    """The agent of Cloud Storage, which asking for it makes."""
+    """Return the agent of Cloud Storage, which asking for it makes."""
     project = _own(args.get("project"), context)
     found = await context.rest.call("GET", f"/storage/v1/projects/{project}/serviceAccount", context.patience)
     email = found["email_address"]

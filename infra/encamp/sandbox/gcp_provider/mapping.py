@@ -1,4 +1,4 @@
-"""From a program's properties to the API's JSON and back, by a type's schema and the exceptions that it declares.
+"""The mapping of a program's properties to the API's JSON and back, by a type's schema and its exceptions.
 
 A property has the API's name unless the type says another one, which may lead through objects that Pulumi leaves out
 (``maxPodsConstraint.maxPodsPerNode``). Numbers that the API writes as text become numbers.
@@ -41,7 +41,7 @@ class TypeMapping:
     kept: frozenset[str] = frozenset()
 
     def body(self, fields: Mapping[str, Property], inputs: Mapping[str, Any], path: str = "") -> Body:
-        """The API's JSON of inputs, with the schema's defaults of what was left out."""
+        """Return the API's JSON of inputs, with the schema's defaults of what was left out."""
         body: Body = {}
         for name, known in fields.items():
             value = inputs.get(name)
@@ -63,7 +63,7 @@ class TypeMapping:
         return value if change is None else change(value)
 
     def properties(self, fields: Mapping[str, Property], body: Mapping[str, Any], path: str = "") -> Body:
-        """The properties of the API's JSON; what it does not show is left out."""
+        """Return the properties of the API's JSON; what it does not show is left out."""
         found: Body = {}
         for name, known in fields.items():
             where = f"{path}.{name}" if path else name

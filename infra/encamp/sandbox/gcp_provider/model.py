@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from encamp.sandbox.gcp_provider.client import Rest
     from encamp.sandbox.provider import Properties
 
-#: What the provider marks what it makes with.
+#: Label with which the provider marks its resources.
 ATTRIBUTION = {"goog-pulumi-provisioned": "true"}
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a type may use: the APIs, and the provider's own configuration."""
+    """The environment of a type's operations: the APIs, and the provider's own configuration."""
 
     rest: Rest
     project: str
@@ -35,15 +35,15 @@ class Context:
     patience: Patience = field(default_factory=Patience)
 
     def patient(self, patience: Patience) -> Context:
-        """The same for one operation."""
+        """Return the same for one operation."""
         return replace(self, patience=patience)
 
     def project_of(self, inputs: Properties) -> str:
-        """The project of a resource."""
+        """Return the project of a resource."""
         return str(inputs.get("project") or self.project)
 
     def region_of(self, inputs: Properties) -> str:
-        """The region of a regional resource.
+        """Return the region of a regional resource.
 
         Raises:
             GoogleError: neither the resource nor the provider names one.
@@ -54,7 +54,7 @@ class Context:
         return short(region)
 
     def location_of(self, inputs: Properties) -> str:
-        """The region or zone of a resource that may be in either.
+        """Return the region or zone of a resource that may be in either.
 
         Raises:
             GoogleError: neither the resource nor the provider names one.
@@ -74,7 +74,7 @@ class Made:
 
 
 class Change(Enum):
-    """How an API takes an update."""
+    """The form of an API's update."""
 
     #: Not at all: every property replaces.
     NONE = auto()
@@ -95,10 +95,10 @@ class ResourceType:
         endpoint: service and version, such as ``compute/v1``.
         collection: full name of the collection by the inputs.
         mapping: how properties and the API's JSON differ.
-        short_name: name in the collection by the inputs; None where the server gives it.
+        short_name: name in the collection by the inputs; None if the server gives it.
         prepare: completes a create's body and query.
         show: outputs that do not follow from the mapping, by the API's answer.
-        by_id: full name of a resource by Pulumi's id; both are the same where it is None.
+        by_id: full name of a resource by Pulumi's id; None if both are the same.
         identifier: Pulumi's id by the full name.
         wait: whether changes are operations.
         plain_update: whether an update is none even so, but is answered with the resource.
@@ -141,11 +141,11 @@ class ResourceType:
         return schema(self.token)
 
     def path(self, name: str) -> str:
-        """The URL path of a full name."""
+        """Return the URL path of a full name."""
         return f"/{self.endpoint}/{name}"
 
     def name(self, inputs: Properties, context: Context) -> str:
-        """The full name of what the inputs describe; the collection's where the server gives names."""
+        """Return the full name of what the inputs describe; the collection's where the server gives names."""
         own = self.short_name(inputs)
         collection = self.collection(inputs, context)
         return collection if own is None else f"{collection}/{own}"
@@ -213,17 +213,17 @@ class ResourceType:
             await context.rest.finished(answer, self.path(self.operations(answer, name)), context.patience)
 
     async def found(self, name: str, inputs: Properties, context: Context) -> Made:
-        """The resource as it is now."""
+        """Return the resource as it is now."""
         answer = await context.rest.call("GET", self.path(name), context.patience)
         return self.made(name, answer, inputs, context)
 
     def made(self, name: str, answer: Body, inputs: Properties, context: Context) -> Made:
-        """A resource by the API's answer."""
+        """Return a resource by the API's answer."""
         outputs = self.outputs(answer, inputs, context)
         return Made(self.identifier(name), outputs)
 
     def outputs(self, answer: Body, inputs: Properties, context: Context) -> Properties:
-        """All outputs: what the API shows, and what only the provider knows."""
+        """Return all outputs: what the API shows, and what only the provider knows."""
         fields = self.schema.fields
         own = {
             name: inputs.get(name, one.default)
@@ -247,18 +247,18 @@ class ResourceType:
             body[self.mapping.names.get(self.labels, self.labels)] = dict(labels)
 
     def _new_labels(self, inputs: Properties, context: Context) -> dict[str, str]:
-        """All labels at a create: the provider's mark, its defaults, and the resource's own."""
+        """Return all labels at a create: the provider's mark, its defaults, and the resource's own."""
         return {**ATTRIBUTION, **context.labels, **(inputs.get(self.labels or "") or {})}
 
     def _labels(self, outputs: Properties, inputs: Properties, context: Context) -> dict[str, str]:
-        """All labels after an update: those of others stay."""
+        """Return all labels after an update: those of others stay."""
         present = outputs.get("effectiveLabels") or {}
         managed = outputs.get("pulumiLabels") or {}
         kept = {key: value for key, value in present.items() if key not in managed or key in ATTRIBUTION}
         return {**kept, **context.labels, **(inputs.get(self.labels or "") or {})}
 
     def _shown_labels(self, shown: Mapping[str, str], inputs: Properties, context: Context) -> Properties:
-        """The resource's own labels, those with the provider's, and all that the cloud holds."""
+        """Return the resource's own labels, those with the provider's, and all that the cloud holds."""
         mine = {key: value for key, value in shown.items() if key in (inputs.get(self.labels or "") or ())}
         ours = {key: value for key, value in shown.items() if key in {*mine, *context.labels, *ATTRIBUTION}}
         return {str(self.labels): mine, "pulumiLabels": ours, "effectiveLabels": dict(shown)}

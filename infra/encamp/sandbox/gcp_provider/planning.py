@@ -1,4 +1,4 @@
-"""What a program's inputs would change of a resource as it is, by the rules of the official provider.
+"""Changes of a resource by a program's inputs, by the rules of the official provider.
 
 A resource is compared as the API showed it last (its outputs), not as it was asked for: what a server has filled in
 counts. A property that is left out keeps its value where it is computed, takes its default where it has one, and else
@@ -50,7 +50,7 @@ class Plan:
         self._suppress = suppress
 
     def diff(self, state: Properties, inputs: Properties, ignore: Sequence[str], *, fixed_name: bool) -> DiffResult:
-        """The difference as the engine is told it.
+        """Return the difference as the engine is told it.
 
         Args:
             state: outputs of the resource.
@@ -65,7 +65,7 @@ class Plan:
         return DiffResult(changes, replaces, delete_before_replace=fixed_name and bool(replaces))
 
     def differences(self, state: Properties, inputs: Properties) -> Iterator[Difference]:
-        """Every property that would change."""
+        """Yield every property that would change."""
         yield from self._object(self._fields, state, inputs, ())
 
     def _object(
@@ -91,7 +91,10 @@ class Plan:
             yield Difference(path, _change(old, new), known.force_new)
 
     def _block(self, known: Property, old: Any, new: Any, path: Path) -> Iterator[Difference]:
-        """One object: added or taken away as a whole, or property by property, which replace by themselves alone."""
+        """Yield one object.
+
+        Added or taken away as a whole, or property by property, which replace by themselves alone.
+        """
         if not old and new is None:
             return
         if old is None or new is None:
@@ -113,7 +116,7 @@ class Plan:
             yield from self._block(known, before, after, (*path, index))
 
     def _paired(self, known: Property, old: list[Any], new: list[Any]) -> list[Any]:
-        """The old elements in the order of the new ones that mean the same."""
+        """Return the old elements in the order of the new ones that mean the same."""
         left = list(old)
         paired: list[Any] = []
         for wanted in new:

@@ -1,4 +1,4 @@
-"""The schemas of the types: properties with their kinds, and what the official provider does with each.
+"""The schemas of the types: properties with their kinds, and the official provider's treatment of each.
 
 The files hold facts of pulumi-gcp 10.2 over terraform-provider-google-beta 8.0, in the property names of the Pulumi
 package. A property is written in words: its kind (``string``, ``int``, ``float``, ``bool``, ``map``, ``block`` for one
@@ -88,7 +88,7 @@ class Schema:
 
 @cache
 def schema(token: str) -> Schema:
-    """The schema of a type token such as ``gcp:storage/bucket:Bucket``."""
+    """Return the schema of a type token such as ``gcp:storage/bucket:Bucket``."""
     module, name = token.split(":")[1].partition("/")[0], token.rpartition(":")[2]
     data = json.loads((_FOLDER / f"{module}.{name}.json").read_bytes())
     return Schema(token, _properties(data["fields"]), data.get("timeouts") or {})

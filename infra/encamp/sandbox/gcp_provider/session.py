@@ -1,4 +1,4 @@
-"""What the engine asks of the ``gcp`` provider, done by a type's declaration over Google's REST APIs."""
+"""The ``gcp`` provider's operations for the engine, by a type's declaration over Google's REST APIs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GcpSession(Session):
     async def diff(
         self, resource: Resource, state: ResourceState, news: Properties, *, ignore_changes: Sequence[str]
     ) -> DiffResult:
-        """Tell what new inputs mean for a resource as it is."""
+        """Return the effect of new inputs on a resource as it is."""
         type_ = _type(resource)
         fixed = _DEFAULTS not in news and type_.fixed_name
         return _plan(type_).diff(state.outputs, news, ignore_changes, fixed_name=fixed)
@@ -152,7 +152,7 @@ class GcpSession(Session):
         return self._context.patient(Patience.within(self.cancelled, seconds))
 
     async def _worded(self, work: Awaitable[Any], resource: Resource) -> Any:
-        """Do one operation, and word its refusal for the engine."""
+        """Do one operation, and translate its refusal for the engine."""
         try:
             return await work
         except GoogleError as error:
@@ -175,12 +175,12 @@ def _plan(type_: ResourceType) -> Plan:
 
 
 def _given(inputs: Properties) -> Properties:
-    """Inputs without what is absent and without the provider's own notes."""
+    """Return inputs without what is absent and without the provider's own notes."""
     return {key: value for key, value in inputs.items() if value is not None and not key.startswith("__")}
 
 
 def _automatic_name(key: str, resource: Resource, olds: Properties, seed: bytes) -> str:
-    """The name it had, or the logical name with random digits that are the same for every preview of one update."""
+    """Return the old name, or the logical name with random digits that stay equal in every preview of one update."""
     if key in (olds.get(_DEFAULTS) or ()) and olds.get(key):
         return str(olds[key])
     digits = hashlib.sha256(seed or os.urandom(16)).hexdigest()[:_RANDOM_DIGITS]
@@ -188,7 +188,7 @@ def _automatic_name(key: str, resource: Resource, olds: Properties, seed: bytes)
 
 
 def _previewed(fields: Mapping[str, Property], inputs: Properties, outputs: Properties) -> Properties:
-    """What a preview knows: the inputs, what an update keeps, and that the rest is not known yet."""
+    """Return the outputs of a preview: the inputs, values that an update keeps, and unknowns for the rest."""
     known: Properties = {}
     for name, one in fields.items():
         given = inputs.get(name)
@@ -203,7 +203,7 @@ def _previewed(fields: Mapping[str, Property], inputs: Properties, outputs: Prop
 
 
 def _concealed(fields: Mapping[str, Property], outputs: Properties) -> Properties:
-    """Outputs with what the schema marks as a secret made one."""
+    """Return outputs with what the schema marks as a secret made one."""
     shown = dict(outputs)
     for name, one in fields.items():
         value = shown.get(name)
@@ -219,7 +219,7 @@ def _concealed(fields: Mapping[str, Property], outputs: Properties) -> Propertie
 
 
 def _refreshed(type_: ResourceType, inputs: Properties, outputs: Properties) -> Properties:
-    """The inputs that would make the resource as it is: where it differs from what was asked for, as it is."""
+    """Return the inputs that would make the resource as it is: where it differs from what was asked for, as it is."""
     now = copy.deepcopy(inputs)
     for one in _plan(type_).differences(outputs, _given(inputs)):
         list_at = next((index for index, key in enumerate(one.path) if isinstance(key, int)), len(one.path))
@@ -247,7 +247,7 @@ def _set(inputs: Properties, path: Path, value: Any) -> None:
 
 
 def _imported(type_: ResourceType, outputs: Properties) -> Properties:
-    """The inputs of a resource that was found: what can be given and is not a default."""
+    """Return the inputs of a resource that was found: what can be given and is not a default."""
     return {
         name: value
         for name, value in outputs.items()

@@ -21,22 +21,22 @@ _TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 
 
 def asked_for(container: Mapping[str, Any]) -> dict[str, int]:
-    """Devices that a container asks for, by resource name."""
+    """Return devices that a container asks for, by resource name."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return {name: int(limits[name]) for name in RESOURCES if int(limits.get(name, 0)) > 0}
 
 
 def environment(container: Mapping[str, Any]) -> dict[str, str]:
-    """ENCAMP_SIMULATED_ACCELERATORS: the devices as JSON; empty where none are asked for."""
+    """Return ENCAMP_SIMULATED_ACCELERATORS: the devices as JSON; empty if none are asked for."""
     devices = asked_for(container)
     return {"ENCAMP_SIMULATED_ACCELERATORS": json.dumps(devices, sort_keys=True)} if devices else {}
 
 
 def tpu_environment(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
-    """TPU_WORKER_ID and TPU_WORKER_HOSTNAMES, as GKE's webhook sets them on pods of an indexed job that ask for chips.
+    """Return TPU_WORKER_ID and TPU_WORKER_HOSTNAMES as GKE's webhook sets them on an indexed job's pods with chips.
 
-    Every host of the slice runs one pod, and they differ in their index only.
-    Source: cloud.google.com/kubernetes-engine/docs/how-to/tpus.
+    Every host of the slice runs one pod, and they differ in their index only. Source:
+    cloud.google.com/kubernetes-engine/docs/how-to/tpus.
     """
     chips = asked_for(container).get(TPU_RESOURCE)
     spec, metadata = pod["spec"], pod["metadata"]
@@ -53,7 +53,7 @@ def tpu_environment(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dic
 
 
 def notes(container: Mapping[str, Any]) -> list[OutputLine]:
-    """What the container's log begins with."""
+    """Return the first lines of the container's log: notes on simulated accelerators."""
     return [
         OutputLine(f"encamp: {count} x {name} simulated: this sandbox has none, the program runs on CPUs".encode())
         for name, count in asked_for(container).items()

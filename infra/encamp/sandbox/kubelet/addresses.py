@@ -28,7 +28,7 @@ class AddressBook:
             return False
 
     def take(self, host_key: str) -> str:
-        """An address that nobody has: the one that ``host_key`` had last, where it is free.
+        """Return an address that nobody has: the one that ``host_key`` had last, where it is free.
 
         Raises:
             RuntimeError: the network is full.
@@ -41,7 +41,7 @@ class AddressBook:
         return address
 
     def give_back(self, address: str) -> None:
-        """The address is free again."""
+        """Free an address."""
         self._used.discard(address)
 
     def _free(self) -> str:

@@ -1,4 +1,4 @@
-"""What the kubelet asks of the API server: plain JSON over HTTP, with the administrator's client certificate."""
+"""The kubelet's client of the API server: plain JSON over HTTP, with the administrator's client certificate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 _GONE = 410
 _RETRY_SECONDS = 0.5
-#: How long one watch lasts at most; another follows it.
+#: Longest duration of one watch in seconds; another follows it.
 _WATCH_SECONDS = 300
 
 
@@ -59,14 +59,14 @@ class Api:
         return cls(cluster["server"], context)
 
     async def get(self, path: str) -> dict[str, Any] | None:
-        """An object or list, None where there is none. Raises httpx.HTTPError."""
+        """Return an object or list, None if there is none. Raises httpx.HTTPError."""
         answer = await self._client.get(path)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
         return _checked(answer)
 
     async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Create an object; None where it exists already. Raises httpx.HTTPError."""
+        """Create an object; None if it exists already. Raises httpx.HTTPError."""
         answer = await self._client.post(path, json=body)
         return None if answer.status_code == httpx.codes.CONFLICT else _checked(answer)
 
@@ -75,12 +75,12 @@ class Api:
         return _checked(await self._client.put(path, json=body))
 
     async def patch(self, path: str, body: dict[str, Any], kind: str = STRATEGIC) -> dict[str, Any] | None:
-        """Patch an object; None where it is gone, or another one of the same name. Raises httpx.HTTPError."""
+        """Patch an object; None if it is gone, or another one of the same name. Raises httpx.HTTPError."""
         answer = await self._client.patch(path, content=json.dumps(body), headers={"Content-Type": kind})
         return None if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT) else _checked(answer)
 
     async def delete(self, path: str, options: dict[str, Any] | None = None) -> bool:
-        """Delete an object; False where it was gone, or another one of the same name. Raises httpx.HTTPError."""
+        """Delete an object; False if it was gone, or another one of the same name. Raises httpx.HTTPError."""
         answer = await self._client.request("DELETE", path, json=options or {})
         if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
             return False

@@ -1,4 +1,4 @@
-"""What the cluster autoscaler decides: how many nodes of which pools pending pods need. Pure.
+"""Decisions of the cluster autoscaler: the number of nodes of each pool that pending pods need. Pure.
 
 Source of the words: k8s.io/autoscaler/cluster-autoscaler (events TriggeredScaleUp and NotTriggerScaleUp).
 
@@ -25,7 +25,7 @@ _FULL = "max node group size reached"
 
 @dataclass
 class ScalePlan:
-    """What is to be done for pods that wait.
+    """The decision about pending pods.
 
     Attributes:
         add: how many nodes a pool is to get, by its full name.

@@ -65,13 +65,13 @@ class _Server:
 
     @property
     def reason(self) -> str:
-        """Why it did not mount, by its own words."""
+        """Why it did not mount, in its own words."""
         said = [line for line in self.lines if _FAILED in line] or list(self.lines)[-1:] or ["gcsfuse said nothing"]
         return (said[-1].partition(_FAILED)[2] or said[-1]).lstrip(": ").removesuffix('"').removesuffix("\\n")
 
 
 class PodBuckets:
-    """What a pod has mounted of Cloud Storage.
+    """The Cloud Storage mounts of a pod.
 
     Args:
         context: the pod's; its address is known to the metadata server, its volumes' places are in ``volumes``.
@@ -111,7 +111,7 @@ class PodBuckets:
         return True
 
     async def close(self) -> None:
-        """Give all of it back; what containers had closed or synced is in its bucket already."""
+        """Unmount everything; what containers had closed or synced is in its bucket already."""
         self._sandbox.unmount()
         servers = list(self._servers)
         self._servers.clear()
@@ -121,7 +121,7 @@ class PodBuckets:
         await asyncio.gather(*(_end(server.process) for server in servers if server.process))
 
     async def _mount(self) -> None:
-        """One try."""
+        """Make one attempt to mount."""
         if not self._tool.ready:
             self._context.note(
                 "Building", f"{self._tool.title} is built for this machine, once, in a minute or two", False
@@ -178,7 +178,7 @@ class PodBuckets:
         )
 
     async def _tell_end(self, server: _Server) -> None:
-        """Say so when a gcsfuse ends while its pod still runs: readers then get ENOTCONN."""
+        """Report a gcsfuse that ends while its pod still runs: readers then get ENOTCONN."""
         if server.process is not None:
             outcome = await server.process.wait()
             message = f"volume {server.volume.name} is lost: gcsfuse ended ({outcome}): {server.reason}"
@@ -203,7 +203,7 @@ async def _until_mounted(server: _Server) -> None:
 
 
 def _words(error: Exception) -> str:
-    """An error in one line, with what to try."""
+    """Return an error in one line, with what to try."""
     return f"{error.what}; {error.hint}" if isinstance(error, EncampError) and error.hint else str(error)
 
 

@@ -1,4 +1,4 @@
-"""GKE's logging agent: what containers write also goes to Cloud Logging, where it outlives pods and nodes.
+"""GKE's logging agent: output of containers also goes to Cloud Logging, where it outlives pods and nodes.
 
 Entries have the form that GKE gives them (resource ``k8s_container``, logs ``stdout`` and ``stderr``). Reading
 begins anew after a restart of the kubelet; insert ids tell Cloud Logging which entries it has already.
@@ -37,7 +37,7 @@ class _Position:
 
 
 class CloudLogs:
-    """Sends what is new in the logs of all pods, in steps."""
+    """Sends new lines in the logs of all pods, in steps."""
 
     def __init__(
         self, front: Front, lives: Callable[[], list[PodLife]], node: Callable[[str], Mapping[str, Any]]

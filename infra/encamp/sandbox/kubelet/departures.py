@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _NODES = "/api/v1/nodes"
-#: What GKE leaves to pods that are none of the system's.
+#: Seconds that GKE leaves to pods that are none of the system's.
 _GRACE_SECONDS = 15.0
-#: How long the machine waits beyond that for what its pods have to say of their end.
+#: Seconds that the machine waits beyond that for its pods' last reports.
 _REPORT_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 
@@ -56,7 +56,7 @@ class Departures:
         return node in self._tasks
 
     def begin(self, node: str, why: str) -> None:
-        """Let a node go, unless it goes already."""
+        """Start the end of a node, unless it has started already."""
         if node not in self._tasks:
             _LOG.info("node %s goes: %s", node, why)
             self._tasks[node] = asyncio.create_task(self._go(node), name=f"departure of {node}")
@@ -85,7 +85,7 @@ class Departures:
         return [life for life in self._lives(node) if not life.reported]
 
     async def _close(self, node: str) -> None:
-        """No more pods for it."""
+        """Accept no more pods for a node."""
         await self._api.patch(f"{_NODES}/{node}", {"spec": {"unschedulable": True}})
         moment = stamp(now())
         condition: dict[str, Any] = {

@@ -56,7 +56,7 @@ async def _pass_on(dial: Dial, asked: tuple[str, int], near: Connection) -> None
 
 
 async def _asked(reader: asyncio.StreamReader) -> tuple[str, int] | None:
-    """Read a request; gives address and port, None where it is no CONNECT."""
+    """Read a request; gives address and port, None if it is no CONNECT."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):

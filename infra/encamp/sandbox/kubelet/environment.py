@@ -21,7 +21,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 
 
 class ConfigError(Exception):
-    """What a container refers to is not there; the kubelet shows it as CreateContainerConfigError and tries again."""
+    """A container's reference has no object; the kubelet shows it as CreateContainerConfigError and retries."""
 
 
 async def container_environment(
@@ -90,7 +90,7 @@ async def _data(kind: str, reference: Mapping[str, Any], lookup: Lookup) -> dict
 
 
 def object_data(found: Mapping[str, Any]) -> dict[str, bytes]:
-    """The entries of a ConfigMap or Secret as bytes."""
+    """Return the entries of a ConfigMap or Secret as bytes."""
     if found.get("kind") == "Secret":
         return {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
     text = {name: value.encode() for name, value in (found.get("data") or {}).items()}
@@ -98,7 +98,7 @@ def object_data(found: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def field(pod: Mapping[str, Any], path: str) -> str:
-    """The value of a field of the downward API; empty where the pod lacks the label or annotation.
+    """Return the value of a field of the downward API; empty if the pod lacks the label or annotation.
 
     Raises:
         ConfigError: the downward API has no such field.
@@ -128,7 +128,7 @@ def field(pod: Mapping[str, Any], path: str) -> str:
 def resource_field(
     pod: Mapping[str, Any], container: Mapping[str, Any], allocatable: Mapping[str, str], reference: Mapping[str, Any]
 ) -> str:
-    """A container's request or limit in units of the divisor; the node's allocatable where there is no limit."""
+    """Return a container's request or limit in units of the divisor; the node's allocatable where there is no limit."""
     name = reference.get("containerName")
     owner = next((one for one in pod["spec"]["containers"] if one["name"] == name), container)
     kind, _, resource = reference["resource"].partition(".")

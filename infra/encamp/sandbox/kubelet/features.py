@@ -1,4 +1,4 @@
-"""What a cluster and a node pool bring onto their nodes, read from the container API's JSON.
+"""Features of a cluster and a node pool that their nodes have, read from the container API's JSON.
 
 A cluster that says nothing of a feature has what encamp's own clusters have. Source of the fields:
 cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters. Belief: gke-system-pods.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cluster_features(cluster: Mapping[str, Any]) -> frozenset[NodeFeature]:
-    """Features that every node of a cluster has."""
+    """Return features that every node of a cluster has."""
     network = cluster.get("networkConfig")
     v2 = network is None or network.get("datapathProvider") == "ADVANCED_DATAPATH"
     monitoring = cluster.get("monitoringConfig")
@@ -37,7 +37,7 @@ def cluster_features(cluster: Mapping[str, Any]) -> frozenset[NodeFeature]:
 
 
 def pool_features(config: Mapping[str, Any]) -> frozenset[NodeFeature]:
-    """Features that a node pool's own configuration adds."""
+    """Return features that a node pool's own configuration adds."""
     driver = (config.get("labels") or {}).get(driver_label()) == "true"
     metadata = (config.get("workloadMetadataConfig") or {}).get("mode") == "GKE_METADATA"
     found = {NodeFeature.NETWORK_DRIVER: driver, NodeFeature.WORKLOAD_IDENTITY: metadata}

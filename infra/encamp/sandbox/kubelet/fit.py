@@ -22,7 +22,7 @@ _CLAIMS = "cannot allocate all claims"
 
 
 def requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
-    """What a pod asks for: its containers together, or its largest init container; and one pod's place."""
+    """Return a pod's requests: its containers' sum, or its largest init container's; and one pod's place."""
     total: dict[str, Fraction] = {}
     for container in pod["spec"]["containers"]:
         for name, amount in _amounts(container).items():
@@ -34,7 +34,7 @@ def requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
 
 
 def free(allocatable: Mapping[str, str]) -> dict[str, Fraction]:
-    """What there is on a node without pods."""
+    """Return the free resources of a node without pods."""
     return {name: quantity.parse(amount) for name, amount in allocatable.items()}
 
 
@@ -51,7 +51,7 @@ def obstacle(
     left: Mapping[str, Fraction],
     devices: Mapping[str, int] | None = None,
 ) -> str | None:
-    """Why a pod cannot be on a node of such labels, taints and free resources; None where it can.
+    """Return why a pod cannot be on a node of such labels, taints and free resources; None if it can.
 
     Args:
         pod: the pod.

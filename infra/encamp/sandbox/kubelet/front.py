@@ -1,4 +1,4 @@
-"""What the kubelet asks of the sandbox's Google Cloud: node pools, their size, and tokens for pods."""
+"""The kubelet's client of the sandbox's Google Cloud: node pools, their size, and tokens for pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Front:
         )
 
     async def node_pools(self) -> list[pools.Pool]:
-        """Every node pool of the project; one of a machine that we do not know is left out. Raises httpx.HTTPError."""
+        """Return every node pool of the project.
+
+        One of a machine that we do not know is left out. Raises httpx.HTTPError.
+        """
         answer = await self._client.get(f"/container/v1/projects/{self.project}/locations/-/clusters")
         answer.raise_for_status()
         found = []
@@ -42,13 +45,13 @@ class Front:
         return found
 
     async def set_size(self, pool: str, count: int) -> None:
-        """Tell how many nodes a pool has; a pool that is gone needs none. Raises httpx.HTTPError."""
+        """Set the number of a pool's nodes; a pool that is gone needs none. Raises httpx.HTTPError."""
         answer = await self._client.put(f"/encamp/v1/nodePools/{pool}/size", json={"currentNodeCount": count})
         if answer.status_code != httpx.codes.NOT_FOUND:
             answer.raise_for_status()
 
     async def access_token(self, account: str, scopes: Sequence[str]) -> dict[str, Any]:
-        """A token of a Google service account: ``{accessToken, expireTime}``. Raises httpx.HTTPError."""
+        """Return a token of a Google service account: ``{accessToken, expireTime}``. Raises httpx.HTTPError."""
         answer = await self._client.post(
             f"/iamcredentials/v1/projects/-/serviceAccounts/{account}:generateAccessToken",
             json={"scope": list(scopes), "lifetime": "3600s"},
@@ -57,7 +60,10 @@ class Front:
         return answer.json()
 
     async def workload_token(self, namespace: str, account: str) -> dict[str, Any]:
-        """A token of a Kubernetes service account itself: ``{accessToken, expireTime}``. Raises httpx.HTTPError."""
+        """Return a token of a Kubernetes service account itself: ``{accessToken, expireTime}``.
+
+        Raises httpx.HTTPError.
+        """
         answer = await self._client.post(
             "/encamp/v1/workloadTokens", json={"namespace": namespace, "serviceAccount": account}
         )

@@ -16,14 +16,14 @@ DEVICE = "/dev/fuse"
 
 @dataclass(frozen=True)
 class FuseProblem:
-    """Why there is no FUSE, and what would help."""
+    """Why FUSE is missing, and a remedy."""
 
     text: str
     remedy: str
 
 
 def look_for_fuse(device: str = DEVICE) -> FuseProblem | None:
-    """Open the device as a mount does; None where that works."""
+    """Open the device as a mount does; None if that works."""
     if sys.platform != "linux":
         return FuseProblem(f"{sys.platform} has no FUSE that pods could use", "run the sandbox on Linux")
     try:

@@ -60,12 +60,12 @@ class BucketVolume:
 
     @property
     def source(self) -> str:
-        """What tables of mounts call it."""
+        """The source in tables of mounts."""
         return "gcsfuse" if self.bucket == ALL_BUCKETS else self.bucket
 
 
 def bucket_volumes(pod: Mapping[str, Any]) -> list[BucketVolume]:
-    """The buckets that a pod mounts, where ``check_volume`` found nothing wrong."""
+    """Return the buckets that a pod mounts, where ``check_volume`` found nothing wrong."""
     volumes = pod["spec"].get("volumes") or []
     return [_bucket_volume(one["name"], one["csi"]) for one in volumes if "csi" in one]
 
@@ -110,7 +110,7 @@ def _bucket_volume(name: str, csi: Mapping[str, Any]) -> BucketVolume:
 
 
 def _option(text: str) -> tuple[str, str, bool]:
-    """Key and value of a mount option, and whether it is one of the configuration file."""
+    """Return key and value of a mount option, and whether it is one of the configuration file."""
     text = text.strip().removeprefix("o=").lstrip("-")
     key, _, value = text.partition("=")
     if ":" not in key:
@@ -127,7 +127,7 @@ def _put(config: dict[str, Any], place: str, value: Any) -> None:
 
 
 def _scalar(text: str) -> Any:
-    """A value of a configuration file as YAML reads it."""
+    """Return a value of a configuration file as YAML reads it."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
@@ -137,11 +137,11 @@ def _scalar(text: str) -> Any:
 
 
 def _megabytes(text: str) -> int:
-    """A quantity in MiB; negative for no limit."""
+    """Return a quantity in MiB; negative for no limit."""
     return -1 if text.startswith("-") else in_units(text, _MIB)
 
 
-#: Where each volume attribute stands in gcsfuse's configuration file.
+#: Path of each volume attribute in gcsfuse's configuration file.
 _ATTRIBUTES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "fileCacheCapacity": ("file-cache:max-size-mb", _megabytes),
     "fileCacheForRangeRead": ("file-cache:cache-file-for-range-read", _scalar),

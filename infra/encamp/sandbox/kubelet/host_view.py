@@ -1,4 +1,4 @@
-"""What pods see of this machine's files beside programs and libraries, and what they never see.
+"""The pods' view of this machine's files beside programs and libraries, and the files that are hidden from them.
 
 A pod has no image here, so parts of this machine stand for it; on GKE it sees nothing but its image and its volumes.
 """
@@ -40,10 +40,10 @@ class HostView:
 
 
 def host_view(layout: Layout | None, variables: Mapping[str, str]) -> HostView:
-    """Give what pods see: the interpreter and what it imports, encamp's tools, and pip's folders of packages.
+    """Return the pods' view: the interpreter and what it imports, encamp's tools, and pip's folders of packages.
 
     Args:
-        layout: the sandbox, which no pod sees; None where there is none.
+        layout: the sandbox, which no pod sees; None if there is none.
         variables: of the owner's environment.
     """
     hidden = {str(home) for home in _homes(variables)} | {str(path) for path in _secret_settings()}
@@ -80,7 +80,7 @@ def _holds(path: Path, hidden: set[str]) -> bool:
 
 
 def _secret_settings() -> Iterator[Path]:
-    """What of /etc only its owner reads; root's own pods would read it too."""
+    """Yield the files of /etc that only their owner reads; root's own pods would read them too."""
     if os.getuid() != 0:
         return
     for folder, folders, files in os.walk(_SETTINGS):

@@ -1,4 +1,4 @@
-"""Which pods know each other by name: those of one headless service, as its DNS records would say.
+"""Host names of pods for each other: those of one headless service, as its DNS records would say.
 
 Belief: pod-finds-its-peers.
 """
@@ -28,7 +28,7 @@ class Hosts:
         self._entries: dict[str, _Entry] = {}
 
     def add(self, uid: str, pod: Mapping[str, Any], sandbox: PodSandbox) -> None:
-        """A pod has its address: its peers learn its name, and it learns theirs."""
+        """Add a pod that has its address: its peers learn its name, and it learns theirs."""
         spec = pod["spec"]
         group = (pod["metadata"]["namespace"], spec.get("subdomain") or "")
         hostname = spec.get("hostname") or pod["metadata"]["name"]
@@ -36,7 +36,7 @@ class Hosts:
         self._tell(group, uid)
 
     def remove(self, uid: str) -> None:
-        """A pod is gone."""
+        """Remove a pod that is gone."""
         entry = self._entries.pop(uid, None)
         if entry is not None:
             self._tell(entry.group, uid)

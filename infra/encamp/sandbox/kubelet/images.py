@@ -1,4 +1,4 @@
-"""What the process runtime refuses to run: a container that is to run what its image holds.
+"""Refusal of containers that the process runtime cannot run: those that run what their image holds.
 
 Containers are processes of this machine here, without images. A replica with a set-up of encamp's brings all that it
 runs; one that is annotated as running its image would run something else, or nothing. Controllers that an environment
@@ -27,7 +27,7 @@ _BUILT_IN = re.compile(r"(^|/)cloud-ml-algos/([^:@/]+)")
 
 
 def refusal(pod: Mapping[str, Any]) -> str | None:
-    """Why a pod is not started; None where it can be."""
+    """Return why a pod is not started; None if it can be."""
     if (pod["metadata"].get("annotations") or {}).get(ANNOTATION) != "true":
         return None
     image = pod["spec"]["containers"][0].get("image", "")
@@ -44,7 +44,7 @@ def refusal(pod: Mapping[str, Any]) -> str | None:
 
 
 def program(image: str) -> Path | None:
-    """Give what stands for the command of an image that consists of one program; None for others."""
+    """Return the program that replaces the command of an image that consists of one program; None for others."""
     repository = image.partition("@")[0]
     name = _PROGRAMS.get(repository[: repository.rfind(":")] if ":" in repository else repository)
     return build_folder(TOOLS[name]) / name if name is not None else None

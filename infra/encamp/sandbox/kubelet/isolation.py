@@ -1,4 +1,4 @@
-"""Which runtime this machine allows: decided by really trying, and told to ``doctor`` with the reason."""
+"""The choice of a runtime that this machine allows: decided by trial, and reported to ``doctor`` with the reason."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What pods get on this machine.
+    """The isolation of pods on this machine.
 
     Attributes:
         mode: ``namespaces`` (own network, files and processes) or ``none`` (addresses and paths are rewritten).
         reason: why.
-        remedy: what would allow namespaces, empty where they are allowed.
-        unenforced: why network policies of pods are not enforced, empty where they are.
+        remedy: what would allow namespaces, empty if they are allowed.
+        unenforced: why network policies of pods are not enforced, empty if they are.
     """
 
     mode: str
@@ -54,7 +54,7 @@ def isolation() -> Verdict:
 
 
 async def probe() -> Verdict:
-    """The same, for a running event loop."""
+    """Return the same, for a running event loop."""
     if sys.platform != "linux":
         return Verdict(NONE, f"{sys.platform} has no namespaces", "run the sandbox on Linux")
     with tempfile.TemporaryDirectory(prefix="encamp-probe-") as folder:
@@ -99,7 +99,7 @@ async def _try(runtime: Namespaces, folder: Path) -> Verdict:
 
 
 def _unenforced(runtime: Namespaces, pod: NamespacedPod) -> str:
-    """Why this kernel does not filter the packets of pods, empty where it does; each kind of rule is tried."""
+    """Return why this kernel does not filter the packets of pods, empty if it does; each kind of rule is tried."""
     everything = (Span.of("0.0.0.0/1"),)
     allowed = (Allowed(everything, (Ports("TCP", 1, 2), Ports("UDP"))),)
     try:
@@ -111,7 +111,7 @@ def _unenforced(runtime: Namespaces, pod: NamespacedPod) -> str:
 
 
 def _remedy() -> str:
-    """What usually forbids user namespaces, in the order of likelihood."""
+    """Return the usual reasons that forbid user namespaces, in the order of likelihood."""
     switches = {
         "kernel.apparmor_restrict_unprivileged_userns": "0",
         "kernel.unprivileged_userns_clone": "1",
@@ -127,7 +127,7 @@ def _remedy() -> str:
 
 
 async def choose_runtime(layout: Layout, wish: str) -> tuple[Runtime, Verdict]:
-    """The runtime to use, ready for pods.
+    """Return the runtime to use, ready for pods.
 
     Args:
         layout: the sandbox.

@@ -68,7 +68,7 @@ _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "P
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person may change, by environment variables of the sandbox.
+    """Settings of the kubelet, by environment variables of the sandbox.
 
     Attributes:
         idle_seconds: ENCAMP_SANDBOX_IDLE_SECONDS: how long a node stays without a pod.
@@ -121,7 +121,7 @@ class Kubelet:
 
     @property
     def _isolation(self) -> str:
-        """What pods have to have: controllers listen on ports that this machine may need itself."""
+        """The required isolation: controllers listen on ports that this machine may need itself."""
         return NAMESPACES if self._layout.config.installs_controllers else self._settings.isolation
 
     async def run(self) -> None:
@@ -221,7 +221,7 @@ class Kubelet:
         return servers
 
     def _connected(self, address: str, target: str, refusal: str) -> None:
-        """Tell a pod's log where the pod connected to, or why it could not."""
+        """Write to a pod's log where the pod connected to, or why it could not."""
         if (life := self._pods.life_at(address)) is not None:
             what = f"no connection to {target[:_LONGEST_TARGET]}: {refusal}" if refusal else f"connected to {target}"
             life.notices.tell(f"encamp: {what}")

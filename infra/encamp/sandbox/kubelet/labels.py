@@ -1,4 +1,4 @@
-"""Labels and what selects them, as Kubernetes does it (k8s.io/apimachinery/pkg/labels)."""
+"""Labels and their selectors, as Kubernetes has them (k8s.io/apimachinery/pkg/labels)."""
 
 from __future__ import annotations
 

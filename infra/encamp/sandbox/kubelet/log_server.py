@@ -1,7 +1,7 @@
-"""What the API server asks of a kubelet: logs of containers and the pods that run, over TLS with a client certificate.
+"""The kubelet's API for the API server: logs of containers and running pods, over TLS with a client certificate.
 
-Source of the paths: k8s.io/kubernetes/pkg/kubelet/server/server.go. Commands in containers (exec, attach,
-port-forward) are refused in words: this kubelet does not offer them.
+Source of the paths: k8s.io/kubernetes/pkg/kubelet/server/server.go. Commands in containers (exec, attach, port-forward)
+are refused in words: this kubelet does not offer them.
 """
 
 from __future__ import annotations

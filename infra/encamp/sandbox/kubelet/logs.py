@@ -40,12 +40,12 @@ class LogFile:
         self._file.write(f"{moment} {stream} {tag} ".encode() + line.data + (b"\r\n" if line.redrawn else b"\n"))
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the log: nothing more comes."""
         self._file.close()
 
 
 class Writer(Protocol):
-    """What has a log."""
+    """The owner of a log."""
 
     def tell(self, line: OutputLine) -> None:
         """Write a line of the kubelet's own."""
@@ -74,7 +74,7 @@ class Notices:
 
 @dataclass(frozen=True)
 class LogQuery:
-    """What of a log is wanted; the names are those of the API's PodLogOptions."""
+    """The requested part of a log; the names are those of the API's PodLogOptions."""
 
     follow: bool = False
     tail_lines: int | None = None
@@ -126,7 +126,7 @@ async def read(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncI
 
 
 def _start_of_tail(path: Path, lines: int) -> int:
-    """Where the last ``lines`` whole lines begin; an unfinished line counts as one."""
+    """Return the offset of the last ``lines`` whole lines; an unfinished line counts as one."""
     starts: deque[int] = deque(maxlen=lines)
     at, fresh = 0, True
     with path.open("rb") as file:
@@ -146,7 +146,7 @@ def _shown(entry: bytes, query: LogQuery) -> bytes:
 
 
 def last_lines(path: Path, *, lines: int, size: int) -> str:
-    """The last lines of a log as text of at most ``size`` bytes, for a termination message."""
+    """Return the last lines of a log as text of at most ``size`` bytes, for a termination message."""
     if not path.exists():
         return ""
     with path.open("rb") as file:

@@ -26,7 +26,7 @@ _LOOK_SECONDS = 2.0
 
 
 async def keep_limits(lives: Callable[[], list[PodLife]]) -> None:
-    """Look, and kill, for ever."""
+    """Look at memory and kill, for ever."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         limited = [
@@ -45,13 +45,13 @@ async def keep_limits(lives: Callable[[], list[PodLife]]) -> None:
 
 
 def limit_of(container: Mapping[str, Any]) -> int | None:
-    """A container's memory limit in bytes."""
+    """Return a container's memory limit in bytes."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return quantity.in_units(limits["memory"], None) if "memory" in limits else None
 
 
 def held_in_volumes(pid: int, mounts: Sequence[str]) -> int:
-    """Bytes in a container's volumes in memory; what cannot be looked at counts as empty."""
+    """Return bytes in a container's volumes in memory; what cannot be looked at counts as empty."""
     total = 0
     for target in mounts:
         with contextlib.suppress(OSError):
@@ -61,7 +61,7 @@ def held_in_volumes(pid: int, mounts: Sequence[str]) -> int:
 
 
 def held_by_tree() -> dict[int, int]:
-    """Bytes held by each process of this machine together with everything below it."""
+    """Return bytes held by each process of this machine together with everything below it."""
     parents: dict[int, int] = {}
     held: dict[int, int] = {}
     for process in psutil.process_iter():

@@ -43,7 +43,7 @@ class MetadataServer:
     """Answers pods.
 
     Args:
-        pod_at: gives the pod that has an address, None where none has it.
+        pod_at: gives the pod that has an address, None if none has it.
         node: gives the labels of a node by its name.
         lies: what is to be answered otherwise, see ``sandbox.lies``.
     """
@@ -162,7 +162,7 @@ class MetadataServer:
         return _json({"access_token": token["accessToken"], "expires_in": seconds, "token_type": "Bearer"})
 
     async def _email(self, pod: Mapping[str, Any]) -> str:
-        """The Google service account of a pod; the workload pool's own identity where its account names none."""
+        """Return the Google service account of a pod; the workload pool's own identity where its account names none."""
         namespace, name = _kubernetes_account(pod)
         found = await self._api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
         annotated = (found["metadata"].get("annotations") or {}).get(_ANNOTATION)
@@ -182,7 +182,7 @@ def _account(email: str) -> dict[str, Any]:
 
 
 def _camel(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Names as the recursive form has them: camel case but for attributes."""
+    """Return the names as the recursive form has them: camel case but for attributes."""
     out = {}
     for name, value in tree.items():
         first, *rest = name.split("-")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 NETWORK = "10.8.0.0/16"
 METADATA = "169.254.169.254"
-#: Where Google's hosts are: private.googleapis.com, so that rules judge it as they do on Google Cloud.
+#: Addresses of Google's hosts: private.googleapis.com, so that rules judge them as they do on Google Cloud.
 #: Belief: googles-apis-have-public-addresses.
 GOOGLE = "199.36.153.8"
 _MOST_FILES = 64
@@ -56,7 +56,7 @@ class Namespaces:
         folder: of the runtime's own.
         view: what pods see of the host.
         bundle: the CA certificates that pods trust.
-        unenforced: why this kernel filters no packets of pods; empty where it does.
+        unenforced: why this kernel filters no packets of pods; empty if it does.
     """
 
     def __init__(self, folder: Path, view: HostView, bundle: Path, unenforced: str = "") -> None:
@@ -68,7 +68,7 @@ class Namespaces:
         self._addresses = AddressBook(NETWORK)
         self._listeners: dict[str, socket.socket] = {}
         self._user = self._net = -1
-        #: What is asked of the launcher lies in one file.
+        #: The launcher's input is in one file.
         self._dialling = asyncio.Lock()
 
     @property
@@ -78,7 +78,7 @@ class Namespaces:
 
     @property
     def gateway(self) -> str:
-        """Where pods reach us."""
+        """The address by which pods reach us."""
         return self._addresses.gateway
 
     async def open(self) -> None:
@@ -126,7 +126,7 @@ class Namespaces:
         return NamespacedPod(request, address, files, self)
 
     def lead(self, ways: Mapping[str, Sequence[Span]]) -> None:
-        """Have the node's packet filter lead them. Raises SandboxError."""
+        """Configure the node's packet filter for the routes. Raises SandboxError."""
         if self._direct is None or self.unenforced:
             return
         try:
@@ -135,7 +135,7 @@ class Namespaces:
             raise SandboxError(f"pods reach no network directly: {error}") from error
 
     def node(self) -> Node:
-        """What is open to every pod."""
+        """Return the addresses that are open to every pod."""
         return Node(self._addresses.gateway, _PROXY_PORT)
 
     async def dial(self, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -160,11 +160,11 @@ class Namespaces:
         self._user = self._net = -1
 
     def give_back(self, address: str) -> None:
-        """A pod's address is free again."""
+        """Free a pod's address."""
         self._addresses.give_back(address)
 
     def root(self, folder: Path) -> dict[str, Any]:
-        """The part of a container's root filesystem that is the same for all."""
+        """Return the part of a container's root filesystem that is the same for all."""
         return {
             "folder": str(folder / "root"),
             "etc": str(folder / "etc"),
@@ -245,7 +245,7 @@ class NamespacedPod:
         return devices
 
     def unmount(self) -> None:
-        """Let the mount namespace go."""
+        """Release the mount namespace."""
         if (mounts := self._files.pop("mnt", None)) is not None:
             os.close(mounts)
 
@@ -281,7 +281,7 @@ class NamespacedPod:
         return process
 
     async def close(self) -> None:
-        """Let the namespaces go."""
+        """Release the namespaces."""
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files = {}
@@ -290,7 +290,10 @@ class NamespacedPod:
 
 
 def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]) -> ProcessSpec:
-    """The launcher's process for a verb; ``file`` is written for its owner alone, since it holds an environment."""
+    """Return the launcher's process for a verb.
+
+    ``file`` is written for its owner alone, since it holds an environment.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
@@ -304,7 +307,7 @@ def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]
 
 
 async def _read_to_end(descriptor: int) -> str:
-    """What is written to a pipe until its last writer is gone."""
+    """Return what is written to a pipe until its last writer is gone."""
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))

@@ -32,7 +32,7 @@ _PLUGIN = (
 
 
 def offered(pool: Mapping[str, Any], machine_type: str, *, dataplane_v2: bool) -> dict[str, int]:
-    """What a node of a pool offers, by device class: nothing without the driver's label or without networks."""
+    """Return the devices of a pool's node by class: none without the driver's label or without networks."""
     labels = (pool.get("config") or {}).get("labels") or {}
     profile = (pool.get("networkConfig") or {}).get("acceleratorNetworkProfile")
     count = machine(machine_type).rdma_nics
@@ -42,7 +42,7 @@ def offered(pool: Mapping[str, Any], machine_type: str, *, dataplane_v2: bool) -
 
 
 def device_classes() -> list[dict[str, Any]]:
-    """The classes that GKE brings."""
+    """Return the classes that GKE brings."""
     table = data_file("rdma")
     driver = table["driver"]
     return [
@@ -66,7 +66,7 @@ def device_classes() -> list[dict[str, Any]]:
 
 
 def resource_slice(node: str, count: int) -> dict[str, Any]:
-    """The network interfaces of a node, as its driver would publish them."""
+    """Return the network interfaces of a node, as its driver would publish them."""
     driver = data_file("rdma")["driver"]
     name = _slice_name(node)
     return {
@@ -96,7 +96,7 @@ def _slice_name(node: str) -> str:
 
 
 class NetworkDevices:
-    """Publishes and removes the network interfaces of nodes, and says what pods claim."""
+    """Publishes and removes the network interfaces of nodes, and counts the pods' claims."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -118,7 +118,7 @@ class NetworkDevices:
             await self._api.delete(f"{_GROUP}/resourceslices/{_slice_name(metadata['name'])}")
 
     async def asked(self, pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-        """How many devices of which class pods claim, by their UID. Raises httpx.HTTPError."""
+        """Return the number of claimed devices by class for each pod's UID. Raises httpx.HTTPError."""
         known: dict[str, dict[str, int]] = {}
         found: dict[str, dict[str, int]] = {}
         for pod in pods:
@@ -141,7 +141,7 @@ def _claim_path(namespace: str, claim: Mapping[str, Any]) -> str:
 
 
 def _devices(item: Mapping[str, Any]) -> dict[str, int]:
-    """What a claim, or what a template makes, asks for."""
+    """Return the devices that a claim, or a claim of a template, requests."""
     spec = item.get("spec") or {}
     spec = spec.get("spec", spec)
     total: dict[str, int] = {}
@@ -154,7 +154,7 @@ def _devices(item: Mapping[str, Any]) -> dict[str, int]:
 
 
 def notes(container: Mapping[str, Any]) -> list[OutputLine]:
-    """What the log of a container with claims begins with."""
+    """Return the first lines of the log of a container with claims."""
     claims = (container.get("resources") or {}).get("claims") or []
     return [
         OutputLine(f"encamp: {claim['name']} simulated: replicas speak over the usual network here".encode())
@@ -163,7 +163,7 @@ def notes(container: Mapping[str, Any]) -> list[OutputLine]:
 
 
 def installer(container: Mapping[str, Any]) -> list[str] | None:
-    """What stands for a container that brings NCCL's plugin, which is nothing but an image; None for any other."""
+    """Return the command that replaces the image of NCCL's plugin; None for any other container."""
     mounts = container.get("volumeMounts") or []
     if container.get("image") not in {plugin_image(cpu) for cpu in ("amd64", "arm64")} or not mounts:
         return None

@@ -37,18 +37,18 @@ _STEP_SECONDS = 0.5
 _IDLE_STEP_SECONDS = 2.0
 _LEASE_SECONDS = 40
 _RENEW_SECONDS = 10
-#: So long a new node is expected to take pods that wait, before another one is made for them.
+#: Time that a new node is expected to take pods that wait, before another one is made for them.
 _FRESH = timedelta(seconds=8)
-#: So long machines that were queued for wait for their pods: GKE's page of flex-start with queued provisioning.
+#: Time that queued machines wait for their pods: GKE's page of flex-start with queued provisioning.
 _UNUSED = timedelta(minutes=10)
-#: So long a node is there before its system pods are looked after: machines of short jobs are gone by then.
+#: Time until a node's system pods are looked after: machines of short jobs are gone by then.
 _SETTLED = timedelta(minutes=1)
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _REPEAT = timedelta(seconds=30)
 #: The autoscaler's taint of nodes that go: k8s.io/autoscaler/cluster-autoscaler/utils/taints.
 _GOING = "ToBeDeletedByClusterAutoscaler"
-#: What was bound before the scheduler saw the taint is written by then.
+#: Seconds after which a binding from before the taint has been written.
 _SEEN_SECONDS = 0.1
 _ENDED = ("Succeeded", "Failed")
 
@@ -92,15 +92,15 @@ class Nodes:
         self._devices = NetworkDevices(api)
 
     def wake(self) -> None:
-        """Something has changed: look at once."""
+        """Look at once, since something has changed."""
         self._wake.set()
 
     def allocatable(self, name: str) -> Mapping[str, str]:
-        """What a node offers."""
+        """Return a node's allocatable resources."""
         return (self._nodes.get(name) or {}).get("status", {}).get("allocatable", {})
 
     def get(self, name: str) -> Mapping[str, Any]:
-        """A node as we know it; empty where it is none of ours."""
+        """Return a node as we know it; empty if it is none of ours."""
         return self._nodes.get(name) or {}
 
     def is_ours(self, name: str) -> bool:
@@ -158,11 +158,11 @@ class Nodes:
         return [node for node in self._nodes.values() if node["metadata"]["annotations"][pools.POOL_NAME] == pool]
 
     def _on(self, name: str) -> list[dict[str, Any]]:
-        """Pods of a node that have not ended, GKE's own left out."""
+        """Return pods of a node that have not ended, GKE's own left out."""
         return [pod for pod in self._pods() if pod["spec"].get("nodeName") == name and _holds(pod)]
 
     async def _let_go(self) -> None:
-        """Begin the end of nodes that have run for as long as they may, and of those that somebody has deleted."""
+        """Start the end of nodes that have run for as long as they may, and of those that somebody has deleted."""
         found = await self._api.get(_NODES) or {}
         there = {node["metadata"]["name"] for node in found.get("items") or []}
         for name, node in self._nodes.items():
@@ -224,7 +224,7 @@ class Nodes:
         )
 
     def _free(self, pool: pools.Pool, node: str, claimed: Mapping[str, Mapping[str, int]]) -> dict[str, Fraction]:
-        """What nobody uses of a node."""
+        """Return the unused resources of a node."""
         left = pool.free()
         for pod in self._on(node):
             fit.take(left, pod, claimed.get(pod["metadata"]["uid"]))
@@ -293,7 +293,7 @@ class Nodes:
         await self._unmake(name)
 
     async def _remove_orphans(self) -> None:
-        """Nodes of pools that are gone are drained and gone at once."""
+        """Drain nodes of deleted pools, and remove them at once."""
         for name, node in list(self._nodes.items()):
             orphaned = node["metadata"]["annotations"][pools.POOL_NAME] not in self._pools
             if orphaned and name not in self._departures:
@@ -302,7 +302,7 @@ class Nodes:
                 await self._unmake(name)
 
     async def _evict(self, pod: dict[str, Any], node: str) -> None:
-        """By the Eviction API, as a drain does: it marks the pod as disrupted."""
+        """Evict a pod by the Eviction API, as a drain does: it marks the pod as disrupted."""
         metadata = pod["metadata"]
         self._events.send({"kind": "Pod", **pod}, "TaintManagerEviction", f"node {node} is being deleted")
         same = {"preconditions": {"uid": metadata["uid"]}}

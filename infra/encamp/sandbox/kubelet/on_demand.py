@@ -38,7 +38,7 @@ class OnDemandTool:
         return is_installed(self._tool)
 
     async def folder(self) -> Path:
-        """The folder of its binaries; builds it for everybody who waits. Raises SandboxError."""
+        """Return the folder of its binaries; builds it for everybody who waits. Raises SandboxError."""
         if not self.ready:
             if self._building is None or self._building.done():
                 self._building = asyncio.create_task(self._build())

@@ -46,14 +46,14 @@ class Plain:
         return {}
 
     async def open(self) -> None:
-        """Nothing is shared that would have to be made."""
+        """Prepare nothing: pods share nothing that would have to be made."""
 
     async def sandbox(self, request: PodRequest) -> PlainPod:
-        """Give the pod a port; the same again for the same host name."""
+        """Return the pod's sandbox with a port of its own; the same again for the same host name."""
         return PlainPod(request, self)
 
     def port(self, host_key: str) -> int:
-        """The port that stands for port 2222 of a host; chosen when it is first asked for.
+        """Return the port that stands for port 2222 of a host; chosen when it is first asked for.
 
         It is held by a bound socket that does not listen, so that no other program takes it; programs that set
         SO_REUSEADDR, as servers do, can still listen on it.
@@ -68,7 +68,7 @@ class Plain:
         return self._ports[host_key].getsockname()[1]
 
     def env(self, metadata_port: int) -> dict[str, str]:
-        """Where pods find what a node would give them."""
+        """Return variables that lead pods to the services of a node."""
         metadata = f"{LOOPBACK}:{metadata_port}"
         front = f"http://{LOOPBACK}:{self._layout.ports.front}"
         return {
@@ -84,7 +84,7 @@ class Plain:
         return await asyncio.open_connection(address, port)
 
     def lead(self, ways: Mapping[str, Sequence[Span]]) -> None:
-        """Nothing is led anywhere: pods reach what this machine reaches."""
+        """Do nothing: pods reach what this machine reaches."""
 
     @property
     def bundle(self) -> Path:
@@ -92,7 +92,7 @@ class Plain:
         return self._layout.bundle
 
     async def close(self) -> None:
-        """Give the ports back."""
+        """Release the ports."""
         for held in self._ports.values():
             held.close()
         self._ports.clear()
@@ -116,26 +116,26 @@ class PlainPod:
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """What was replaced."""
+        """Notes on replaced ports and paths."""
         port = self._runtime.port(self._request.host_key)
         text = f"no namespaces on this machine: port {REPLICA_PORT} is {LOOPBACK}:{port}, mounts are rewritten"
         return {"sandbox.encamp.dev/rewritten": text, UNENFORCED: "not enforced: pods share this machine's network"}
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Names are replaced when a container starts, by ports that are known before their pods are."""
+        """Do nothing: names are replaced when a container starts, by ports that are known before their pods are."""
 
     def set_rules(self, rules: PodRules) -> None:
-        """Nothing is enforced where all share one network; a note on the pod says so."""
+        """Do nothing: no rules are enforced where all share one network; a note on the pod says so."""
 
     async def mount(self, volumes: Sequence[FuseVolume]) -> list[int]:
-        """Nothing can be mounted for one pod alone where all share one view of the files."""
+        """Refuse to mount: nothing can be mounted for one pod alone where all share one view of the files."""
         raise SandboxError(
             f"mounting {', '.join(one.source for one in volumes)} needs namespaces, which pods do not have here",
             hint="encamp sandbox doctor says what forbids it",
         )
 
     def unmount(self) -> None:
-        """Nothing was mounted."""
+        """Do nothing: nothing was mounted."""
 
     async def run(self, request: ContainerRequest) -> LiveProcess:
         """Run the command with everything replaced."""
@@ -158,7 +158,7 @@ class PlainPod:
         return rewrite_paths(rewrite_hosts(text, self._request.host_key, self._runtime.port), paths)
 
     async def close(self) -> None:
-        """Its port stays with its host name, for the next pod of that name."""
+        """Close the metadata server; the pod's port stays with its host name, for the next pod of that name."""
         if self.metadata is not None:
             self.metadata.close()
 

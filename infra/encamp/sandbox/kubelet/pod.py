@@ -32,7 +32,7 @@ _RETRY_SECONDS, _DEFAULT_GRACE_SECONDS, _LOST = 1.0, 30, 137
 _LOST_MESSAGE = "The container could not be located when the kubelet was restarted: it ended with the kubelet"
 NOTES_PREFIX = "sandbox.encamp.dev/"  # Annotations of ours begin with it.
 _UNSTARTED_MESSAGE = "The container was never started"
-#: What the kubelet says of a pod whose machine goes away: k8s.io/kubernetes/pkg/kubelet/nodeshutdown.
+#: Reason and message of a pod whose machine goes away: k8s.io/kubernetes/pkg/kubelet/nodeshutdown.
 _SHUTDOWN = ("Terminated", "Pod was terminated in response to imminent node shutdown.")
 #: Belief: node-shutdown-is-a-disruption.
 _SHUTDOWN_CONDITION = "TerminationByKubelet"
@@ -105,7 +105,7 @@ class PodLife:
             self._stop(float(self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)))
 
     def shut_down(self, grace: float) -> None:
-        """Its machine goes away in ``grace`` seconds: it is stopped, and has failed as the victim of a disruption."""
+        """Stop the pod, whose machine goes away in ``grace`` seconds: it has failed as the victim of a disruption."""
         if self._terminal or self._disrupted:
             return
         reason, message = _SHUTDOWN
@@ -122,7 +122,7 @@ class PodLife:
         self._changed.set()
 
     async def remove(self) -> None:
-        """The pod is no longer in the API: end what is left of it at once, and forget its logs."""
+        """End at once a pod that is no longer in the API, and forget its logs."""
         self._gone = True
         self._stop(0)
         self._deleting.set()
@@ -175,14 +175,14 @@ class PodLife:
         return True
 
     def _settle(self) -> None:
-        """Say of each container that never ran, or was lost between two starts, that it has ended."""
+        """Mark each container as ended that never ran, or was lost between two starts."""
         for container in self.containers:
             if container.state.exit_code is None:
                 moment = now()
                 container.state.end(_LOST, "ContainerStatusUnknown", moment, moment, _UNSTARTED_MESSAGE)
 
     async def _live(self) -> None:
-        """Everything between binding and the last container's end."""
+        """Run the pod from binding to the last container's end."""
         reporter = asyncio.create_task(self._report_changes())
         deadline = self._deadline()
         work = asyncio.create_task(self._work())
@@ -244,7 +244,7 @@ class PodLife:
             await sandbox.close()
 
     def _refuse(self, message: str) -> None:
-        """It has failed without having been started."""
+        """Fail the pod without starting it."""
         moment = now()
         for container in self.everyone:
             # Its log says the same to whoever asks for that.
@@ -258,7 +258,7 @@ class PodLife:
         self._changed.set()
 
     async def _prepared(self, volumes: Volumes) -> PodSandbox | None:
-        """Volumes and sandbox, tried until they are there or the pod is to stop."""
+        """Return volumes and sandbox, tried until they are there or the pod is to stop."""
         while not self._stopping.is_set():
             try:
                 await volumes.make()
@@ -280,7 +280,7 @@ class PodLife:
         return None
 
     async def _annotate(self, notes: Mapping[str, str]) -> None:
-        """Say on the pod where it is not run as a node would run it."""
+        """Note on the pod where it is not run as a node would run it."""
         contexts = [self.pod["spec"], *self.pod["spec"]["containers"]]
         notes = dict(notes)
         if any((one.get("securityContext") or {}).get("runAsUser") for one in contexts):
@@ -370,7 +370,7 @@ class PodLife:
             await self._report()
 
     async def _report(self) -> None:
-        """Tell the API server, as often as it takes; a status that it refuses keeps no deletion waiting."""
+        """Report the status to the API server, with retries; a status that it refuses keeps no deletion waiting."""
         while not self._gone:
             wanted = self._status()
             if wanted == self._sent:

@@ -1,4 +1,4 @@
-"""What a pod gets when it comes to the network: names of its peers, and the rules of its policies."""
+"""The network configuration of a pod: names of its peers, and the rules of its policies."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class PodNetwork:
         self._hosts.add(uid, pod, sandbox)
 
     def update(self, uid: str, pod: Mapping[str, Any]) -> None:
-        """A pod changed."""
+        """Note that a pod changed."""
         self._enforcer.update(uid, pod)
 
     def leave(self, uid: str) -> None:
-        """A pod is gone."""
+        """Note that a pod is gone."""
         self._hosts.remove(uid)
         self._enforcer.remove(uid)

@@ -83,7 +83,7 @@ class Pool:
     devices: dict[str, int] = field(default_factory=dict, hash=False)
 
     def free(self) -> dict[str, Fraction]:
-        """What GKE's own pods leave of a node of this pool."""
+        """Return the resources that GKE's own pods leave on a node of this pool."""
         left = fit.free(self.allocatable)
         for pod in self.system:
             left["cpu"] -= Fraction(pod.cpu_millis, 1000)
@@ -97,7 +97,7 @@ class Pool:
         return f"gke-{self.cluster}-{self.name}"[:_LONGEST_PREFIX].rstrip("-")
 
     def node(self, ordinal: int, host: str, port: int) -> dict[str, Any]:
-        """A new Node object of this pool, ready.
+        """Return a new Node object of this pool, ready.
 
         Args:
             ordinal: which one it is; spreads nodes over zones.
@@ -123,7 +123,7 @@ class Pool:
 
 
 def read(cluster: Mapping[str, Any], pool: Mapping[str, Any], parent: str) -> Pool:
-    """A pool from the container API's JSON.
+    """Return a pool from the container API's JSON.
 
     Args:
         cluster: the cluster that it is in.
@@ -187,7 +187,7 @@ def node_status(
     *,
     architecture: str = _USUAL_ARCHITECTURE,
 ) -> dict[str, Any]:
-    """The status of a node that is well."""
+    """Return the status of a node that is well."""
     moment = stamp(now())
     conditions = [("Ready", "True", "KubeletReady", "kubelet is posting ready status")]
     for kind in ("Memory", "Disk", "PID"):

@@ -36,20 +36,20 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class NodeMarks:
-    """What nodes carry beside their pool's own labels, by the request that they came for."""
+    """Labels and annotations of nodes beside their pool's own, by the request that they came for."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
 
 def marks(request: Mapping[str, Any]) -> NodeMarks:
-    """The marks of nodes that come for a request."""
+    """Return the marks of nodes that come for a request."""
     seconds = (request["spec"].get("parameters") or {}).get("maxRunDurationSeconds")
     return NodeMarks({RESIZE_LABEL: _resize_name(request)}, {LONGEST_ANNOTATION: str(seconds)} if seconds else {})
 
 
 def longest(node: Mapping[str, Any], of_pool: timedelta | None) -> timedelta | None:
-    """How long a machine may exist: its pool's limit, or the shorter one of the request that it came for."""
+    """Return the longest life of a machine: its pool's limit, or the shorter one of its request."""
     said = (node["metadata"].get("annotations") or {}).get(LONGEST_ANNOTATION, "")
     limits = [
         limit for limit in (of_pool, timedelta(seconds=int(said)) if said.isdigit() else None) if limit is not None
@@ -65,7 +65,7 @@ def _resize_name(request: Mapping[str, Any]) -> str:
 
 
 def path(namespace: str, name: str) -> str:
-    """The path of one request in the API."""
+    """Return the path of one request in the API."""
     group, _, kind = REQUESTS.rpartition("/")
     return f"{group}/namespaces/{namespace}/{kind}/{name}"
 
@@ -90,7 +90,7 @@ def is_open(request: Mapping[str, Any]) -> bool:
 def place(
     template: Mapping[str, Any], count: int, pools: Sequence[Pool], sizes: Mapping[str, int]
 ) -> tuple[Pool | None, str]:
-    """The queued pool that takes so many pods of a template, each on a node of its own; or why none does."""
+    """Return the queued pool that takes so many pods of a template, each on a node of its own; or why none does."""
     pod = {"metadata": template.get("metadata") or {}, "spec": template["spec"]}
     reasons: list[str] = []
     for pool in pools:
@@ -105,7 +105,7 @@ def place(
 
 
 def status(request: Mapping[str, Any], pool: Pool | None, reason: str) -> dict[str, Any]:
-    """The status of a request that was looked at: nodes of ``pool`` came for it, or the reason why none did."""
+    """Return the status of a request that was looked at: nodes of ``pool`` came for it, or the reason why none did."""
     moment = stamp(now())
     told = [("Accepted", "True", "Accepted", "the request is accepted")]
     if pool is not None:
@@ -123,7 +123,7 @@ def status(request: Mapping[str, Any], pool: Pool | None, reason: str) -> dict[s
 
 
 def refusal(pod: Mapping[str, Any], pool: Pool) -> str | None:
-    """Why a pod does not make a queued pool grow; None where the pool is not queued."""
+    """Return why a pod does not make a queued pool grow; None if the pool is not queued."""
     if not pool.queued:
         return None
     request = (pod["metadata"].get("annotations") or {}).get(ANNOTATION)

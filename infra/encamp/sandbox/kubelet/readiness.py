@@ -1,4 +1,4 @@
-"""When a container that runs is ready: at once, or when its readiness probe first succeeds.
+"""Readiness of a running container: at once, or when its readiness probe first succeeds.
 
 Departs from a kubelet: what was ready stays it, and probes by commands and gRPC are taken as successful.
 """

@@ -13,7 +13,7 @@ _SETTINGS = "bootstrap.json"
 
 
 def requirements(mounts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a container is to install; nothing where no volume has such settings.
+    """Return the requirements that a container has to install; empty if no volume has such settings.
 
     Args:
         mounts: of the container; volumes may hold anything.

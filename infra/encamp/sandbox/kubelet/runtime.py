@@ -1,4 +1,4 @@
-"""What runs containers: a port with two implementations, namespaces and plain processes.
+"""The runtime of containers: a port with two implementations, namespaces and plain processes.
 
 A runtime makes a sandbox for a pod (its address, what its containers share) and runs commands in it. It knows no
 Kubernetes objects; what a container is to be has been resolved before.
@@ -80,7 +80,7 @@ class FuseVolume:
 
 
 class PodSandbox(Protocol):
-    """What the containers of one pod share."""
+    """The sandbox that the containers of one pod share."""
 
     @property
     def address(self) -> str:
@@ -89,7 +89,7 @@ class PodSandbox(Protocol):
 
     @property
     def metadata(self) -> socket.socket | None:
-        """Where the pod finds a metadata server of its own; None where its address tells who it is."""
+        """The socket of a metadata server of the pod's own; None if its address tells who it is."""
         ...
 
     @property
@@ -103,7 +103,7 @@ class PodSandbox(Protocol):
         ...
 
     def set_hosts(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Tell the pod which names have which addresses."""
+        """Set the pod's host names and their addresses."""
         ...
 
     def set_rules(self, rules: PodRules) -> None:
@@ -119,7 +119,7 @@ class PodSandbox(Protocol):
         ...
 
     def unmount(self) -> None:
-        """Let go of all that ``mount`` mounted; it is gone when no container has it any more."""
+        """Release all that ``mount`` mounted; it is gone when no container has it any more."""
         ...
 
     async def run(self, request: ContainerRequest) -> LiveProcess:
@@ -127,7 +127,7 @@ class PodSandbox(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back the address and all that the sandbox holds."""
+        """Release the address and all that the sandbox holds."""
         ...
 
 
@@ -163,7 +163,7 @@ class Runtime(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         ...
 
 
@@ -173,7 +173,7 @@ class StartError(Exception):
 
 @dataclass
 class HostNames:
-    """Names that every pod resolves besides those of pods: where Google is."""
+    """Names that every pod resolves besides those of pods: Google's hosts."""
 
     front: str
     metadata: str
@@ -196,7 +196,7 @@ class HostNames:
     )
 
     def lines(self) -> list[tuple[str, str]]:
-        """``(address, names)`` of each."""
+        """Return ``(address, names)`` of each."""
         return [
             (self.front, " ".join(self.google)),
             (self.metadata, "metadata.google.internal metadata"),

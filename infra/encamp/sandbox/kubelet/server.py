@@ -52,12 +52,12 @@ class Answer:
 
     @classmethod
     def json(cls, data: Any, status: int = 200) -> Answer:
-        """JSON data."""
+        """Return JSON data."""
         return cls(status, json.dumps(data).encode(), "application/json")
 
     @classmethod
     def text(cls, text: str, status: int = 200) -> Answer:
-        """A line of text."""
+        """Return a line of text."""
         return cls(status, text.encode())
 
 

@@ -1,4 +1,4 @@
-"""What all pods of the kubelet share."""
+"""The services that all pods of the kubelet share."""
 
 from __future__ import annotations
 

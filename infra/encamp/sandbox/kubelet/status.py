@@ -21,7 +21,7 @@ MESSAGE_BYTES = 4096
 
 @dataclass
 class ContainerState:
-    """Where a container is: ``state`` is one entry of waiting, running or terminated, as in the API."""
+    """The state of a container: ``state`` is one entry of waiting, running or terminated, as in the API."""
 
     name: str
     image: str
@@ -45,7 +45,7 @@ class ContainerState:
 
     @property
     def exit_code(self) -> int | None:
-        """What its command ended with; None while it has not."""
+        """The command's exit code; None while it has not ended."""
         return self.state["terminated"]["exitCode"] if "terminated" in self.state else None
 
     def restore(self, known: Mapping[str, Any]) -> None:
@@ -56,18 +56,18 @@ class ContainerState:
         self.container_id = known.get("containerID", "")
 
     def wait(self, reason: str, message: str = "") -> None:
-        """It waits for something; what it last ended with is kept."""
+        """Set the state to waiting; the last exit is kept."""
         self._keep()
         self.state = {"waiting": {"reason": reason} | ({"message": message} if message else {})}
 
     def run(self, started: datetime, container_id: str) -> None:
-        """Its command has started."""
+        """Set the state to running: the command has started."""
         self._keep()
         self.container_id = container_id
         self.state = {"running": {"startedAt": stamp(started)}}
 
     def end(self, code: int, reason: str, started: datetime, ended: datetime, message: str = "") -> None:
-        """Its command has ended."""
+        """Set the state to terminated: the command has ended."""
         terminated = {
             "exitCode": code,
             "reason": reason,
@@ -78,7 +78,7 @@ class ContainerState:
         self.state = {"terminated": terminated | ({"message": message} if message else {})}
 
     def to_json(self) -> dict[str, Any]:
-        """The API's ContainerStatus."""
+        """Return the API's ContainerStatus."""
         return {
             "name": self.name,
             "image": self.image,
@@ -92,7 +92,7 @@ class ContainerState:
         }
 
     def stay_ended(self) -> None:
-        """It waited to be started again, and will not be."""
+        """Return to the last terminated state: a restart was waited for, and will not come."""
         self.state, self.last = self.last, dict[str, Any]()
 
     def _keep(self) -> None:
@@ -103,7 +103,7 @@ class ContainerState:
 def phase(
     restart_policy: str, inits: Sequence[ContainerState], containers: Sequence[ContainerState], *, terminal: bool
 ) -> str:
-    """The phase of a pod; ``terminal`` says that no container will be started any more."""
+    """Return the phase of a pod; ``terminal`` says that no container will be started any more."""
     if any(state.exit_code not in (None, 0) for state in inits) and (restart_policy == "Never" or terminal):
         return FAILED
     codes = [state.exit_code for state in containers]
@@ -128,7 +128,7 @@ def conditions(
     before: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """The conditions that a kubelet owns; the time of change is kept where the value has not changed."""
+    """Return the conditions that a kubelet owns; the time of change is kept where the value has not changed."""
     done = {SUCCEEDED: "PodCompleted", FAILED: "PodFailed"}.get(now_phase)
     incomplete = [state.name for state in inits if state.exit_code != 0]
     unready = [state.name for state in containers if not state.ready]
@@ -168,7 +168,7 @@ def _condition(
 
 
 def patch_of(uid: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """A pod's status as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
+    """Return a pod's status as a strategic merge patch that leaves nothing of an earlier kubelet's addresses.
 
     Without the directive the API server merges lists of addresses by key, and refuses a pod with two of one family.
     Source: k8s.io/kubernetes/pkg/util/pod/pod.go, PatchPodStatus, whose two-way patch deletes what is not wanted.

@@ -37,12 +37,12 @@ def is_stand_in(pod: Mapping[str, Any]) -> bool:
 
 
 def pod_name(pod: SystemPod, node: str) -> str:
-    """The name of a system pod on a node."""
+    """Return the name of a system pod on a node."""
     return f"{pod.name}-{node}"
 
 
 def pod_object(pod: SystemPod, node: str) -> dict[str, Any]:
-    """A system pod of a node."""
+    """Return a system pod of a node."""
     mirror = hashlib.sha256(repr(pod).encode()).hexdigest()[:32]
     return {
         "apiVersion": "v1",

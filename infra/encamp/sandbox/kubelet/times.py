@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The time, UTC."""
+    """Return the time, UTC."""
     return datetime.now(UTC)
 
 
 def stamp(moment: datetime) -> str:
-    """metav1.Time: whole seconds."""
+    """Return a time as metav1.Time: whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_stamp(moment: datetime) -> str:
-    """metav1.MicroTime: microseconds."""
+    """Return a time as metav1.MicroTime: microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -120,7 +120,7 @@ class Volumes:
         return environment.resource_field(self._pod, {}, {}, item["resourceFieldRef"])
 
     def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[dict[str, Any]]:
-        """What a container mounts, as ``{source, target, read_only}``. Raises ConfigError for a wrong subPath."""
+        """Return a container's mounts as ``{source, target, read_only}``. Raises ConfigError for a wrong subPath."""
         volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}
         found = []
         for mount in container.get("volumeMounts") or []:
@@ -150,7 +150,7 @@ class Volumes:
 
 
 def _memory_bytes(volume: Mapping[str, Any], container: Mapping[str, Any]) -> int:
-    """Size of a volume that lies in memory: its limit, else its container's; 0 where neither has one."""
+    """Return the size of a volume that lies in memory: its limit, else its container's; 0 if neither has one."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return quantity.in_units(volume.get("sizeLimit") or limits.get("memory", "0"), None)
 

@@ -46,7 +46,7 @@ class ApiError(ProviderError):
 
 
 class UnreachableError(ProviderError):
-    """No answer from the API server, or no way to sign in."""
+    """The API server gives no answer, or there is no way to sign in."""
 
 
 class Client:
@@ -60,7 +60,7 @@ class Client:
 
     @property
     def access(self) -> ClusterAccess:
-        """Where and as whom.
+        """The API server, and the identity to sign in with.
 
         Raises:
             UnreachableError: there is no usable kubeconfig.

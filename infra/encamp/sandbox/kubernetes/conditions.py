@@ -1,4 +1,4 @@
-"""When an object counts as ready: the official provider's awaits for core kinds, and ``pulumi.com/waitFor``.
+"""Conditions for an object's readiness: the official provider's awaits for core kinds, and ``pulumi.com/waitFor``.
 
 Every check looks at one live object and answers ``Readiness``. Sources: pulumi-kubernetes provider/pkg/await and
 provider/pkg/await/condition; the JSONPath of ``waitFor`` is kubectl's relaxed one, of which fields, quoted keys,
@@ -42,7 +42,7 @@ READY: Final = Readiness(ready=True)
 
 
 def wait_for(annotation: str) -> Check:
-    """The check that a ``pulumi.com/waitFor`` annotation asks for.
+    """Return the check that a ``pulumi.com/waitFor`` annotation asks for.
 
     Raises:
         ProviderError: the annotation is none of jsonpath=, condition= or a JSON array of those.
@@ -137,7 +137,7 @@ def _told(condition: Mapping[str, Any]) -> str:
 
 
 def default_check(obj: Mapping[str, Any]) -> Check | None:
-    """The await of a built-in kind, None where there is nothing to wait for (as for every custom resource)."""
+    """Return the await of a built-in kind, None if there is nothing to wait for (as for every custom resource)."""
     return CHECKS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
 
 

@@ -1,4 +1,4 @@
-"""From apiVersion and kind to a REST path, as the API server's discovery documents say; kept per session."""
+"""REST paths of kinds, from the API server's discovery documents; kept per session."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class NoMatchError(ApiError):
 
 @dataclass(frozen=True)
 class Mapped:
-    """Where a kind lives: ``prefix`` such as ``/apis/batch/v1``, ``plural`` such as ``jobs``."""
+    """The REST location of a kind: ``prefix`` such as ``/apis/batch/v1``, ``plural`` such as ``jobs``."""
 
     prefix: str
     plural: str
     namespaced: bool
 
     def collection(self, namespace: str | None) -> str:
-        """The path to create in."""
+        """Return the path to create in."""
         if not self.namespaced:
             return f"{self.prefix}/{self.plural}"
         return f"{self.prefix}/namespaces/{namespace or DEFAULT_NAMESPACE}/{self.plural}"
 
     def item(self, namespace: str | None, name: str) -> str:
-        """The path of one object."""
+        """Return the path of one object."""
         return f"{self.collection(namespace)}/{name}"
 
 

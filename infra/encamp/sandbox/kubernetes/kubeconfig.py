@@ -1,4 +1,4 @@
-"""What a kubeconfig says about one cluster and one user, and what the user's exec plugin answers.
+"""Reader of a kubeconfig's cluster and user, with the answers of the user's exec plugin.
 
 Source: kubernetes.io/docs/reference/config-api/kubeconfig.v1 and client-authentication.v1.
 """
@@ -38,7 +38,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True)
 class Credential:
-    """How to sign in: a bearer token, or a client certificate and its key in PEM; ``expires`` is an aware time."""
+    """A credential: a bearer token, or a client certificate and its key in PEM; ``expires`` is an aware time."""
 
     token: str | None = None
     certificate: bytes | None = None
@@ -48,7 +48,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """One context of a kubeconfig: where the API server is, whom to trust, and who asks."""
+    """One context of a kubeconfig: the API server's address, its CA, and the user's credential."""
 
     server: str
     namespace: str

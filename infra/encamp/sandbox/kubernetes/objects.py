@@ -1,4 +1,4 @@
-"""Kubernetes objects as the provider sees them: names, annotations, defaults, and what of a live object counts.
+"""Kubernetes objects from the provider's view: names, annotations, defaults, and the compared part of live objects.
 
 Sources: pulumi-kubernetes provider/pkg/metadata (names, annotations) and provider/pkg/provider (checkpoints, pruning).
 """
@@ -79,56 +79,59 @@ BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def metadata(obj: Mapping[str, Value]) -> dict[str, Value]:
-    """An object's metadata, empty where there is none or it is unknown."""
+    """Return an object's metadata, empty if there is none or it is unknown."""
     found = obj.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def annotation(obj: Mapping[str, Value], key: str) -> str:
-    """An annotation's text, empty where it is absent or unknown."""
+    """Return an annotation's text, empty if it is absent or unknown."""
     annotations = metadata(obj).get("annotations")
     value = annotations.get(key) if isinstance(annotations, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def name_of(obj: Mapping[str, Value]) -> str:
-    """An object's name, empty where it is absent or unknown."""
+    """Return an object's name, empty if it is absent or unknown."""
     name = metadata(obj).get("name")
     return name if isinstance(name, str) else ""
 
 
 def namespace_of(obj: Mapping[str, Value]) -> str:
-    """An object's namespace, empty where it is absent or unknown."""
+    """Return an object's namespace, empty if it is absent or unknown."""
     namespace = metadata(obj).get("namespace")
     return namespace if isinstance(namespace, str) else ""
 
 
 def group_of(api_version: str) -> str:
-    """The API group of an apiVersion, empty for the core."""
+    """Return the API group of an apiVersion, empty for the core."""
     return api_version.rpartition("/")[0]
 
 
 def kind_of_token(token: str) -> tuple[str, str]:
-    """The apiVersion and kind of a type token: ``kubernetes:core/v1:Namespace`` is ``("v1", "Namespace")``."""
+    """Return the apiVersion and kind of a type token: ``kubernetes:core/v1:Namespace`` is ``("v1", "Namespace")``."""
     _, module, kind = token.split(":", 2)
     group, _, version = module.rpartition("/")
     return (version if group in ("", "core") else f"{group}/{version}"), kind
 
 
 def identity(obj: Mapping[str, Value]) -> str:
-    """The resource id: ``namespace/name``, or the name alone."""
+    """Return the resource id: ``namespace/name``, or the name alone."""
     namespace, name = namespace_of(obj), name_of(obj)
     return f"{namespace}/{name}" if namespace else name
 
 
 def split_identity(resource_id: str) -> tuple[str, str]:
-    """Namespace (may be empty) and name of a resource id."""
+    """Return the namespace (may be empty) and name of a resource id."""
     namespace, _, name = resource_id.rpartition("/")
     return namespace, name
 
 
 def with_name(obj: Properties, old: Mapping[str, Value], logical: str, seed: bytes) -> Properties:
-    """The object with an automatic name, where the user gave none: the old one, or the logical name and 8 hex."""
+    """Return the object with an automatic name, where the user gave none.
+
+    The old one, or the logical name and 8 hex.
+    """
     given = obj.get("metadata")
     if isinstance(given, Unknown) or metadata(obj).get("name") or metadata(obj).get("generateName"):
         return obj
@@ -145,7 +148,7 @@ def with_name(obj: Properties, old: Mapping[str, Value], logical: str, seed: byt
 
 
 def for_server(value: Value) -> Value:
-    """What the engine gave, as the API server takes it: without null members, and with its own names of fields."""
+    """Return the engine's value in the API server's form: without null members, and with its own names of fields."""
     if isinstance(value, dict):
         return {DASHED.get(key, key): for_server(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -154,7 +157,7 @@ def for_server(value: Value) -> Value:
 
 
 def for_engine(value: Value) -> Value:
-    """What the API server gave, with the SDK's names of fields."""
+    """Return the API server's value with the SDK's names of fields."""
     if isinstance(value, dict):
         return {_UNDERSCORED.get(key, key): for_engine(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -163,12 +166,12 @@ def for_engine(value: Value) -> Value:
 
 
 def checked(inputs: Properties) -> Properties:
-    """Inputs as Check gives them back: in normal form, where all of them are known (``normalizeInputs``)."""
+    """Return inputs as Check gives them back: in normal form, where all of them are known (``normalizeInputs``)."""
     return dict(inputs) if has_unknowns(inputs) else normal(inputs)
 
 
 def prune(live: Value, shape: Value) -> Value:
-    """What a live value has in the places that ``shape`` has; the rest is the server's own."""
+    """Return the part of a live value at the places of ``shape``; the rest is the server's own."""
     if isinstance(live, dict) and isinstance(shape, dict):
         return {key: prune(live[key], item) for key, item in shape.items() if key in live}
     if isinstance(live, list) and isinstance(shape, list):
@@ -177,10 +180,10 @@ def prune(live: Value, shape: Value) -> Value:
 
 
 def normal(obj: Mapping[str, Value]) -> Properties:
-    """The object as the API server would store it, as far as that changes a comparison.
+    """Return the object as the API server would store it, as far as that changes a comparison.
 
-    The official provider does the same for built-in kinds only, by way of their Go types: empty lists and maps
-    vanish, quantities take their canonical form, ``stringData`` becomes ``data``. A custom resource is kept as given.
+    The official provider does the same for built-in kinds only, by way of their Go types: empty lists and maps vanish,
+    quantities take their canonical form, ``stringData`` becomes ``data``. A custom resource is kept as given.
     """
     result = copy.deepcopy(dict(obj))
     if isinstance(result.get("metadata"), dict):
@@ -215,7 +218,7 @@ def _kept_empty(key: str) -> bool:
 
 
 def quantity(value: Value) -> Value:
-    """The canonical text of a resource quantity; what is none is returned as it is.
+    """Return the canonical text of a resource quantity; what is none is returned as it is.
 
     Source: apimachinery pkg/api/resource/quantity.go: no fraction, the largest suffix that leaves an integer.
     """
@@ -255,7 +258,7 @@ def _decimal(amount: Decimal) -> str:
 
 
 def concealed(obj: Mapping[str, Value]) -> Properties:
-    """The object, where it is a Secret with its data marked secret, whoever wrote them."""
+    """Return the object, where it is a Secret with its data marked secret, whoever wrote them."""
     if obj.get("kind") != "Secret" or obj.get("apiVersion") != "v1":
         return dict(obj)
     return {
@@ -265,7 +268,7 @@ def concealed(obj: Mapping[str, Value]) -> Properties:
 
 
 def checkpoint(live: Mapping[str, Value], inputs: Properties, manager: str, initial_api_version: str) -> Properties:
-    """A resource's outputs: the live object, and what later operations need to know.
+    """Return a resource's outputs: the live object, and what later operations need to know.
 
     The official provider compares with the inputs that it keeps there; this one leaves them for it, so that a stack may
     go from one to the other.
@@ -279,7 +282,10 @@ def checkpoint(live: Mapping[str, Value], inputs: Properties, manager: str, init
 
 
 def previewed(dry: Mapping[str, Value], inputs: Properties, field_manager: str) -> Properties:
-    """The outputs of a dry run: what the server decides at the real run is unknown, its empty status is left out."""
+    """Return the outputs of a dry run.
+
+    What the server decides at the real run is unknown, its empty status is left out.
+    """
     outputs = {key: item for key, item in dry.items() if key != "status"}
     made = {key: item for key, item in metadata(dry).items() if key not in READ_ONLY_METADATA}
     outputs["metadata"] = {**made, "uid": UNKNOWN, "resourceVersion": UNKNOWN, "creationTimestamp": UNKNOWN}
@@ -287,21 +293,21 @@ def previewed(dry: Mapping[str, Value], inputs: Properties, field_manager: str) 
 
 
 def diff_path(path: Path) -> str:
-    """A path as pulumi-kubernetes writes it: quotes only around what could be taken for more than one key."""
+    """Return a path as pulumi-kubernetes writes it: quotes only around what could be taken for more than one key."""
     return path_text(path, _PLAIN_KEY)
 
 
 def live_state(outputs: Mapping[str, Value]) -> Properties:
-    """The live object that a resource's outputs hold."""
+    """Return the live object that a resource's outputs hold."""
     return for_server({key: item for key, item in outputs.items() if not key.startswith("__")})
 
 
 def new_field_manager(seed: bytes) -> str:
-    """A field manager of the resource's own, as the official provider makes it."""
+    """Return a field manager of the resource's own, as the official provider makes it."""
     digest = hashlib.sha256(seed).hexdigest()[:8] if seed else secrets.token_hex(4)
     return f"pulumi-kubernetes-{digest}"
 
 
 def field_manager(inputs: Mapping[str, Value], outputs: Mapping[str, Any]) -> str:
-    """The annotation's, else the state's, else a new one."""
+    """Return the annotation's, else the state's, else a new one."""
     return annotation(inputs, FIELD_MANAGER) or outputs.get(FIELD_MANAGER_KEY) or new_field_manager(b"")

@@ -37,7 +37,7 @@ DEFINITION: Final = "CustomResourceDefinition"
 
 @dataclass(frozen=True)
 class Write:
-    """One write: the object to be, who writes it, and whether it is only tried (``dryRun=All``)."""
+    """One write: the wanted object, its field manager, and whether it is a dry run (``dryRun=All``)."""
 
     inputs: Properties
     manager: str
@@ -45,7 +45,7 @@ class Write:
     force: bool = False
 
     def query(self, *, apply: bool = False) -> dict[str, str]:
-        """The request's parameters."""
+        """Return the request's parameters."""
         query = {"fieldManager": self.manager, "fieldValidation": "Warn"}
         if self.preview:
             query["dryRun"] = "All"
@@ -63,7 +63,7 @@ class Operations:
         self._cancelled = cancelled
 
     async def path(self, obj: Mapping[str, Any], name: str | None = None) -> str:
-        """The REST path of an object.
+        """Return the REST path of an object.
 
         Raises:
             NoMatchError: the server does not serve the kind.
@@ -162,7 +162,7 @@ class Operations:
         raise ProviderError("its field managers change all the time", where=identity(live))
 
     async def delete(self, path: str, propagation: str) -> str | None:
-        """Ask for the deletion; the uid of what is being deleted, None where nothing is there."""
+        """Ask for the deletion; the uid of what is being deleted, None if nothing is there."""
         try:
             live = await self._client.get(path)
             body = {

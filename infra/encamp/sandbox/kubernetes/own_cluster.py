@@ -1,4 +1,4 @@
-"""What the provider demands of a kubeconfig: the sandbox's own API server, its authority, and its own auth plugin.
+"""Checks of a kubeconfig: it must name the sandbox's own API server, its authority, and its own auth plugin.
 
 A kubeconfig names a server to send credentials to and a program to run, and it comes from whoever asks. Neither is used
 before it has been compared with what the sandbox itself wrote.
@@ -39,7 +39,7 @@ class OwnCluster:
     plugin: Path
 
     def checked(self, access: ClusterAccess) -> ClusterAccess:
-        """Give a kubeconfig's access, its plugin by the absolute path.
+        """Return a kubeconfig's access, its plugin by the absolute path.
 
         Raises:
             ProviderError: it leads elsewhere, trusts somebody else, or runs another program.
@@ -68,6 +68,6 @@ class OwnCluster:
 
 
 def own_cluster(layout: Layout) -> OwnCluster:
-    """Give the cluster of a sandbox."""
+    """Return the cluster of a sandbox."""
     ports = frozenset((layout.ports.apiserver, layout.ports.front_tls))
     return OwnCluster(ports, layout.ca_certificate.read_bytes(), layout.bin / AUTH_PLUGIN)

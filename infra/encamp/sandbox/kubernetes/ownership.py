@@ -1,9 +1,9 @@
-"""Field managers: what server-side apply needs to know before a resource's first update.
+"""Field managers: the change of records that server-side apply needs before a resource's first update.
 
 An object is created by POST, which records its fields under our manager with the operation ``Update``. Apply counts
 that as a stranger of the same name, so the record is turned into an ``Apply`` of ours first, together with those that
-kubectl left: what the official provider does before it applies (``fixCSAFieldManagers``).
-Source: kubernetes.io/docs/reference/using-api/server-side-apply, "Upgrading from client-side apply".
+kubectl left: what the official provider does before it applies (``fixCSAFieldManagers``). Source:
+kubernetes.io/docs/reference/using-api/server-side-apply, "Upgrading from client-side apply".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_ours_to_take(entry: Mapping[str, Any], manager: str) -> bool:
 
 
 def takeover(live: Mapping[str, Any], manager: str) -> list[dict[str, Any]] | None:
-    """The JSON patch that makes ``manager`` the applier of what it created, None where that is so already.
+    """Return the JSON patch that makes ``manager`` the applier of what it created, None if that is so already.
 
     The patch holds the object's resourceVersion, so it fails when somebody else writes in between.
     """

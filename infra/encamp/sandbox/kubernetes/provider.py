@@ -64,10 +64,9 @@ class KubernetesProvider(Provider):
         return CheckResult(news, failures)
 
     async def diff_config(self, urn: str, olds: Properties, news: Properties) -> DiffResult:
-        """Another cluster replaces every resource; another way into the same one does not.
+        """Return the effect of a changed config: another cluster replaces every resource.
 
-        The server's address says which cluster it is, unless an identifier does, in both states the same one or not.
-        Source: pulumi/pulumi-kubernetes, provider/pkg/provider/provider.go, DiffConfig.
+        Another way to the same one does not.
         """
         del urn
         before, now = olds.get(_IDENTIFIER), news.get(_IDENTIFIER)

@@ -1,7 +1,7 @@
-"""Which changed fields no update can make; source: pulumi-kubernetes provider/pkg/provider/diff.go.
+"""Changed fields that force a replacement; source: pulumi-kubernetes provider/pkg/provider/diff.go.
 
-Of a custom resource only name and namespace force a replacement: any other immutable field previews as an update
-that the API server then refuses. The table leaves out volume types of PersistentVolumes, which encamp never makes.
+Of a custom resource only name and namespace force a replacement: any other immutable field previews as an update that
+the API server then refuses. The table leaves out volume types of PersistentVolumes, which encamp never makes.
 """
 
 from __future__ import annotations

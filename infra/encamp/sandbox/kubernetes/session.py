@@ -1,4 +1,4 @@
-"""What one engine connection does with one cluster: the resource operations of the ``kubernetes`` package."""
+"""One engine connection's operations on one cluster: the resource operations of the ``kubernetes`` package."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CLUSTER_SCOPED: Final = frozenset(
     {"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PriorityClass"}
     | {"CustomResourceDefinition", "RuntimeClass", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 )
-"""What has no namespace, for when the cluster cannot be asked."""
+"""Kinds without a namespace, used if the cluster cannot be asked."""
 
 SKIPS_DELETE_AWAIT: Final = frozenset(
     {"Namespace", "Pod", "Deployment", "StatefulSet", "Job", "ReplicationController", "DaemonSet"}

@@ -43,7 +43,7 @@ class FrontFaults:
         await self._client.aclose()
 
     async def strike(self, asked: Asked) -> Strike | None:
-        """The fault that strikes an operation now, None if all goes well."""
+        """Return the fault that strikes an operation now, None if all goes well."""
         body = {"type": asked.type, "operation": asked.operation, "name": asked.name}
         try:
             answer = await self._client.post("/strikes", json=body)

@@ -27,7 +27,7 @@ class CancelledWaitError(ProviderError):
 
 
 def seconds(time_limit: float | None, inputs: Mapping[str, Any]) -> float:
-    """How long to wait: ``customTimeouts``, else ``pulumi.com/timeoutSeconds``, else ten minutes."""
+    """Return the seconds to wait: ``customTimeouts``, else ``pulumi.com/timeoutSeconds``, else ten minutes."""
     if time_limit:
         return time_limit
     try:
@@ -37,7 +37,7 @@ def seconds(time_limit: float | None, inputs: Mapping[str, Any]) -> float:
 
 
 def chosen_check(inputs: Mapping[str, Any]) -> Check | None:
-    """What to wait for after a create or an update, None for nothing.
+    """Return the condition to wait for after a create or an update, None for nothing.
 
     Raises:
         ProviderError: ``pulumi.com/waitFor`` is malformed.

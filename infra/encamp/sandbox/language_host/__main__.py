@@ -1,7 +1,7 @@
-"""``python -m encamp.sandbox.language_host [flags] ENGINE_ADDRESS``: what the engine starts as its language plugin.
+"""``python -m encamp.sandbox.language_host [flags] ENGINE_ADDRESS``: the engine's language plugin.
 
-Prints the port that it listens on as its first line, as every plugin does, and ends without a word on SIGINT,
-SIGTERM or the end of its parent.
+Prints the port that it listens on as its first line, as every plugin does, and ends without a word on SIGINT, SIGTERM
+or the end of its parent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def keep_bytecode() -> None:
 
 
 def own_folder() -> Path | None:
-    """Folder for this process's unix socket, None outside a sandbox; removes those of hosts that were killed."""
+    """Return the folder for this process's unix socket, None outside a sandbox.
+
+    Removes those of hosts that were killed.
+    """
     root = os.environ.get(ROOT_VARIABLE)
     if not root:
         return None

@@ -28,7 +28,7 @@ THREADS_PER_OPERATION: Final = 4
 
 
 HOST_FILES: Final = (__file__, asyncio.base_events.__file__, "<frozen runpy>")
-"""Whose frames come before the program's own in a traceback."""
+"""Files whose frames come before the program's own in a traceback."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _beside(name: str):  # noqa: ANN202 - a module, of which no checker knows the content
-    """A module of this folder by its file."""
+    """Return a module of this folder by its file."""
     file = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"_encamp_host_{name}", file)
     if spec is None or spec.loader is None:

@@ -37,32 +37,32 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.LanguageHandshakeResponse()
 
     def GetPluginInfo(self, request: Message, context: Any) -> Message:
-        """The SDK's version stands for the host's."""
+        """Return the SDK's version, which stands for the host's."""
         del request, context
         return plugin_pb2.PluginInfo(version=importlib.metadata.version("pulumi"))
 
     def GetRequiredPlugins(self, request: Message, context: Any) -> Message:
-        """None: providers are attached, or lie on PATH."""
+        """Return no plugins: providers are attached, or lie on PATH."""
         del request, context
         return language_pb2.GetRequiredPluginsResponse()
 
     def GetRequiredPackages(self, request: Message, context: Any) -> Message:
-        """None: providers are attached, or lie on PATH."""
+        """Return no packages: providers are attached, or lie on PATH."""
         del request, context
         return language_pb2.GetRequiredPackagesResponse()
 
     def RuntimeOptionsPrompts(self, request: Message, context: Any) -> Message:
-        """Nothing to ask: the interpreter is the one of the project's virtual environment, or of this host."""
+        """Return no prompts: the interpreter is the one of the project's virtual environment, or of this host."""
         del request, context
         return language_pb2.RuntimeOptionsResponse()
 
     def InstallDependencies(self, request: Message, context: Any) -> Iterator[Message]:
-        """Nothing to install: the environment is made by ``make``."""
+        """Install nothing: the environment is made by ``make``."""
         del request, context
         yield language_pb2.InstallDependenciesResponse(stdout=b"The dependencies are those of encamp's environment.\n")
 
     def GetProgramDependencies(self, request: Message, context: Any) -> Message:
-        """Every distribution of the program's interpreter, in order of name."""
+        """Return every distribution of the program's interpreter, in order of name."""
         del context
         folder = _virtualenv(request.info)
         places = sys.path if folder is None else site_packages(folder)
@@ -72,7 +72,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def About(self, request: Message, context: Any) -> Message:
-        """The interpreter."""
+        """Return the interpreter."""
         del context
         folder = _virtualenv(request.info)
         if folder is not None:
@@ -115,7 +115,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.RunResponse(bail=not succeeded)
 
     def Cancel(self, request: Message, context: Any) -> Message:
-        """The engine closes the program's connection by itself; nothing runs here that would outlive it."""
+        """Do nothing: the engine closes the program's connection by itself, and nothing here outlives it."""
         from google.protobuf.empty_pb2 import Empty  # noqa: PLC0415  only for this answer
 
         del request, context
@@ -123,7 +123,7 @@ class Servicer(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _virtualenv(info: Message) -> Path | None:
-    """The program's virtual environment; None where this process serves, or what is named is none."""
+    """Return the program's virtual environment; None if this process serves, or the named folder is none."""
     with suppress(VirtualenvError):
         return virtualenv(info.root_directory, json_format.MessageToDict(info.options))
     return None

@@ -31,7 +31,7 @@ class VirtualenvError(Exception):
 
 
 def virtualenv(root: str, options: Mapping[str, Any]) -> Path | None:
-    """The virtual environment that a program wants; None where this process serves.
+    """Return the virtual environment that a program wants; None if this process serves.
 
     Args:
         root: folder of the project's ``Pulumi.yaml``.
@@ -74,12 +74,12 @@ def run_in(folder: Path, run: ProgramRun) -> bool:
 
 
 def site_packages(folder: Path) -> list[str]:
-    """Folders of a virtual environment where its packages are."""
+    """Return folders of a virtual environment where its packages are."""
     return [str(path) for path in sorted(folder.glob("lib*/python3*/site-packages"))]
 
 
 def about(folder: Path) -> tuple[str, str]:
-    """Executable and version of a virtual environment's Python."""
+    """Return executable and version of a virtual environment's Python."""
     command = [str(_python(folder)), "-c", "import platform; print(platform.python_version())"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     return str(_python(folder)), answer.stdout.strip()
@@ -90,7 +90,7 @@ def _python(folder: Path) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, less the path that leads to its own packages."""
+    """Return this process's environment, less the path that leads to its own packages."""
     found = dict(os.environ)
     entries = found.pop("PYTHONPATH", "").split(os.pathsep)
     if kept := [entry for entry in entries if entry and Path(entry).resolve() != _PACKAGE]:

@@ -107,7 +107,7 @@ def _by_engine(asked: Asked) -> bool:
 
 
 def _not_at_first(asked: Asked) -> Asked | Told:
-    """Say to the engine that a pool is deleted, and leave it."""
+    """Answer the engine that a pool is deleted, and leave it."""
     if asked.before or not _by_engine(asked):
         return asked
     operation = {"name": "operation-0-told", "operationType": "DELETE_NODE_POOL", "status": "DONE"}
@@ -115,7 +115,7 @@ def _not_at_first(asked: Asked) -> Asked | Told:
 
 
 def _anybody(token: str) -> Callable[[Asked], Asked]:
-    """Let whoever shows no token be somebody."""
+    """Return a change that adds ``token`` to requests without one."""
 
     def asks(asked: Asked) -> Asked:
         if "authorization" in asked.headers:
@@ -126,7 +126,7 @@ def _anybody(token: str) -> Callable[[Asked], Asked]:
 
 
 def lies(token: str) -> tuple[Lie, ...]:
-    """Every one; ``token`` is whose rights a call without a token gets."""
+    """Return every one; ``token`` is whose rights a call without a token gets."""
     return (
         Lie(
             "token-is-needed",

@@ -88,7 +88,7 @@ class LyingFront:
         return JSONResponse({"on": [lie.belief for lie in self._switches.on], "known": self._switches.known})
 
     async def _lie(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on as the lies ask it, and answer as they tell it."""
+        """Pass a request on as the lies change it, and answer as they change the answer."""
         asked = self._switches.counted(await _asked(scope, receive))
         lies = [lie for lie in self._switches.on if lie.is_about(asked)]
         told: Told | None = None
@@ -112,7 +112,7 @@ class LyingFront:
         return self._layout.ports.front_tls
 
     async def _answer(self, scope: Scope, asked: Asked, receive: Receive) -> Told:
-        """The front's own answer."""
+        """Return the front's own answer."""
         bodies = [asked.body]
         start: Message = {}
         body = bytearray()
@@ -137,7 +137,7 @@ class LyingFront:
         return Told(start["status"], told, bytes(body))
 
     async def _kubernetes(self, request: Request) -> Response:
-        """The API server's answer, its objects as the lies show them; what never ends goes through as it is."""
+        """Return the API server's answer, its objects as the lies show them; what never ends goes through as it is."""
         headers = {key: value for key, value in request.headers.items() if key not in _HOP_BY_HOP}
         # Compressed answers could not be changed, and httpx asks for them by itself.
         headers["accept-encoding"] = "identity"
@@ -157,7 +157,7 @@ class LyingFront:
 
 
 def shown_by(lies: Sequence[Lie], path: str, body: bytes) -> bytes:
-    """An answer of the API server with the objects that lies are about as those show them."""
+    """Return an answer of the API server with the objects that lies are about as those show them."""
     parts = path.split("/")
     lies = [lie for lie in lies if not set(lie.objects.split()).isdisjoint(parts)]
     try:
@@ -182,7 +182,7 @@ def _is_kubernetes(scope: Scope) -> bool:
 
 
 async def _asked(scope: Scope, receive: Receive) -> Asked:
-    """A request, with its service as the first part of its path."""
+    """Return a request, with its service as the first part of its path."""
     request = Request(scope, receive)
     host = request.headers.get("host", "").partition(":")[0]
     path = unquote(request.scope.get("raw_path", scope["path"].encode()).split(b"?")[0].decode("latin-1"))

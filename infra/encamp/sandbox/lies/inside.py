@@ -1,4 +1,4 @@
-"""Lies about what a pod sees: the metadata server, the names of its peers, its devices.
+"""Lies about a pod's view: the metadata server, the names of its peers, its devices.
 
 The kubelet tells them itself; it finds in the file of the switches which are on.
 """
@@ -27,7 +27,7 @@ def _far(text: str) -> str:
     return json.dumps({**token, "expires_in": 86_400})
 
 
-#: What the metadata server says instead, by belief: the path, and the change of its text.
+#: Changed answers of the metadata server, by belief: the path, and the change of its text.
 _ANSWERS: Final[dict[str, tuple[str, Callable[[str], str]]]] = {
     "metadata-says-who-the-pod-is": (
         f"{_ROOT}instance/service-accounts/default/email",
@@ -48,7 +48,7 @@ LIES: Final = (
 
 
 class InsideLies:
-    """What the kubelet asks.
+    """The lies that the kubelet tells.
 
     Args:
         switches: file with the beliefs whose lies are told; nothing is told without it.
@@ -61,7 +61,7 @@ class InsideLies:
         return frozenset(json.loads(self._switches.read_text())) if self._switches.exists() else frozenset()
 
     def pod(self, pod: dict[str, Any]) -> dict[str, Any]:
-        """A pod as the kubelet is to see it."""
+        """Return a pod as the kubelet is to see it."""
         on = self._on() & {_PEERS, _GPUS}
         if not on:
             return pod
@@ -79,7 +79,7 @@ class InsideLies:
         return _HEADER not in self._on()
 
     def text(self, path: str, status: int, text: bytes) -> bytes:
-        """What the metadata server says at a path instead of ``text``."""
+        """Return the metadata server's answer at a path in place of ``text``."""
         for belief in self._on() if status == _OK else ():
             where, change = _ANSWERS.get(belief, ("", str))
             if where == path:

@@ -37,7 +37,7 @@ def _of_pools(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str,
 
 
 def _renamed(item: dict[str, Any]) -> dict[str, Any]:
-    """A node, or its lease, under another name."""
+    """Return a node, or its lease, under another name."""
     name = item["metadata"]["name"]
     item["metadata"]["name"] = f"node-{name}"
     provider = item["spec"].get("providerID")
@@ -68,7 +68,7 @@ def _more_gpus(node: dict[str, Any]) -> None:
 
 
 def _one_more(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A machine more than there is, alike the last one."""
+    """Return a machine more than there is, alike the last one."""
     if not nodes:
         return nodes
     more = copy.deepcopy(nodes[-1])

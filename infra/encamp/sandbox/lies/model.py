@@ -1,4 +1,4 @@
-"""A lie: the belief that it breaks, and what it changes at the edge of the sandbox."""
+"""A lie: the belief that it breaks, and its change at the edge of the sandbox."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Asked:
         return _json(self.body)
 
     def without(self, parameter: str) -> Asked:
-        """The same without a query parameter."""
+        """Return the same without a query parameter."""
         return replace(self, query={key: value for key, value in self.query.items() if key != parameter})
 
     def with_json(self, data: Any) -> Asked:
-        """The same with another body."""
+        """Return the same with another body."""
         return replace(self, body=json.dumps(data).encode())
 
 
@@ -57,7 +57,7 @@ class Told:
         return _json(self.body)
 
     def with_json(self, data: Any) -> Told:
-        """The same with another body."""
+        """Return the same with another body."""
         return replace(self, body=json.dumps(data).encode())
 
 

@@ -1,4 +1,4 @@
-"""Which lies are told now: kept in a file, so that a restarted cloud goes on lying."""
+"""The switches of lies: kept in a file, so that a restarted cloud goes on lying."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def all_lies(token: str) -> dict[str, Lie]:
-    """Every lie by its belief; ``token`` is whose rights a call without a token gets where that is the lie."""
+    """Return every lie by its belief; ``token`` is whose rights a call without a token gets where that is the lie."""
     found = (*storage.LIES, *cloud.lies(token), *kubernetes.LIES, *inside.LIES)
     return {lie.belief: lie for lie in found}
 
@@ -40,16 +40,16 @@ class Switches:
 
     @property
     def on(self) -> tuple[Lie, ...]:
-        """Those that are told."""
+        """Lies that are told."""
         return self._on
 
     @property
     def known(self) -> dict[str, str]:
-        """Every belief that a lie is about, with what the lie does."""
+        """Every belief that a lie is about, with the lie's sentence."""
         return {belief: lie.does for belief, lie in self._known.items()}
 
     def set(self, beliefs: Collection[str]) -> None:
-        """Tell these, and no others.
+        """Tell these lies, and no others.
 
         Raises:
             GoogleError: 400, there is no such lie.
@@ -62,9 +62,9 @@ class Switches:
         self._counts.clear()
 
     def counted(self, asked: Asked) -> Asked:
-        """A request that says how often it has had a good answer before."""
+        """Return a request that says how often it has had a good answer before."""
         return replace(asked, before=self._counts[asked.method, asked.path])
 
     def count(self, asked: Asked) -> None:
-        """A request has a good answer."""
+        """Count a good answer to a request."""
         self._counts[asked.method, asked.path] += 1

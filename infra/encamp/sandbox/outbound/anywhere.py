@@ -1,4 +1,4 @@
-"""The way of the sandbox's own user, whose programs reach every host: directly, or by a proxy of the owner's."""
+"""Connections of the sandbox's own user, whose programs reach every host: directly, or by a proxy of the owner's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod may connect to: public addresses at ports 80 and 443, and the package index that the owner configured.
+"""Allowed destinations of pods: public addresses at ports 80 and 443, and the owner's configured package index.
 
 Within that, and beyond it where they name a network, the pod's network policies decide.
 
@@ -46,7 +46,7 @@ class Destinations(Protocol):
 
 
 class Rules(Protocol):
-    """What network policies say of a pod's connections."""
+    """The decisions of network policies about a pod's connections."""
 
     def lets_out(self, address: str, port: int) -> bool:
         """Whether the pod may connect to a port of an address, by TCP."""
@@ -65,12 +65,12 @@ class NoRules:
     """The rules of a pod that no policy speaks of."""
 
     def lets_out(self, address: str, port: int) -> bool:
-        """Everything is let out."""
+        """Return True: everything is let out."""
         del address, port
         return True
 
     def names(self, address: str) -> bool:
-        """Nothing is named."""
+        """Return False: nothing is named."""
         del address
         return False
 
@@ -79,7 +79,7 @@ class NoRules:
 
 @dataclass(frozen=True)
 class Public:
-    """For pods.
+    """Destinations of pods.
 
     Attributes:
         indexes: what the owner of this machine configured for pip.
@@ -121,7 +121,7 @@ class Public:
 
 
 def _reason(place: str, port: int, own: frozenset[Address], rules: Rules, *, mirrored: bool) -> str | None:
-    """Why a pod may not reach a port of an address; None where it may."""
+    """Return why a pod may not reach a port of an address; None if it may."""
     named = rules.names(place)
     if port not in PORTS and not named:
         return f"pods reach ports {PORTS[0]} and {PORTS[1]} of other hosts, not {port}"
@@ -133,7 +133,7 @@ def _reason(place: str, port: int, own: frozenset[Address], rules: Rules, *, mir
 
 
 def refusal(text: str, own: Iterable[Address], *, private: bool = False) -> str | None:
-    """Why a pod may not reach an address; None where it may. ``private`` addresses are taken where that is said."""
+    """Return why a pod may not reach an address; None if it may. ``private`` says that private ones are allowed."""
     address = ipaddress.ip_address(text.partition("%")[0])
     for one in [address, *stands_for(address)]:
         if one.is_loopback or one.is_unspecified or one in own:
@@ -146,7 +146,7 @@ def refusal(text: str, own: Iterable[Address], *, private: bool = False) -> str 
 
 
 def stands_for(address: Address) -> list[ipaddress.IPv4Address]:
-    """IPv4 addresses that an IPv6 address leads to."""
+    """Return IPv4 addresses that an IPv6 address leads to."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -156,6 +156,6 @@ def stands_for(address: Address) -> list[ipaddress.IPv4Address]:
 
 
 def own_addresses() -> frozenset[Address]:
-    """Every address of this machine's interfaces."""
+    """Return every address of this machine's interfaces."""
     texts = (one.address for card in psutil.net_if_addrs().values() for one in card if one.family in _FAMILIES)
     return frozenset(ipaddress.ip_address(text.partition("%")[0]) for text in texts)

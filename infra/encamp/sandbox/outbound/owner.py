@@ -1,4 +1,4 @@
-"""What the owner of this machine configured: package indexes, by pip's variables and files, and a proxy of their own.
+"""Configuration by the owner of this machine: package indexes, by pip's variables and files, and a proxy.
 
 A job says nothing here: what it sets in its own environment is not looked at. Places of pip's files:
 pip.pypa.io/en/stable/topics/configuration.
@@ -23,7 +23,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 #: The variable that names the sandbox's own proxy, by which it is told from the owner's, which the other one keeps.
 OWN_PROXY: Final = "ENCAMP_SANDBOX_PROXY"
 OWNER_PROXY: Final = "ENCAMP_SANDBOX_OWNERS_PROXY"
-#: What pip asks when nothing is configured. Inside an organisation these names may lead to a mirror.
+#: Indexes of pip's defaults. Inside an organisation these names may lead to a mirror.
 _USUAL: Final = frozenset({("pypi.org", 443), ("files.pythonhosted.org", 443)})
 
 
@@ -48,7 +48,7 @@ def owner_indexes(variables: Mapping[str, str]) -> OwnerIndexes:
 
 
 def pip_setting(variables: Mapping[str, str], key: str) -> str:
-    """A setting of pip, such as ``index-url``, as its variables or files have it; empty where nobody set it."""
+    """Return a setting of pip, such as ``index-url``, from its variables or files; empty if nobody set it."""
     if given := variables.get(f"PIP_{key.upper().replace('-', '_')}"):
         return given
     # pip reads the more particular files later, and they win.
@@ -97,6 +97,6 @@ def _of_key(file: Path, key: str) -> Iterator[str]:
 
 
 def owner_proxy(variables: Mapping[str, str]) -> str:
-    """The URL of the proxy that the owner reaches the web through; empty without one."""
+    """Return the URL of the proxy that the owner reaches the web through; empty without one."""
     given = variables.get("https_proxy") or variables.get("HTTPS_PROXY") or ""
     return variables.get(OWNER_PROXY, "") if given == variables.get(OWN_PROXY) else given

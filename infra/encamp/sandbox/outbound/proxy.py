@@ -34,7 +34,7 @@ _MOST_PORTS: Final = 65536
 
 @dataclass(frozen=True)
 class Front:
-    """What stands for Google's hosts.
+    """The front for Google's hosts.
 
     Attributes:
         port: where it listens on loopback.
@@ -126,7 +126,7 @@ def _is_google(host: str) -> bool:
 
 
 def _parsed(target: str) -> tuple[str, int]:
-    """Host and port of a CONNECT target. Raises ValueError."""
+    """Return host and port of a CONNECT target. Raises ValueError."""
     host, _, port = target.rpartition(":")
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) < _MOST_PORTS:
         raise ValueError(f"{target!r} names no port")

@@ -1,4 +1,4 @@
-"""What differs between two property values, path by path, in the engine's own path syntax."""
+"""The differences of two property values, path by path, in the engine's own path syntax."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Change(Enum):
-    """How one property differs."""
+    """The kind of a property's difference."""
 
     ADD = "add"
     DELETE = "delete"
@@ -24,7 +24,7 @@ class Change(Enum):
 
 
 def differences(old: Value, new: Value, path: Path = ()) -> Iterator[tuple[Path, Change]]:
-    """Every innermost difference; an unknown new value differs from everything, None is the same as absent."""
+    """Yield every innermost difference; an unknown new value differs from everything, None is the same as absent."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             yield from differences(old.get(key), new.get(key), (*path, key))
@@ -43,7 +43,7 @@ def differences(old: Value, new: Value, path: Path = ()) -> Iterator[tuple[Path,
 
 @dataclass(frozen=True)
 class DiffResult:
-    """What a change of inputs means for a resource.
+    """The effect of changed inputs on a resource.
 
     Attributes:
         changes: every changed property by path; empty means that nothing is to be done.
@@ -70,7 +70,7 @@ def diff(
     ignore: Iterable[str] = (),
     delete_before_replace: bool = False,
 ) -> DiffResult:
-    """The difference of two sets of inputs.
+    """Return the difference of two sets of inputs.
 
     Args:
         old: inputs of the last update.

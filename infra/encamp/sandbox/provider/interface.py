@@ -1,4 +1,4 @@
-"""What a provider author writes: one ``Provider``, and one ``Session`` per configured engine connection.
+"""The interface for provider authors: one ``Provider``, and one ``Session`` per configured engine connection.
 
 All values are plain Python data (``values.py``). The server takes care of the rest:
 
@@ -37,7 +37,7 @@ class ProviderError(SandboxError):
 
 
 class InitError(EncampError):
-    """The resource exists, but it did not become what was asked for.
+    """The resource exists, but it did not become ready.
 
     Args:
         resource_id: id of the resource that exists now.
@@ -58,7 +58,7 @@ class InitError(EncampError):
 
 @dataclass(frozen=True)
 class Resource:
-    """Which resource an operation is about: type token such as ``gcp:storage/bucket:Bucket``, URN, logical name."""
+    """The resource of an operation: type token such as ``gcp:storage/bucket:Bucket``, URN, logical name."""
 
     token: str
     urn: str
@@ -67,12 +67,12 @@ class Resource:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the engine told a provider instance.
+    """The engine's configuration of a provider instance.
 
     Attributes:
         args: the provider's inputs. SDKs send what is no string as JSON text: use ``flag`` and ``value``.
-        urn: URN of the provider resource, empty where the engine does not say.
-        engine: address of the engine's own gRPC service, empty where the engine does not say.
+        urn: URN of the provider resource, empty if the engine does not say.
+        engine: address of the engine's own gRPC service, empty if the engine does not say.
     """
 
     args: Properties
@@ -80,16 +80,16 @@ class Configuration:
     engine: str = ""
 
     def text(self, name: str) -> str | None:
-        """A string argument, None where it is absent or empty."""
+        """Return a string argument, None if it is absent or empty."""
         given = self.args.get(name)
         return str(given) if given not in (None, "") else None
 
     def flag(self, name: str) -> bool:
-        """A boolean argument, sent as a bool or as ``"true"``."""
+        """Return a boolean argument, sent as a bool or as ``"true"``."""
         return self.args.get(name) in (True, "true", "True")
 
     def value(self, name: str) -> Value:
-        """An argument that is no string: parsed where it was sent as JSON text.
+        """Return an argument that is no string: parsed where it was sent as JSON text.
 
         Raises:
             ProviderError: the text is no JSON.
@@ -138,7 +138,7 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class InvokeResult:
-    """What a function gave back, or why its arguments are wrong."""
+    """The result of a function, or the failures of its arguments."""
 
     outputs: Properties = field(default_factory=dict)
     failures: Sequence[Failure] = ()
@@ -146,7 +146,7 @@ class InvokeResult:
 
 @dataclass(frozen=True)
 class ResourceState:
-    """What the engine's state holds of a resource: its id, its last inputs and its last outputs."""
+    """A resource in the engine's state: its id, its last inputs and its last outputs."""
 
     resource_id: str
     inputs: Properties
@@ -154,7 +154,7 @@ class ResourceState:
 
 
 class Session(ABC):
-    """What one configured engine connection can do. ``time_limit`` is in seconds, None where the user gave none."""
+    """The operations of one configured engine connection. ``time_limit`` is in seconds, None if the user gave none."""
 
     def __init__(self) -> None:
         self.cancelled = asyncio.Event()
@@ -170,7 +170,7 @@ class Session(ABC):
     async def diff(
         self, resource: Resource, state: ResourceState, news: Properties, *, ignore_changes: Sequence[str]
     ) -> DiffResult:
-        """Tell what new inputs mean for a resource; by default every changed input is an update."""
+        """Return the effect of new inputs on a resource; by default every changed input is an update."""
         del resource, ignore_changes
         return diff(state.inputs, news)
 
@@ -182,7 +182,7 @@ class Session(ABC):
 
     @abstractmethod
     async def read(self, resource: Resource, state: ResourceState) -> ReadResult | None:
-        """Read a resource as it is, None where it is gone. An import comes with empty inputs and outputs."""
+        """Read a resource as it is, None if it is gone. An import comes with empty inputs and outputs."""
 
     @abstractmethod
     async def update(
@@ -223,7 +223,7 @@ class Provider(ABC):
         return CheckResult(news)
 
     async def diff_config(self, urn: str, olds: Properties, news: Properties) -> DiffResult:
-        """Tell what new provider inputs mean; by default no resource has to be replaced for them."""
+        """Return the effect of new provider inputs; by default no resource has to be replaced for them."""
         del urn
         return diff(olds, news)
 

@@ -36,14 +36,14 @@ IDLE_SECONDS: Final = 45 * 60
 """A session without a call for so long is dropped: after 30 idle minutes the engine's gRPC client redials anyway."""
 
 MESSAGE_BYTES: Final = 400 * 1024 * 1024
-"""What the engine itself allows (``rpcutil.GrpcChannelOptions``)."""
+"""The engine's own limit (``rpcutil.GrpcChannelOptions``)."""
 
 GRACE_SECONDS: Final = 5.0
 
 
 @dataclass
 class Connection:
-    """One engine connection: what it configured, and how busy it is."""
+    """One engine connection: its configuration, and its running operations."""
 
     engine: str = ""
     session: Session | None = None
@@ -116,7 +116,7 @@ class ProviderServer:
             await self._server.wait_for_termination()
 
     async def connection(self, peer: str) -> Connection:
-        """The connection of a peer; forgets those that have been idle for long."""
+        """Return the connection of a peer; forgets those that have been idle for long."""
         now = time.monotonic()
         for other, idle in list(self.connections.items()):
             if other != peer and not idle.running and now - idle.used > IDLE_SECONDS:
@@ -186,7 +186,7 @@ async def serve(provider: Provider, port: int, folder: Path) -> None:
 
 
 def run_provider(provider: Provider, port: int, folder: Path, *, level: int = logging.INFO) -> None:
-    """Be the provider's process: log to stderr, serve until a signal; ``folder`` is for its unix socket."""
+    """Run as the provider's process: log to stderr, serve until a signal; ``folder`` is for its unix socket."""
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # One line per request of a provider's own HTTP client says nothing that an error would not.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -53,7 +53,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
         return await self._server.guard(context, work)
 
     async def GetPluginInfo(self, request: Message, context: Context) -> Message:
-        """The provider's version."""
+        """Return the provider's version."""
         del request, context
         return messages.plugin_pb2.PluginInfo(version=self._provider.version)
 
@@ -188,7 +188,7 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
         return await self._session(context, work)
 
     async def Cancel(self, request: Message, context: Context) -> Message:
-        """Tell the session to end its waits; never waits for an operation itself."""
+        """Make the session end its waits; never waits for an operation itself."""
         del request
         connection = await self._server.connection(context.peer())
         if connection.session:
@@ -196,22 +196,22 @@ class Servicer(messages.provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     async def GetMapping(self, request: Message, context: Context) -> Message:
-        """No mapping from other ecosystems."""
+        """Return no mapping from other ecosystems."""
         del request, context
         return messages.provider_pb2.GetMappingResponse()
 
     async def GetMappings(self, request: Message, context: Context) -> Message:
-        """No mappings from other ecosystems."""
+        """Return no mappings from other ecosystems."""
         del request, context
         return messages.provider_pb2.GetMappingsResponse()
 
     async def GetSchema(self, request: Message, context: Context) -> None:
-        """Refused: the SDK in use brings its schema."""
+        """Refuse: the SDK in use brings its schema."""
         del request
         await self._refuse(context, "has no schema of its own; use the published SDK")
 
     async def Parameterize(self, request: Message, context: Context) -> None:
-        """Refused: none of our packages has parameters."""
+        """Refuse: none of our packages has parameters."""
         del request
         await self._refuse(context, "cannot be parameterized")
 
@@ -255,7 +255,7 @@ def _outputs(outputs: Properties, inputs: Value) -> bytes:
 
 
 def _concealed(outputs: Properties, inputs: Value) -> Properties:
-    """Outputs with a secret wherever the inputs have one, also in the inputs that are kept among them."""
+    """Return outputs with a secret wherever the inputs have one, also in the inputs that are kept among them."""
     paths = set(secret_paths(inputs))
     return conceal(outputs, paths | {(INPUTS_KEY, *path) for path in paths})
 

@@ -35,12 +35,12 @@ SECRET_SIGNATURE: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  a ty
 ASSET_SIGNATURE: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE_SIGNATURE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 INPUTS_KEY: Final = "__inputs"
-"""Under this output a provider keeps the inputs; what is secret in these is secret there."""
+"""The output in which a provider keeps the inputs; what is secret in these is secret there."""
 EXACT_INTEGERS: Final = 2**53
 
 
 def _shallow() -> tuple[Any, Any, Any]:
-    """``google.protobuf``'s Struct, Value and ListValue, each with bytes in place of the messages below it."""
+    """Return ``google.protobuf``'s Struct, Value and ListValue, each with bytes in place of the messages below it."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="encamp/shallow.proto", package="encamp", syntax="proto3")
     struct = file.message_type.add(name="Struct")
@@ -118,7 +118,7 @@ class Archive:
 
 
 def decode(struct: bytes) -> Properties:
-    """The properties of a message's bytes; numbers without a fraction are ints, as in JSON.
+    """Return the properties of a message's bytes; numbers without a fraction are ints, as in JSON.
 
     Raises:
         google.protobuf.message.DecodeError: the bytes are no ``Struct``.
@@ -162,7 +162,7 @@ def _known(fields: Mapping[str, Value], *names: str) -> Properties:
 
 
 def encode(properties: Mapping[str, Value]) -> bytes:
-    """The bytes of a message with properties.
+    """Return the bytes of a message with properties.
 
     Raises:
         TypeError: a value of a type that has no place on the wire; the text names the type.
@@ -217,7 +217,7 @@ def _given(fields: Mapping[str, Value]) -> Properties:
 
 
 def plain(value: Value) -> Value:
-    """The value with every secret opened; what a provider gets to see."""
+    """Return the value with every secret opened; what a provider gets to see."""
     match value:
         case Secret():
             return plain(value.value)
@@ -229,7 +229,7 @@ def plain(value: Value) -> Value:
 
 
 def secret_paths(value: Value, path: Path = ()) -> Iterator[Path]:
-    """The path of every outermost secret."""
+    """Yield the path of every outermost secret."""
     match value:
         case Secret():
             yield path
@@ -242,7 +242,7 @@ def secret_paths(value: Value, path: Path = ()) -> Iterator[Path]:
 
 
 def conceal(value: Value, paths: set[Path]) -> Value:
-    """The value with a secret at every one of the paths that it has; what is secret already stays as it is."""
+    """Return the value with a secret at every one of the paths that it has; what is secret already stays as it is."""
     if not paths or isinstance(value, Secret):
         return value
     if () in paths:

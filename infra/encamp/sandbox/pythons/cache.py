@@ -19,7 +19,7 @@ _PARTIAL = ".making-"
 
 
 def pythons_folder() -> Path:
-    """Where environments are kept; it may be removed while no job runs."""
+    """Return the folder of environments; it may be removed while no job runs."""
     return cache_folder().parent / "pythons"
 
 

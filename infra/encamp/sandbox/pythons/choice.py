@@ -1,4 +1,4 @@
-"""Which Python environment stands for an image in the sandbox, and how it differs from the image.
+"""The choice of a Python environment for an image in the sandbox, and its differences from the image.
 
 Environments of known images hold what the image holds, and what today's TensorFlow needs beside that. A job's
 requirements are shown too where the sandbox's own Python has them: a replica would else download them at every start.
@@ -44,7 +44,7 @@ class ImagePython:
 
 @dataclass(frozen=True)
 class ShownDistributions:
-    """Which distributions a view of the sandbox's own Python shows for an image.
+    """The distributions of the sandbox's own Python that a view shows for an image.
 
     Attributes:
         names: what is shown.
@@ -58,7 +58,7 @@ class ShownDistributions:
 
 
 def image_python(image: str, requirements: Sequence[str] = ()) -> ImagePython | None:
-    """The environment for an image; None where nothing is known of the image, whose stand-in is the sandbox's Python.
+    """Return the environment for an image; None if the image is unknown, whose stand-in is the sandbox's Python.
 
     Args:
         image: its name and tag.
@@ -81,7 +81,7 @@ def image_python(image: str, requirements: Sequence[str] = ()) -> ImagePython | 
 
 
 def shown(contents: ImageContents) -> ShownDistributions:
-    """What a view shows for an image; what does not work here for lack of something is left out."""
+    """Return the distributions of a view for an image, without those that do not work here for lack of something."""
     have = installed()
     listed = [*contents.packages, *contents.system]
     same = matching(listed, have)
@@ -95,7 +95,7 @@ def shown(contents: ImageContents) -> ShownDistributions:
 
 
 def difference(image: str) -> str:
-    """How the sandbox's Python for an image differs from the image's, as one line; empty where it does not."""
+    """Return how the sandbox's Python for an image differs from the image's, as one line; empty if it does not."""
     contents = image_contents(image)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     if contents is None:
@@ -113,7 +113,7 @@ def difference(image: str) -> str:
 
 
 def own_python() -> str:
-    """The version of the sandbox's own Python and of its TensorFlow, in words."""
+    """Return the version of the sandbox's own Python and of its TensorFlow, in words."""
     version = version_here(_FRAMEWORK)
     return f"Python {platform.python_version()} {f'and {_FRAMEWORK} {version}' if version else f'without {_FRAMEWORK}'}"
 

@@ -40,7 +40,7 @@ class InstalledDistribution:
 
 
 def installed(folders: tuple[Path, ...] | None = None) -> Mapping[str, InstalledDistribution]:
-    """Distributions by name, the first of each as Python finds them; those without a list of files are left out.
+    """Return distributions by name, the first of each as Python finds them; those without a file list are left out.
 
     Args:
         folders: where they lie; those of this Python where none are given.
@@ -65,13 +65,13 @@ def _installed(folders: tuple[tuple[Path, int], ...]) -> Mapping[str, InstalledD
 
 
 def site_folders() -> tuple[Path, ...]:
-    """The folders of distributions that this Python reads."""
+    """Return the folders of distributions that this Python reads."""
     folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     return tuple(dict.fromkeys(Path(folder) for folder in folders if folder in sys.path))
 
 
 def matching(names: Iterable[str], have: Mapping[str, InstalledDistribution]) -> dict[str, str | None]:
-    """Names of distributions with those that are installed as the same, which may be another build; None where none is.
+    """Return each distribution with the one that is installed as the same, maybe another build; None if none is.
 
     ``tensorflow-cpu`` stands for ``tensorflow``.
     """
@@ -82,7 +82,7 @@ def matching(names: Iterable[str], have: Mapping[str, InstalledDistribution]) ->
 
 
 def version_here(name: str) -> str | None:
-    """The version of a distribution or another build of it in this Python, without looking at all the others."""
+    """Return the version of a distribution or another build of it in this Python, without looking at all the others."""
     for candidate in (name, *builds_of(name)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(candidate)
@@ -90,7 +90,7 @@ def version_here(name: str) -> str | None:
 
 
 def closure(names: Iterable[str], have: Mapping[str, InstalledDistribution]) -> set[str] | None:
-    """Installed distributions with all that they need; None where something of that is not installed."""
+    """Return installed distributions with all that they need; None where something of that is not installed."""
     found: set[str] = set()
     todo = [(name, frozenset[str]()) for name in names]
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -107,7 +107,7 @@ def closure(names: Iterable[str], have: Mapping[str, InstalledDistribution]) -> 
 
 
 def fulfilled(requirements: Sequence[str], have: Mapping[str, InstalledDistribution]) -> set[str]:
-    """Installed distributions that fulfil requirements, with all that they need; of others nothing."""
+    """Return installed distributions that fulfil requirements, with all that they need; of others nothing."""
     found: set[str] = set()
     for text in requirements:
         try:
@@ -125,7 +125,7 @@ def fulfilled(requirements: Sequence[str], have: Mapping[str, InstalledDistribut
 
 
 def _needed(texts: Iterable[str], extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
-    """Names and extras of the requirements that hold on this machine."""
+    """Return names and extras of the requirements that hold on this machine."""
     needed = []
     for text in texts:
         try:

@@ -26,7 +26,7 @@ def is_too_old(version: str) -> bool:
 
 
 def obstacle(version: str) -> str:
-    """Why no Python of a version such as ``3.6`` can be had; empty where one can, as far as is known beforehand."""
+    """Return why no Python of a version such as ``3.6`` can be had; empty if one can, as far as is known beforehand."""
     if is_too_old(version):
         return f"Python {version} is older than any that uv installs packages for"
     if version_key(version) < version_key(_OLDEST_DOWNLOADED) and at_hand(version) is None:
@@ -35,12 +35,12 @@ def obstacle(version: str) -> str:
 
 
 def at_hand(version: str) -> str | None:
-    """The program of a Python of this machine, None where none is seen; nothing is started."""
+    """Return the program of a Python of this machine, or None; nothing is started."""
     return shutil.which(f"python{version}", path=_search_path(version))
 
 
 def found_or_downloaded(version: str, tell: Callable[[str], None]) -> str:
-    """The program of a Python of a version.
+    """Return the program of a Python of a version.
 
     Raises:
         SandboxError: none is on this machine, and none can be downloaded.
@@ -65,7 +65,7 @@ def found_or_downloaded(version: str, tell: Callable[[str], None]) -> str:
 
 
 def version_and_prefix(program: str, wanted: str) -> tuple[str, str]:
-    """Full version of a Python, and the folder that it was installed to.
+    """Return a Python's full version, and the folder that it was installed to.
 
     Raises:
         UsageError: it is of another version than the wanted one.
@@ -86,7 +86,7 @@ def _found(version: str) -> str | None:
 
 
 def _search_path(version: str) -> str:
-    """PATH behind folders of uv's and pyenv's Pythons; pyenv's own programs run only where a version is chosen."""
+    """Return PATH behind folders of uv's and pyenv's Pythons; pyenv's own programs only run with a chosen version."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     installs = [
         *sorted(interpreters_folder().glob(f"cpython-{version}.*"), reverse=True),

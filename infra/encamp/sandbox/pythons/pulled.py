@@ -48,7 +48,7 @@ class PulledPython:
 
 
 def pulled(contents: ImageContents) -> PulledPython | None:
-    """The environment of a stock image; None where nobody asked for it, or its Python is gone from this machine."""
+    """Return the environment of a stock image; None if nobody asked for it, or its Python is gone from this machine."""
     if contents.runtime_version is None:
         return None
     folder = _folder(contents)
@@ -84,7 +84,7 @@ def pull(version: str, python: str | None, tell: Callable[[str], None]) -> Pulle
 
 
 def contents_of(version: str) -> ImageContents:
-    """What the stock image of a runtime version holds. Raises UsageError for a version without one."""
+    """Return the contents of a runtime version's stock image. Raises UsageError for a version without one."""
     known = data_file("runtimes")["versions"]
     if version not in known:
         raise UsageError(f"no stock image is known of runtime version {version!r}", hint=f"one of {', '.join(known)}")
@@ -92,7 +92,7 @@ def contents_of(version: str) -> ImageContents:
 
 
 def _folder(contents: ImageContents) -> Path:
-    """Where the environment is, by all that decides it."""
+    """Return the environment's folder, named by all that decides its content."""
     content = json.dumps([_FORMAT, target(), contents.python, _pins(contents)])
     digest = hashlib.sha256(content.encode()).hexdigest()[:12]
     return pythons_folder() / "images" / f"{contents.runtime_version}-{digest}"

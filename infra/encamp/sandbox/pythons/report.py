@@ -1,4 +1,4 @@
-"""What replicas of each runtime version get on this machine, for people."""
+"""The Python of each runtime version's replicas on this machine, for people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RuntimePython:
-    """What replicas of a runtime version run with.
+    """The Python of a runtime version's replicas.
 
     Attributes:
         version: the runtime version.
         image_python: version of its image's Python.
         tensorflow: version of its image's TensorFlow.
         exact: whether replicas get these.
-        python: program of the environment, None where it is a view of the sandbox's own Python.
+        python: program of the environment, None if it is a view of the sandbox's own Python.
         possible: whether the image's own could be brought, as far as is known beforehand.
         lacking: distributions of the image that replicas do not have.
         beyond: distributions that replicas have and the image has not.
@@ -41,12 +41,12 @@ class RuntimePython:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return JSON data."""
         return asdict(self)
 
 
 def versions() -> list[RuntimePython]:
-    """Every runtime version that has a stock image, oldest first."""
+    """Return every runtime version that has a stock image, oldest first."""
     return [_of(contents_of(version)) for version in data_file("runtimes")["versions"]]
 
 

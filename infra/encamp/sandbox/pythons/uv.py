@@ -42,7 +42,7 @@ def run_uv(arguments: Sequence[str], *, path: str | None = None) -> str:
 
 
 def interpreters_folder() -> Path:
-    """Where uv puts the Pythons that it downloads for the sandbox."""
+    """Return the folder of the Pythons that uv downloads for the sandbox."""
     return pythons_folder() / "interpreters"
 
 
@@ -81,7 +81,7 @@ def _program() -> str:
 
 
 def _index(variables: Mapping[str, str]) -> dict[str, str]:
-    """Settings of pip as uv's variables; whoever has set those themselves wins."""
+    """Return pip's settings as uv's variables; those that the user has set win."""
     found = {
         "UV_DEFAULT_INDEX": pip_setting(variables, "index-url"),
         "UV_INDEX": " ".join(pip_setting(variables, "extra-index-url").split()),

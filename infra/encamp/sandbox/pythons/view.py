@@ -40,7 +40,7 @@ sys.exit(target())
 
 
 def view_of(shown: Collection[str], have: Mapping[str, InstalledDistribution]) -> Path:
-    """The environment in which Python finds certain distributions and no others; its programs lie in ``bin``.
+    """Return an environment with certain distributions and no others; its programs lie in ``bin``.
 
     Args:
         shown: names of distributions of ``have``.

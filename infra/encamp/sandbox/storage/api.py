@@ -84,7 +84,7 @@ class StorageServer:
         await response(scope, receive, send)
 
     async def _written(self, request: Request) -> Response:
-        """The answer; a full disk is said as a refusal, and what was begun is taken back."""
+        """Return the answer; a full disk is said as a refusal, and what was begun is taken back."""
         try:
             return await self._answer(request)
         except (OSError, sqlite3.Error) as error:
@@ -187,7 +187,7 @@ class StorageServer:
 
 
 def _generation(query: dict[str, str]) -> int | None:
-    """The generation that is asked for; None, and 0 in a query, is the live one."""
+    """Return the generation that is asked for; None, and 0 in a query, is the live one."""
     try:
         return int(query.get("generation") or 0) or None
     except ValueError as error:

@@ -25,12 +25,12 @@ _READ_ONLY = ("kind", "id", "name", "selfLink", "metageneration", "etag", "timeC
 
 
 def now() -> str:
-    """The time as the API writes it: RFC 3339, milliseconds, UTC."""
+    """Return the time as the API writes it: RFC 3339, milliseconds, UTC."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def bucket_row(database: Database, name: str) -> sqlite3.Row:
-    """The row of a bucket, or 404."""
+    """Return the row of a bucket, or 404."""
     row = database.one("SELECT * FROM buckets WHERE name = ?", name)
     if row is None:
         raise bucket_missing()
@@ -59,14 +59,14 @@ class Buckets:
         return self.get(name)
 
     def get(self, name: str, conditions: Conditions | None = None) -> dict[str, Any]:
-        """A bucket, or 404."""
+        """Return a bucket, or 404."""
         row = bucket_row(self._database, name)
         if conditions:
             _check(row, conditions)
         return bucket_resource(row)
 
     def page(self, prefix: str, after: str, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-        """Buckets by name after ``after``, and the name to go on from if there are more."""
+        """Return buckets by name after ``after``, and the name to go on from if there are more."""
         rows = self._database.all(
             "SELECT * FROM buckets WHERE name > ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
             after, len(prefix), prefix, limit + 1,

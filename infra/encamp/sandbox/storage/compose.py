@@ -83,7 +83,7 @@ def compose(objects: Objects, bucket: str, name: str, body: Mapping[str, Any], r
 
 
 def _clone(source: Path, target: Path) -> None:
-    """A second name for bytes that never change, or a copy where the file system has no links."""
+    """Give bytes that never change a second name, or copy them if the file system has no links."""
     try:
         os.link(source, target)
     except OSError:

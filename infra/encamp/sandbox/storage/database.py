@@ -36,5 +36,5 @@ INSERT OR IGNORE INTO clock VALUES (1, 0);
 
 
 def open_database(path: Path) -> Database:
-    """The file with all of its tables."""
+    """Return the file with all of its tables."""
     return Database(path, _SCHEMA)

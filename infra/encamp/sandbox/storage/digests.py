@@ -44,7 +44,7 @@ class Digests:
 
 
 def digests_of(path: Path) -> Digests:
-    """The checksums of a file that is already there."""
+    """Return the checksums of a file that is already there."""
     digests = Digests()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -31,28 +31,31 @@ class StorageError(Exception):
         self.message = message
 
     def body(self) -> dict[str, Any]:
-        """The JSON body of the answer."""
+        """Return the JSON body of the answer."""
         problem = {"message": self.message, "domain": "global", "reason": self.reason}
         return {"error": {"code": self.code, "message": self.message, "errors": [problem]}}
 
 
 def bucket_missing() -> StorageError:
-    """No such bucket."""
+    """Return the error for a missing bucket."""
     return StorageError(404, "notFound", "The specified bucket does not exist.")
 
 
 def object_missing(bucket: str, name: str) -> StorageError:
-    """No such object, or no such generation of it."""
+    """Return the error for a missing object, or a missing generation of it."""
     return StorageError(404, "notFound", f"No such object: {bucket}/{name}")
 
 
 def precondition_failed() -> StorageError:
-    """A generation or metageneration is not the one that the caller expects."""
+    """Return the error for a generation or metageneration that the caller does not expect."""
     return StorageError(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
 
 
 def disk_trouble(error: OSError | sqlite3.Error, root: Path) -> StorageError | None:
-    """A write that this machine's disk refused, None for another error. Google's storage never says so: it is ours."""
+    """Return a write that this machine's disk refused, None for another error.
+
+    Google's storage never says so: it is ours.
+    """
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
     full = full or getattr(error, "sqlite_errorcode", None) in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
     if not full:
@@ -63,5 +66,5 @@ def disk_trouble(error: OSError | sqlite3.Error, root: Path) -> StorageError | N
 
 
 def invalid(message: str) -> StorageError:
-    """The request itself is wrong."""
+    """Return the error for an invalid request."""
     return StorageError(400, "invalid", message)

@@ -32,7 +32,7 @@ _LAST = "\U0010ffff"
 
 @dataclass(frozen=True)
 class ListRequest:
-    """What a caller asks for; ``after`` is the last entry of the page before."""
+    """A request for a listing; ``after`` is the last entry of the page before."""
 
     prefix: str = ""
     delimiter: str = ""
@@ -71,7 +71,7 @@ class _Page:
 
 
 def page_size(query: Mapping[str, str]) -> int:
-    """``maxResults``, at most 1000."""
+    """Return ``maxResults``, at most 1000."""
     try:
         size = int(query.get("maxResults") or _MAX_PAGE)
     except ValueError as error:
@@ -80,12 +80,12 @@ def page_size(query: Mapping[str, str]) -> int:
 
 
 def write_token(last: str) -> str:
-    """A page token that names the last entry shown."""
+    """Return a page token that names the last entry shown."""
     return base64.urlsafe_b64encode(last.encode()).decode()
 
 
 def read_token(token: str | None) -> str | None:
-    """The entry that a page token names."""
+    """Return the entry that a page token names."""
     if not token:
         return None
     try:
@@ -95,7 +95,7 @@ def read_token(token: str | None) -> str | None:
 
 
 def list_objects(database: Database, bucket: str, request: ListRequest) -> dict[str, Any]:
-    """One page of a bucket's objects, as the API answers it."""
+    """Return one page of a bucket's objects, as the API answers it."""
     bucket_row(database, bucket)
     page = _Page()
     more = _fill(database, bucket, request, page)
@@ -143,7 +143,7 @@ def _fill(database: Database, bucket: str, request: ListRequest, page: _Page) ->
 
 
 def _start(request: ListRequest) -> tuple[str, int]:
-    """The place (name, generation) after which to read."""
+    """Return the place (name, generation) after which to read."""
     first = max(request.prefix, request.start)
     if request.after is None or request.after < first:
         return first, -1
@@ -169,7 +169,7 @@ def _beyond(name: str, request: ListRequest) -> bool:
 
 
 def _group(name: str, request: ListRequest) -> str | None:
-    """The rolled-up prefix that an object falls under."""
+    """Return the rolled-up prefix that an object falls under."""
     if not request.delimiter:
         return None
     found = name.find(request.delimiter, len(request.prefix))

@@ -1,4 +1,4 @@
-"""What the storage server keeps of buckets and objects, and the JSON resources that it shows of them.
+"""The storage server's data of buckets and objects, and their JSON resources.
 
 Source: cloud.google.com/storage/docs/json_api/v1/buckets and .../objects (resource representations).
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _API = "https://www.googleapis.com/storage/v1"
-#: Where the present caller finds storage: clients download from the ``mediaLink`` that they are given.
+#: The storage URL of the present caller: clients download from the ``mediaLink`` that they are given.
 caller_base: ContextVar[str] = ContextVar("caller_base", default="https://storage.googleapis.com")
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _MAX_OBJECT_NAME = 1024
@@ -36,7 +36,7 @@ OBJECT_FIELDS = (
 
 @dataclass(frozen=True)
 class Conditions:
-    """What has to hold of the object that is there now; generation 0 means that there is none."""
+    """Conditions on the object that exists now; generation 0 means that there is none."""
 
     generation: int | None = None
     not_generation: int | None = None
@@ -65,14 +65,14 @@ class Conditions:
 
 
 def check_bucket_name(name: object) -> str:
-    """The bucket's name if it obeys cloud.google.com/storage/docs/buckets#naming, else an error."""
+    """Return the bucket's name if it obeys cloud.google.com/storage/docs/buckets#naming, else an error."""
     if not isinstance(name, str) or not _BUCKET_NAME.fullmatch(name) or ".." in name or name.startswith("goog"):
         raise invalid(f"Invalid bucket name: '{name}'")
     return name
 
 
 def check_object_name(name: str) -> str:
-    """The object's name if it obeys cloud.google.com/storage/docs/objects#naming, else an error."""
+    """Return the object's name if it obeys cloud.google.com/storage/docs/objects#naming, else an error."""
     if not name:
         raise StorageError(400, "required", "Required")
     if len(name.encode()) > _MAX_OBJECT_NAME or "\r" in name or "\n" in name or name in (".", ".."):
@@ -81,12 +81,12 @@ def check_object_name(name: str) -> str:
 
 
 def etag(generation: int, metageneration: int) -> str:
-    """An entity tag that changes with either number."""
+    """Return an entity tag that changes with either number."""
     return base64.b64encode(f"{generation}/{metageneration}".encode()).decode()
 
 
 def bucket_resource(row: sqlite3.Row) -> dict[str, Any]:
-    """A bucket as the API shows it."""
+    """Return a bucket as the API shows it."""
     name = row["name"]
     return {
         "storageClass": "STANDARD",
@@ -105,7 +105,7 @@ def bucket_resource(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def object_resource(row: sqlite3.Row) -> dict[str, Any]:
-    """An object as the API shows it."""
+    """Return an object as the API shows it."""
     bucket, name, generation = row["bucket"], row["name"], row["generation"]
     path = f"b/{bucket}/o/{quote(name, safe='')}"
     shown = {
@@ -133,7 +133,7 @@ def object_resource(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def merge_patch(body: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` after a merge patch: null removes a key, an object is merged into (RFC 7396)."""
+    """Return ``body`` after a merge patch: null removes a key, an object is merged into (RFC 7396)."""
     merged = dict(body)
     for key, value in patch.items():
         if value is None:

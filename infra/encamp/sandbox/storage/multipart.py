@@ -27,7 +27,7 @@ _PART = re.compile(rb"\r?\n\r?\n")
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary that a Content-Type names."""
+    """Return the boundary that a Content-Type names."""
     found = _BOUNDARY.search(content_type)
     if not found:
         raise invalid("Missing boundary in the Content-Type of a multipart upload")
@@ -35,7 +35,7 @@ def boundary_of(content_type: str) -> bytes:
 
 
 def metadata_of(head: bytes, content_type: str) -> dict[str, Any]:
-    """The metadata of a body of which only the beginning is known, which has to hold the whole first part."""
+    """Return the metadata of a body of which only the beginning is known, which has to hold the whole first part."""
     return _parts(head, b"--" + boundary_of(content_type))[0]
 
 
@@ -61,7 +61,7 @@ def split(source: Path, target: Path, content_type: str) -> tuple[dict[str, Any]
 
 
 def _parts(head: bytes, mark: bytes) -> tuple[dict[str, Any], str, int]:
-    """The metadata, the content type of the second part, and where its bytes begin."""
+    """Return the metadata, the content type of the second part, and where its bytes begin."""
     first = head.find(mark)
     blank = _PART.search(head, first)
     second = head.find(b"\n" + mark, blank.end() - 1) if blank and first >= 0 else -1

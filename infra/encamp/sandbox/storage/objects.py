@@ -56,15 +56,15 @@ class Objects:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def new_file(self) -> Path:
-        """A path for incoming bytes."""
+        """Return a path for incoming bytes."""
         return self._incoming / uuid4().hex
 
     def session_file(self, session: str) -> Path:
-        """Where the bytes of an upload session gather."""
+        """Return the file that gathers the bytes of an upload session."""
         return self._incoming / session
 
     def row(self, bucket: str, name: str, generation: int | None = None) -> sqlite3.Row:
-        """The live row of an object, or that of a generation; 404 if there is none."""
+        """Return the live row of an object, or that of a generation; 404 if there is none."""
         row = self.find(bucket, name, generation)
         if row is None:
             bucket_row(self._database, bucket)
@@ -72,14 +72,14 @@ class Objects:
         return row
 
     def find(self, bucket: str, name: str, generation: int | None = None) -> sqlite3.Row | None:
-        """The same, or None."""
+        """Return the same, or None."""
         if generation is None:
             return self._database.one("SELECT * FROM objects WHERE bucket = ? AND name = ? AND live = 1", bucket, name)
         query = "SELECT * FROM objects WHERE bucket = ? AND name = ? AND generation = ?"
         return self._database.one(query, bucket, name, generation)
 
     def path(self, row: sqlite3.Row) -> Path:
-        """The file with an object's bytes."""
+        """Return the file with an object's bytes."""
         return self._blobs / row["blob"][:2] / row["blob"]
 
     def put(
@@ -141,7 +141,7 @@ class Objects:
     def move(
         self, bucket: str, names: tuple[str, str], conditions: tuple[Conditions, Conditions], *, overwrite: bool
     ) -> dict[str, Any]:
-        """Give an object another name in its bucket, in one step; ``names`` and ``conditions`` are source and target's.
+        """Rename an object in its bucket, in one step; ``names`` and ``conditions`` are source and target's.
 
         Source: cloud.google.com/storage/docs/json_api/v1/objects/move.
         """

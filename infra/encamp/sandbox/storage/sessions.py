@@ -113,7 +113,7 @@ class Sessions:
 
     @contextmanager
     def _held(self, session: str) -> Iterator[None]:
-        """One writer at a time: a second one would interleave its bytes."""
+        """Hold a session for one writer: a second one would interleave its bytes."""
         if session in self._busy:
             raise StorageError(503, "backendError", "This upload session is being written by another request.")
         self._busy.add(session)
@@ -123,7 +123,7 @@ class Sessions:
             self._busy.discard(session)
 
     def _running(self, session: str) -> Digests:
-        """The checksums of the bytes so far; read again from the file after a restart."""
+        """Return the checksums of the bytes so far; read again from the file after a restart."""
         path = self._objects.session_file(session)
         if session not in self._digests:
             path.touch(mode=0o600)

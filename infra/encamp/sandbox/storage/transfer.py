@@ -122,7 +122,7 @@ class Transfer:
         return Response(status_code=308, headers=headers)
 
     def download(self, request: Request, row: sqlite3.Row) -> Response:
-        """Give an object's bytes, or the range of them that is asked for."""
+        """Return an object's bytes, or the requested range of them."""
         headers = _object_headers(row)
         size = row["size"]
         span = _range(request.headers.get("range"), size)
@@ -162,7 +162,7 @@ def _object_headers(row: sqlite3.Row) -> dict[str, str]:
 
 
 def _range(header: str | None, size: int) -> tuple[int, int] | None:
-    """The half-open range that is asked for; None for all, as for a header that makes no sense."""
+    """Return the half-open range that is asked for; None for all, as for a header that makes no sense."""
     found = _RANGE.fullmatch(header.strip()) if header else None
     if not found or found.groups() == ("", ""):
         return None

@@ -56,7 +56,7 @@ async def keep_queues(layout: Layout, supervisor: Supervisor, *, look_seconds: f
 
 
 def lives_with() -> tuple[int, float] | None:
-    """Process id and creation time of whoever the sandbox lives with, None where it lives by itself.
+    """Return process id and creation time of the process that the sandbox lives with, None if it lives by itself.
 
     Raises:
         UsageError: no such process lives.

@@ -71,7 +71,7 @@ class Keeper:
             await self._process.stop()
 
     async def _once(self) -> str:
-        """One life of the process; gives how it ended."""
+        """Run the process once, and return how it ended."""
         try:
             process = await self._start()
         except (EncampError, OSError) as error:

@@ -39,7 +39,7 @@ def bound_log(path: Path, limit: int = MAX_BYTES) -> bool:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """Give the last lines of a log without the supervisor's own; empty when there is none."""
+    """Return the last lines of a log without the supervisor's own; empty without any."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 16384))

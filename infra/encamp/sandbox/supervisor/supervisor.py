@@ -34,7 +34,7 @@ class Supervisor:
     """All keepers of one sandbox."""
 
     def __init__(self, layout: Layout, kept: Sequence[Service], *manifests: Path) -> None:
-        """``kept``: the services; ``manifests``: what the cluster gets before JobSet starts."""
+        """Take ``kept``, the services, and ``manifests``: what the cluster gets before JobSet starts."""
         self._layout = layout
         self._manifests = manifests
         self._environment = {

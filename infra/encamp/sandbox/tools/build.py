@@ -30,7 +30,7 @@ _TICK_SECONDS = 3.0
 _LAST_LINES = 12
 _BUILDING = ".building-"
 _NEEDED_BYTES = 4 * 1024**3
-#: What go says, and what to tell the user: https://go.dev/doc/toolchain, https://go.dev/ref/mod#module-proxy.
+#: Messages of go, and advice for the user: https://go.dev/doc/toolchain, https://go.dev/ref/mod#module-proxy.
 _EXPLANATIONS = (
     ("requires go >=", "this Go is too old for {tool}", "install the Go that `go` in the message asks for"),
     ("toolchain not available", "this Go is too old for {tool}", "install the Go that the message asks for"),

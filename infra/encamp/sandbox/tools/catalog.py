@@ -1,4 +1,4 @@
-"""Which tools there are, what decides a build of each, and where it lies. Reads files, starts nothing."""
+"""The catalog of tools, the key of each build, and its folder. Reads files, starts nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tool:
 
     @property
     def folder(self) -> Path:
-        """Where its ``go.mod`` and ``go.sum`` are."""
+        """The folder of its ``go.mod`` and ``go.sum``."""
         try:
             return resource("tools", self.name, "go.mod").parent
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Tool:
 
     @property
     def build_flags(self) -> list[str]:
-        """What ``go build`` is told beside the packages."""
+        """The flags of ``go build`` beside the packages."""
         stamps = " ".join(f"-X {variable}={self.version}" for variable in self.stamps)
         return ["-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamps}".strip()]
 
@@ -145,20 +145,20 @@ HELM = Tool("helm", "helm.sh/helm/v3", {"cmd/helm": "helm"})
 
 
 def target() -> str:
-    """The system and processor that tools are built for: this machine's, as Go names them."""
+    """Return the system and processor that tools are built for: this machine's, as Go names them."""
     machine = platform.machine().lower()
     return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
 
 
 def cache_folder() -> Path:
-    """Where builds of tools are kept, for every checkout of this user."""
+    """Return the folder of tools' builds, for every checkout of this user."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser().absolute() / "tools"
     return platformdirs.user_cache_path("encamp") / "tools"
 
 
 def build_folder(tool: Tool) -> Path:
-    """Where this build of a tool is, or would be."""
+    """Return the folder of this build of a tool, whether or not it exists."""
     return cache_folder() / tool.name / tool.key
 
 
@@ -170,7 +170,7 @@ def is_installed(tool: Tool) -> bool:
 
 
 def missing() -> list[Tool]:
-    """The tools that still have to be built before the sandbox can come up."""
+    """Return the tools that still have to be built before the sandbox can come up."""
     return [tool for tool in TOOLS.values() if not tool.on_demand and not is_installed(tool)]
 
 
@@ -192,7 +192,7 @@ def installed() -> dict[str, Path]:
 
 
 def manifest_files(*, jobset: bool = True) -> list[Path]:
-    """What every cluster gets: JobSet's chart, where no environment installs it, and manifests of tools."""
+    """Return the manifests of every cluster: JobSet's chart, unless an environment installs it, and those of tools."""
     charts = [resource("templates", "charts", "jobset.json")] if jobset else []
     return [*charts, *(build_folder(tool) / "manifests.json" for tool in TOOLS.values() if tool.manifests)]
 

@@ -37,7 +37,7 @@ def write_manifests(folders: list[Path], target: Path) -> None:
 
 
 def read_folder(folder: Path) -> list[dict[str, Any]]:
-    """Give the objects of one kustomize component with its patches applied."""
+    """Return the objects of one kustomize component with its patches applied."""
     objects = [
         document
         for file in sorted(folder.glob("*.yaml"))

@@ -1,4 +1,4 @@
-"""Who may do what in an environment, and what of it is put on record: teams with AI Platform's roles, audit logs."""
+"""Access to an environment: teams with AI Platform's roles, and audit logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment.model import EnvironmentSpec
     from encamp.spec.loading import DataPath
 
-#: The role of AI Platform's own agent: what replicas do is done by a job's account here.
+#: The role of AI Platform's own agent: here a job's service account has its rights.
 SERVICE_AGENT = "ml.serviceAgent"
 
 _TEAM = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -50,12 +50,12 @@ class TeamSpec(Written):
 
 
 class AuditSinkSpec(Written):
-    """Where audit logs are exported to."""
+    """The export of audit logs."""
 
     bucket: Text | None = None
     """A bucket that the environment makes for them; excludes destination."""
     retention_days: Int64 | None = absent(400)
-    """How long the bucket keeps them; nobody can delete them before."""
+    """Days for which the bucket keeps them; nobody can delete them earlier."""
     destination: Text | None = None
     """A destination that exists, such as ``bigquery.googleapis.com/projects/P/datasets/D``; its owner lets the sink's
     writer in."""
@@ -71,13 +71,13 @@ class AuditSpec(Written):
     """Also who read and wrote which data (``DATA_READ``, ``DATA_WRITE``): an entry for each object of training data
     that a replica opens, at Cloud Logging's price."""
     exempted: list[Text] | None = None
-    """Members whose reading and writing is not logged: of chatty accounts."""
+    """Members whose reads and writes are not logged, such as busy service accounts."""
     sink: AuditSinkSpec | None = None
-    """Where they are exported to; nowhere else when absent."""
+    """Export of audit logs; none when absent."""
 
 
 class AccessSpec(Written):
-    """Teams, their roles, and what is put on record."""
+    """Teams, their roles, and audit logs."""
 
     teams: list[TeamSpec] | None = None
     """The teams."""
@@ -96,7 +96,7 @@ class AccessSpec(Written):
 
 
 def access_problems(access: AccessSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     del environment
     teams = access.teams or []
     names = Counter(team.name for team in teams)

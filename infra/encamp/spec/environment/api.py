@@ -1,4 +1,4 @@
-"""The jobs API of an environment, in its own cluster: what somebody writes of it."""
+"""The ``api`` block of an environment: the jobs API in the environment's own cluster."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment.model import EnvironmentSpec
 
-#: Several serve one record; more of them would ask it more often than they are asked.
+#: More replicas on one record would query it more often than they are called.
 _MOST_REPLICAS = 10
 #: Drivers at once; each is a pod of the system pool.
 _MOST_DRIVERS = 200
 _LARGEST_PORT = 65_535
 #: Each change of the queue reads it whole.
 _MOST_WAITING = 20_000
-#: Whose e-mails are accounts of Google's, whoever else has verified one.
+#: E-mails of these domains are Google accounts, even if another issuer has verified one.
 _GOOGLES = frozenset({"gmail.com", "googlemail.com"})
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,63}@[a-z0-9.:-]{1,200}\.gserviceaccount\.com")
 
@@ -33,7 +33,7 @@ class ApiIssuerSpec(Written):
     """An issuer of ID tokens that is trusted beside Google."""
 
     url: Text = ""
-    """As its tokens have it in ``iss``; https."""
+    """Issuer as in the ``iss`` claim of its tokens; https."""
     keys: Text | None = None
     """URL of its key set; where its discovery document says when absent."""
     pool: Text | None = None
@@ -43,7 +43,7 @@ class ApiIssuerSpec(Written):
     """The claim that the pool takes for ``google.subject``."""
     domains: tuple[Text, ...] = ()
     """Domains of the e-mails that it may speak for, each named itself: of ``example.com`` no ``mail.example.com``.
-    Needed where its people are ``user:`` members, and nothing where a pool names them."""
+    Needed where its people are ``user:`` members, and nothing if a pool names them."""
 
 
 class ApiSpec(Written):
@@ -57,19 +57,19 @@ class ApiSpec(Written):
     record_port: Int64 = 5432
     """The database's port, which the pods may reach."""
     replicas: Int64 = 1
-    """How many pods serve; they share the record."""
+    """Number of pods that serve; they share the record."""
     drivers: Int64 = 4
-    """How many jobs are driven at once; the others wait in the order of priority and time."""
+    """Number of jobs that are driven at once; the others wait in the order of priority and time."""
     waiting_jobs: Int64 = 5000
-    """How many jobs may wait at most; a create beyond them is refused."""
+    """Largest number of waiting jobs; a create beyond it is refused."""
     waiting_jobs_of_caller: Int64 = 1000
-    """How many of them one caller may have created."""
+    """Largest number of waiting jobs that one caller may have created."""
     audiences: tuple[Text, ...] = ()
-    """Whom ID tokens have to be for, such as the service's own URL; only access tokens are taken when empty."""
+    """Accepted audiences of ID tokens, such as the service's own URL; only access tokens are accepted when empty."""
     issuers: tuple[ApiIssuerSpec, ...] = ()
-    """Whose ID tokens are taken beside Google's."""
+    """Issuers whose ID tokens are accepted beside Google's."""
     clients: tuple[Text, ...] = ()
-    """OAuth client ids whose access tokens are taken beside gcloud's."""
+    """OAuth client ids whose access tokens are accepted beside gcloud's."""
     act_as: tuple[Text, ...] = ()
     """Service accounts that whoever may create jobs may let them run with (``trainingInput.serviceAccount``): the
     service cannot ask Google what its callers may act as, and acts as itself. None when empty."""
@@ -82,7 +82,7 @@ class ApiSpec(Written):
 
 
 def api_problems(api: ApiSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     if environment.is_sandbox:
         yield Found((), "a sandbox's record is of this machine, where `encamp serve` runs without it", "leave it out")
     elif environment.driver is None:
@@ -135,7 +135,7 @@ def _issuers(api: ApiSpec) -> Iterator[Found]:
 
 
 def _domains(issuer: ApiIssuerSpec) -> Iterator[Found]:
-    """Whom an issuer speaks for: whoever runs it could else be everybody."""
+    """Yield problems with the e-mail domains of an issuer: without them its operator could sign in as anybody."""
     if issuer.pool is not None and issuer.domains:
         yield Found(("issuers",), f"{issuer.url} names people of a pool, which have no e-mails", "leave domains out")
     elif issuer.pool is None and not issuer.domains:

@@ -1,4 +1,4 @@
-"""A budget alert of an environment: what somebody writes of it."""
+"""The ``budget`` block of an environment: a budget alert."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BudgetSpec(Written):
     billing_account: Text = ""
     """Billing account, such as ``0123AB-4567CD-89EF01``."""
     amount: Int64 = 0
-    """What a month may cost, in whole units of the currency."""
+    """Budget of a month, in whole units of the currency."""
     currency: Text | None = None
     """Currency of the billing account, such as ``EUR``; its own when absent."""
     at: tuple[Double, ...] = (0.5, 0.9, 1.0)
@@ -44,7 +44,7 @@ class BudgetSpec(Written):
 
 
 def budget_problems(budget: BudgetSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     del environment
     if not _ACCOUNT.fullmatch(budget.billing_account):
         hint = "`gcloud billing accounts list` names them"

@@ -1,4 +1,4 @@
-"""Drivers that an environment runs in its own cluster: what somebody writes of them."""
+"""The ``driver`` block of an environment: drivers in its own cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class DriverSpec(InClusterSpec):
-    """Where ``encamp submit --in-cluster`` hands jobs to: a Kubernetes Job drives each."""
+    """Drivers for ``encamp submit --in-cluster``: a Kubernetes Job drives each job."""
 
 
 def driver_problems(driver: DriverSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     yield from in_cluster_problems(driver, environment, instead="`encamp submit`")

@@ -1,4 +1,4 @@
-"""A key of one's own for what an environment stores: what somebody writes of it."""
+"""The ``encryption`` block of an environment: a customer-managed key (CMEK)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EncryptionSpec(Written):
 
 
 def encryption_problems(encryption: EncryptionSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     if encryption.key is not None:
         found = _KEY.fullmatch(encryption.key)
         if found is None:

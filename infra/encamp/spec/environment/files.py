@@ -1,4 +1,4 @@
-"""What an environment keeps in files beside its own: its prices and its organisation's rules."""
+"""Files that an environment names: its prices and its organisation's rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PolicyFile(Written):
 
 
 def with_files(spec: EnvironmentSpec, repository: Path) -> EnvironmentSpec:
-    """The environment with what its files hold in their place; none is named any more then.
+    """Return the environment with what its files hold in their place; none is named any more then.
 
     Raises:
         UsageError: there is no such file.

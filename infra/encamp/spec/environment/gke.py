@@ -1,4 +1,4 @@
-"""The cluster that an environment makes: what somebody writes of it."""
+"""The ``gke`` block of an environment: its cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOURS_WANTED, DAYS_WATCHED = 48, 32
 #: A cluster takes at most as many exclusions, three of them without any upgrade, and those last 30 days at most.
 MOST_FREEZES, MOST_FULL_FREEZES, LONGEST_FULL_FREEZE_DAYS = 20, 3, 30
 
-#: What can be said of a cluster that is adopted: how it is reached, and the nodes that jobs bring into it.
+#: Fields that apply to an adopted cluster too: how it is reached, and the nodes that jobs bring into it.
 _OF_ADOPTED = {"dns_endpoint", "job_logs", "node_service_account", "image_repositories", "tpu_locked_memory"}
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+){1,4}")
@@ -38,7 +38,7 @@ class AuthorizedNetworkSpec(Written):
     """Addresses that may ask the cluster's API server."""
 
     name: Text = ""
-    """What they are, such as ``office`` or ``ci``."""
+    """A name for them, such as ``office`` or ``ci``."""
     cidr: Text = ""
     """The range, such as ``203.0.113.0/24``."""
 
@@ -53,11 +53,11 @@ class FreezeSpec(Written):
     end: Text = ""
     """Its end in UTC."""
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_MINOR_OR_NODE_UPGRADES"
-    """What does not happen; without any upgrades 30 days at most."""
+    """Upgrades that are excluded; NO_UPGRADES lasts 30 days at most."""
 
 
 class MaintenanceSpec(Written):
-    """When GKE may upgrade the cluster: jobs that run then may lose their machines."""
+    """The maintenance window in which GKE may upgrade the cluster: jobs that run then may lose their machines."""
 
     days: tuple[Day, ...] = ("SA", "SU")
     """Days of the week."""
@@ -70,7 +70,7 @@ class MaintenanceSpec(Written):
 
 
 class SystemPoolSpec(Written):
-    """The machines of what runs always: cluster DNS, metrics, JobSet, Kueue, the driver and the reaper."""
+    """The machines of permanent workloads: cluster DNS, metrics, JobSet, Kueue, the driver and the reaper."""
 
     machine_type: Text = "e2-standard-4"
     """Machine type."""
@@ -93,10 +93,10 @@ class GkeSpec(Written):
     """A regional Standard cluster with private nodes, Workload Identity, Dataplane V2 and GCS FUSE."""
 
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
-    """Which versions GKE upgrades to."""
+    """GKE release channel."""
     authorized_networks: tuple[AuthorizedNetworkSpec, ...] | None = None
-    """Who may reach the API server beside nodes; an empty list is nobody outside of the VPC. Every address when absent:
-    Google's sign-in stands before it then too, and alone."""
+    """Addresses that may reach the API server beside nodes; an empty list allows none outside of the VPC. When absent,
+    every address may, and Google's sign-in alone protects the server."""
     private_endpoint: Flag = False
     """The API server has no public address. Whoever runs encamp must then be inside of the VPC."""
     dns_endpoint: Flag | None = None
@@ -106,13 +106,13 @@ class GkeSpec(Written):
     control_plane_cidr: Text | None = None
     """A /28 for the control plane; chosen by Google when absent."""
     maintenance: MaintenanceSpec = MaintenanceSpec()
-    """When GKE may upgrade the cluster."""
+    """Maintenance window for GKE's upgrades."""
     image_streaming: Flag = True
     """Containers start before their image is there; for images in Artifact Registry of the same region."""
     job_logs: Flag | None = None
-    """What replicas write also goes to Cloud Logging, at its price a GiB. Off when absent where the environment has
-    drivers, which follow each job's logs and store them; on where it has none: of a job that nobody follows they are
-    there alone when its machines are gone."""
+    """Output of replicas also goes to Cloud Logging, at its price a GiB. Off when absent if the environment has
+    drivers, which follow each job's logs and store them; on if it has none: the logs of a job that nobody follows are
+    only there once its machines are gone."""
     control_plane_logs: Flag = False
     """Also the logs of API server, scheduler and controller manager; they cost."""
     node_service_account: Text | None = None
@@ -126,13 +126,13 @@ class GkeSpec(Written):
     capability ``SYS_RESOURCE``. The namespace of jobs is then judged by an admission policy instead of the label
     ``baseline``; it says the same rules with this one exception."""
     system_pool: SystemPoolSpec | None = None
-    """Machines of what runs always. A small pool when absent; in the sandbox, none."""
+    """Machines of permanent workloads. A small pool when absent; in the sandbox, none."""
     node_auto_provisioning: NodeAutoProvisioningSpec | None = None
     """Off when absent."""
 
 
 def gke_problems(gke: GkeSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     if "cluster" in environment.adopt:
         for name in sorted(gke.model_fields_set - _OF_ADOPTED):
             yield Found((name,), "is of a cluster that is made, and this one is adopted", "leave it out")

@@ -1,4 +1,4 @@
-"""What runs encamp in an environment's own cluster, and has to be told: the image, and what outlives a pod."""
+"""Fields shared by all blocks that run encamp in the environment's cluster: image, backend and record secret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InClusterSpec(Written):
 
 
 def image_problems(image: str) -> Iterator[Found]:
-    """Everything that is wrong with an image that runs with encamp's own rights: it has to say exactly what runs."""
+    """Yield every problem of an image that runs with encamp's own rights: it has to say exactly what runs."""
     example = "such as us-docker.pkg.dev/my-project/encamp/encamp:1; `encamp containerfile --encamp` builds it"
     if not _IMAGE.fullmatch(image):
         yield Found(("image",), "must be a container image", example)
@@ -44,12 +44,12 @@ def image_problems(image: str) -> Iterator[Found]:
 
 
 def _tag(image: str) -> str:
-    """The tag of an image, empty where it has none; the port of a registry is no tag."""
+    """Return the tag of an image, empty if it has none; the port of a registry is no tag."""
     return image.rpartition("/")[2].partition("@")[0].partition(":")[2]
 
 
 def in_cluster_problems(block: InClusterSpec, environment: EnvironmentSpec, *, instead: str) -> Iterator[Found]:
-    """Everything that is wrong with it; ``instead`` is what does the same on this machine."""
+    """Yield every problem of the block; ``instead`` is what does the same on this machine."""
     if environment.is_sandbox:
         message = f"a sandbox's backend and record are of this machine, where {instead} runs without it"
         yield Found((), message, "leave it out")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def load_environment(name: str, repository: Path) -> EnvironmentSpec:
-    """The environment of the stack config ``stacks/Pulumi.<name>.yaml``.
+    """Return the environment of the stack config ``stacks/Pulumi.<name>.yaml``.
 
     Raises:
         UsageError: there is no such stack config.
@@ -40,12 +40,12 @@ def load_environment(name: str, repository: Path) -> EnvironmentSpec:
 
 
 def parse_environment(data: Mapping[str, Any], *, project: str | None, source: str) -> EnvironmentSpec:
-    """An environment of plain data; see :func:`load_environment`. Files that it names are not read."""
+    """Return an environment of plain data; see :func:`load_environment`. Files that it names are not read."""
     return read_environment(Document(source, dict(data)), data, prefix=(), project=project)
 
 
 def read_environment(document: Document, data: Any, *, prefix: DataPath, project: Any) -> EnvironmentSpec:
-    """An environment that stands somewhere in a document.
+    """Return an environment that stands somewhere in a document.
 
     Args:
         document: where it stands.

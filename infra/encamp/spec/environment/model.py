@@ -1,4 +1,4 @@
-"""An environment as written: what lives long around jobs. Every block of it is a model in a file of its own."""
+"""An environment as written: the long-lived resources around jobs. Every block is a model in a file of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from encamp.spec.fields import Flag, Int64, Text, Written
 #: Projects of the sandbox have ids that begin so; no project of Google Cloud's is ever called like this by us.
 SANDBOX_PREFIX = "sandbox-"
 
-#: What can exist before its environment; written in ``adopt``.
+#: Resources that can exist before their environment; written in ``adopt``.
 Adoptable = Literal["network", "cluster", "artifactsBucket", "registry"]
 
 
@@ -44,7 +44,7 @@ class EnvironmentSpec(Written):
     artifacts_retention_days: Int64 | None = None
     """Results are deleted after this many days; kept when absent."""
     owner: Text = "encamp"
-    """Who pays and who may reap: the owner label on everything."""
+    """Owner label on everything: who pays, and whose reaper may delete it."""
     cluster: Text = "encamp"
     """Name of the GKE cluster."""
     namespace: Text = "encamp-jobs"
@@ -68,11 +68,10 @@ class EnvironmentSpec(Written):
     ``REGISTRY-docker-hub``, which fetches each once: Docker Hub counts pulls by address, and machines share one. On
     when absent where the environment makes its nodes' account; in the sandbox off."""
     adopt: tuple[Adoptable, ...] = ()
-    """What exists already and is used under its name, without being changed, and without going with the environment:
-    ``network`` (with its subnetwork and ways out), ``cluster``, ``artifactsBucket``, ``registry``."""
+    """Resources that exist already and are used under their names, neither changed nor deleted with the environment:
+    ``network`` (with its subnetwork and NAT), ``cluster``, ``artifactsBucket``, ``registry``."""
     protect: Flag | None = None
-    """The engine and GKE refuse to delete what must not be lost: cluster, buckets, registry, key. On when absent, in
-    the sandbox off."""
+    """The engine and GKE refuse to delete cluster, buckets, registry and key. On when absent, in the sandbox off."""
     vpc: VpcSpec | None = None
     """More of the network."""
     gke: GkeSpec | None = None
@@ -80,9 +79,9 @@ class EnvironmentSpec(Written):
     storage: StorageSpec | None = None
     """More of the buckets."""
     encryption: EncryptionSpec | None = None
-    """A key of one's own for what is stored; Google's when absent."""
+    """A customer-managed key for stored data; Google's keys when absent."""
     budget: BudgetSpec | None = None
-    """An alert on what the environment costs in a month; none when absent."""
+    """An alert on the environment's monthly cost; none when absent."""
     runtime_images: dict[Text, Text] | None = None
     """Container images by runtime version, such as ``"2.11"``, for machines with TPUs also ``"2.11-tpu"``; they win
     over the built-in table."""
@@ -98,19 +97,19 @@ class EnvironmentSpec(Written):
     api: ApiSpec | None = None
     """The jobs API for gcloud and other clients of AI Platform in the environment's own cluster; none when absent."""
     identity: IdentitySpec | None = None
-    """Who the replicas of jobs are that do not say it themselves."""
+    """IAM identity of replicas whose job file names none."""
     access: AccessSpec | None = None
-    """Teams with AI Platform's roles, and audit logs; who may what is Google's own affair when absent."""
+    """Teams with AI Platform's roles, and audit logs; access is left to the project's own IAM when absent."""
     monitoring: MonitoringSpec | None = None
     """A dashboard of the jobs and alerts; none when absent."""
     notices: NoticesSpec | None = None
     """Messages about jobs that ended; none when absent."""
     prices: PricesSpec | None = None
-    """What costs and budgets are counted by; list prices of us-central1 when absent."""
+    """Prices for costs and budgets; list prices of us-central1 when absent."""
     policy: PolicySpec | None = None
-    """What jobs may be here; everything that there is when absent."""
+    """Limits for jobs of this environment; none when absent."""
     other_regions: Literal["refuse", "stand-in"] | None = None
-    """What becomes of a job of another region: refused, or run here with a warning. The sandbox stands in for every
+    """How a job of another region is treated: refused, or run here with a warning. The sandbox stands in for every
     region unless it is told to refuse; elsewhere jobs are refused."""
 
     @property

@@ -1,4 +1,4 @@
-"""A dashboard and alerts that an environment makes of its jobs: what somebody writes of them."""
+"""The ``monitoring`` block of an environment: a dashboard of its jobs, and alerts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHANNEL = re.compile(r"projects/([^/\s]+)/notificationChannels/[0-9]+")
 
 
 class MonitoringSpec(Written):
-    """A Cloud Monitoring dashboard of the environment's jobs, and alerts on what should not last."""
+    """A Cloud Monitoring dashboard of the environment's jobs, and alerts on jobs that wait or last too long."""
 
     emails: tuple[Text, ...] = ()
     """Addresses that alerts are sent to; each becomes a notification channel of the environment's own."""
@@ -31,7 +31,7 @@ class MonitoringSpec(Written):
     """Notification channels that exist, such as ``projects/my-project/notificationChannels/123``: chat and pagers hold
     tokens, so they are made by hand."""
     pending_minutes: Int64 = 60
-    """A job some of whose replicas do not run is reported after this long."""
+    """A job with replicas that do not run is reported after this long."""
     longest_job_hours: Int64 = _LONGEST_JOB_HOURS
     """A job's machine that is up for longer is reported."""
     silent_minutes: Int64 = 60
@@ -39,7 +39,7 @@ class MonitoringSpec(Written):
 
 
 def monitoring_problems(monitoring: MonitoringSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     yield from _recipients(monitoring, environment)
     for name in ("pending_minutes", "silent_minutes"):
         minutes: int = getattr(monitoring, name)

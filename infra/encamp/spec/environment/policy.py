@@ -1,4 +1,4 @@
-"""What an organisation allows in an environment: what somebody writes of it."""
+"""The ``policy`` block of an environment: an organisation's limits for jobs."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ LIMITS = ("regions", "machine_families", "max_accelerators", "max_cost_usd", "sp
 
 
 class PolicyRuleSpec(Written):
-    """One rule: a limit, and what to say to whoever passes it."""
+    """One rule: a limit, and the message for jobs that exceed it."""
 
     name: Text = ""
     """Name of the rule; that of its limit when absent."""
     message: Text = ""
-    """The organisation's own words, said after what is wrong: why, and whom to ask."""
+    """The organisation's own message, said after the problem: why, and whom to ask."""
     enforce: Literal["refuse", "warn"] = "refuse"
     """``refuse``: the job is not planned. ``warn``: it is, with a warning."""
     regions: list[Text] | None = None
-    """Where machines may run."""
+    """Regions that machines may run in."""
     machine_families: list[Text] | None = None
-    """With what machine types may begin, such as ``n1``, ``g2`` or ``a3-highgpu``."""
+    """Prefixes of allowed machine types, such as ``n1``, ``g2`` or ``a3-highgpu``."""
     max_accelerators: Int64 | None = None
-    """How many GPUs and TPU chips a job may have at once."""
+    """Largest number of GPUs and TPU chips of a job at a time."""
     max_cost_usd: Double | None = None
-    """What a job may cost at worst, in US dollars."""
+    """Largest worst-case cost of a job, in US dollars."""
     spot_only: Flag | None = None
     """True: all machines must be spot machines."""
     required_labels: list[Text] | None = None
@@ -61,7 +61,7 @@ class PolicySpec(Written):
 
 
 def policy_problems(policy: PolicySpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     if policy.file:
         yield from file_problem(policy.file)
     if not policy.file and not policy.rules:
@@ -70,7 +70,7 @@ def policy_problems(policy: PolicySpec, environment: EnvironmentSpec) -> Iterato
 
 
 def rule_problems(rules: list[PolicyRuleSpec] | None, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with rules, each below its index, and with an environment that breaks one."""
+    """Yield every problem of rules, each below its index, and with an environment that breaks one."""
     for index, rule in enumerate(rules or ()):
         for found in (*_forms(rule), *_numbers(rule), *_here(rule, environment)):
             yield found._replace(path=(index, *found.path))

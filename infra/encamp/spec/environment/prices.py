@@ -1,4 +1,4 @@
-"""Prices of an environment's own, in place of the catalog's: what somebody writes of them."""
+"""The ``prices`` block of an environment: its own prices in place of the catalog's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PricesSpec(PriceTableSpec):
 
 
 def prices_problems(prices: PricesSpec, environment: EnvironmentSpec) -> Iterator[Found]:  # noqa: ARG001 - as all blocks
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     if not prices.file:
         for path, message, hint in price_problems(prices):
             yield Found(path, message, hint)

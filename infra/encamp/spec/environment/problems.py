@@ -1,4 +1,4 @@
-"""How the rules of an environment's blocks say what they found."""
+"""The form in which rules of an environment's blocks report problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 def file_problem(file: str) -> Iterator[Found]:
-    """What is wrong with the name of a file that lies in the project, in the block's field ``file``."""
+    """Yield the problem of a file name outside the project, in the block's field ``file``."""
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts:
         yield Found(

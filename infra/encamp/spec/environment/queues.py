@@ -1,4 +1,4 @@
-"""Queues of an environment: what each team may have at once, and who waits when it is taken."""
+"""The ``queues`` block of an environment: each team's quota of machines, and its queue."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
 
 
 class QuotaSpec(Written):
-    """What a team may have at once of machines of one kind."""
+    """A team's quota of machines of one kind."""
 
     provisioning: Provisioning = Provisioning.ON_DEMAND
-    """How the machines are got: ``ON_DEMAND``, ``SPOT``, ``FLEX_START``, ``QUEUED``, ``RESERVATION``."""
+    """How the machines are provisioned: ``ON_DEMAND``, ``SPOT``, ``FLEX_START``, ``QUEUED``, ``RESERVATION``."""
     accelerator: Text | None = None
     """GPU, such as ``NVIDIA_L4``, or generation of TPU, such as ``v5e``; machines without any when absent."""
     count: Int64 | None = None
-    """How many GPUs, or chips of TPUs."""
+    """Number of GPUs, or of TPU chips."""
     cpu: Int64 | None = None
-    """How many virtual CPUs; as many as there are when absent."""
+    """Number of virtual CPUs; no limit when absent."""
     memory_gib: Int64 | None = None
-    """How many GiB of memory; as many as there are when absent."""
+    """GiB of memory; no limit when absent."""
 
 
 class TeamQueueSpec(Written):
     """The queue of a team; jobs name it by ``encamp.queue``."""
 
     quotas: tuple[QuotaSpec, ...] = ()
-    """What its jobs may have at once; of machines that are not listed, nothing."""
+    """Quotas of its jobs; machines that are not listed are not allowed."""
     borrow: Flag = True
     """Whether its jobs may also use what other teams' quotas leave unused."""
 
@@ -56,7 +56,7 @@ class QueuesSpec(Written):
     """Queues by Kueue: a job's machines come when its team's quota has room for all of them."""
 
     teams: dict[Text, TeamQueueSpec] | None = None
-    """Each team's queue, by its name."""
+    """The teams' queues, by name."""
     default: Text | None = None
     """The queue of jobs that name none; they are refused when absent."""
     priorities: dict[Text, Int64] | None = None
@@ -74,7 +74,7 @@ class QueuesSpec(Written):
 
 
 def queues_problems(queues: QueuesSpec, environment: EnvironmentSpec) -> Iterator[Found]:  # noqa: ARG001
-    """Everything that is wrong with them."""
+    """Yield every problem of the block."""
     teams = queues.teams or {}
     if not teams:
         yield Found(("teams",), "is missing: there is no queue", "such as teams: {research: {quotas: [{cpu: 64}]}}")
@@ -151,7 +151,7 @@ def _quota(at: DataPath, quota: QuotaSpec) -> Iterator[Found]:
 
 
 def controllers_problems(choice: str, environment: EnvironmentSpec) -> Iterator[Found]:
-    """What is wrong with who installs JobSet and Kueue."""
+    """Yield problems with the choice of who installs JobSet and Kueue."""
     if choice == "install" and environment.is_sandbox:
         message = "the sandbox's cluster has them already, and starts Kueue where there are queues"
         yield Found((), message, "leave it out")

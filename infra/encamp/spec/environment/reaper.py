@@ -1,4 +1,4 @@
-"""A reaper that an environment runs in its own cluster: what somebody writes of it."""
+"""The ``reaper`` block of an environment: a reaper in its own cluster."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ReaperSpec(InClusterSpec):
     """A CronJob that runs ``encamp reap``."""
 
     schedule: Text = DEFAULT_SCHEDULE
-    """When it looks, as cron has it, in UTC."""
+    """Cron schedule in UTC."""
 
 
 def reaper_problems(reaper: ReaperSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     yield from in_cluster_problems(reaper, environment, instead="`encamp reap`")
     if not _CRON.fullmatch(reaper.schedule):
         message = f"{reaper.schedule!r} must have five fields, as cron has them"

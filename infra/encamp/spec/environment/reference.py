@@ -39,7 +39,7 @@ class Kind:
 
 
 def with_fields(page: str) -> str:
-    """A page with what stands between its marks made anew."""
+    """Return a page with what stands between its marks made anew."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     made = "\n".join(_tables(EnvironmentSpec, "", set()))
@@ -47,7 +47,7 @@ def with_fields(page: str) -> str:
 
 
 def field_names() -> set[str]:
-    """The name of every field, at whatever depth, in camelCase."""
+    """Return the name of every field, at whatever depth, in camelCase."""
     return set(_names(EnvironmentSpec))
 
 
@@ -60,7 +60,7 @@ def _names(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _tables(model: type[BaseModel], path: str, seen: set[type[BaseModel]]) -> Iterator[str]:
-    """A table of the fields of a model, and one of each model below it that has none yet."""
+    """Yield a table of the fields of a model, and one of each model below it that has none yet."""
     yield f"### {f'`{path}`' if path else 'The environment'}"
     yield ""
     yield "| field | type | default | meaning |"
@@ -81,7 +81,7 @@ def _tables(model: type[BaseModel], path: str, seen: set[type[BaseModel]]) -> It
 
 
 def _kind(annotation: Any) -> Kind:
-    """The type of a field, without what is optional about it."""
+    """Return the type of a field, without what is optional about it."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation in _WORDS:
         found = Kind(_WORDS[annotation])

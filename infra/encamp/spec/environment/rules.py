@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from encamp.spec.environment.problems import Found
     from encamp.spec.loading import DataPath
 
-#: A block by its field in the environment: what is wrong with it, asked only where the block is written.
+#: Rules by block: the block's field in the environment, and its check, called only if the block is written.
 BLOCKS: Mapping[str, Callable[[Any, EnvironmentSpec], Iterable[Found]]] = {
     "access": access_problems,
     "api": api_problems,
@@ -66,7 +66,7 @@ _FORMS = {
 
 
 def environment_problems(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
-    """Everything that is wrong with it: the path in field names, what is wrong, and what to try."""
+    """Yield every problem of the block: the path in field names, what is wrong, and what to try."""
     for name, (form, message) in _FORMS.items():
         value: str = getattr(spec, name)
         if not form.fullmatch(value):
@@ -107,7 +107,7 @@ def _networks(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None
 
 
 def _adopted(spec: EnvironmentSpec) -> Iterator[tuple[DataPath, str, str | None]]:
-    """What is taken as it is can be given nothing."""
+    """Yield fields that configure an adopted resource, which is used as it is."""
     if len(set(spec.adopt)) != len(spec.adopt):
         yield ("adopt",), "names something twice", None
     if {"network", "cluster"} <= set(spec.adopt):

@@ -1,4 +1,4 @@
-"""Machines that the jobs of all queues share: what somebody writes of them."""
+"""The ``queues.pools`` block of an environment: node pools that the jobs of all queues share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from encamp.spec.loading import DataPath
 
-#: How machines are got that several jobs may use, one after the other.
+#: Provisioning models whose machines several jobs may use, one after the other.
 SHAREABLE = (Provisioning.ON_DEMAND, Provisioning.SPOT, Provisioning.QUEUED)
 #: Compute Engine's longest run duration of a machine, in days.
 LONGEST_MACHINE_DAYS = 120
 
-#: How machines are got, and their accelerator as quotas name it.
+#: A provisioning model, and an accelerator as quotas name it.
 Kind = tuple[Provisioning, str | None]
 
 
@@ -27,11 +27,11 @@ class SharedPoolSpec(MachineSpec):
     """A node pool for the jobs of all queues: one machine, scaled from none to what the quotas allow."""
 
     provisioning: Provisioning = Provisioning.ON_DEMAND
-    """How the machines are got: ``ON_DEMAND``, ``SPOT`` or ``QUEUED``."""
+    """How the machines are provisioned: ``ON_DEMAND``, ``SPOT`` or ``QUEUED``."""
 
 
 def shared_pool_problems(at: DataPath, pool: SharedPoolSpec, kinds: Collection[Kind]) -> Iterator[Found]:
-    """Everything that is wrong with one.
+    """Yield every problem of one.
 
     Args:
         at: path of the pool.
@@ -53,7 +53,7 @@ def shared_pool_problems(at: DataPath, pool: SharedPoolSpec, kinds: Collection[K
 
 
 def accelerator(pool: MachineSpec) -> str | None:
-    """The accelerator of a machine as quotas name it; None if it has none."""
+    """Return the accelerator of a machine as quotas name it; None if it has none."""
     if pool.gpu is not None and pool.gpu.type is not None:
         return pool.gpu.type.value
     if pool.tpu is not None and pool.tpu.version is not None:

@@ -1,4 +1,4 @@
-"""The buckets of an environment beyond their names: what somebody writes of them."""
+"""The ``storage`` block of an environment: retention of its buckets, and a bucket of logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 
 
-#: How files of checkpoints end: TensorFlow's shards and indices, PyTorch's and its shards, Keras' and safetensors.
+#: Suffixes of checkpoint files: TensorFlow's shards and indices, PyTorch's and its shards, Keras' and safetensors.
 CHECKPOINT_SUFFIXES = (
     *(f"-of-{shards:05}" for shards in range(1, 17)),
     ".ckpt",
@@ -41,7 +41,7 @@ _AT_LEAST_ONE = (
     "logs_retention_days",
     "colder_after_days",
 )
-#: What is said of the artifacts bucket alone.
+#: Fields of the artifacts bucket alone.
 _OF_ARTIFACTS = {
     "versioning",
     "keep_old_versions_days",
@@ -53,23 +53,23 @@ _OF_ARTIFACTS = {
 
 
 class StorageSpec(Written):
-    """How long buckets keep what, and a bucket of logs beside them."""
+    """Retention of the environment's buckets, and a bucket of logs beside them."""
 
     versioning: Flag | None = None
-    """What is overwritten or deleted in the artifacts bucket stays for a while, and is paid for. On when absent, in the
-    sandbox off."""
+    """Overwritten and deleted objects of the artifacts bucket stay for a while, and are paid for. On when absent, in
+    the sandbox off."""
     keep_old_versions_days: Int64 = 7
-    """So long."""
+    """Days for which old versions are kept."""
     keep_versions: Int64 = 3
-    """So many versions of an object at most, the newest one among them."""
+    """Largest number of versions of an object, the newest one included."""
     keep_old_checkpoints_days: Int64 = 1
-    """How long checkpoints stay that were overwritten or deleted: trainings write gigabytes of them every few
-    minutes."""
+    """Days for which overwritten or deleted checkpoints are kept: trainings write gigabytes of them every few minutes.
+    """
     checkpoint_suffixes: tuple[Text, ...] = CHECKPOINT_SUFFIXES
-    """How names of checkpoint files end."""
+    """Suffixes of checkpoint files."""
     soft_delete_days: Int64 = 0
-    """What is deleted for good, old versions too, can still be restored for so many days, from 7 to 90, and is paid
-    for; 0 is not at all. It holds for the artifacts bucket and for buckets that jobs make for their results."""
+    """Days, from 7 to 90, for which permanently deleted objects and old versions can be restored, and are paid for; 0
+    is not at all. It holds for the artifacts bucket and for buckets that jobs make for their results."""
     colder_after_days: Int64 | None = None
     """Results are moved to Nearline after so many days; they stay as they are when absent."""
     keep_output: Flag = False
@@ -77,13 +77,13 @@ class StorageSpec(Written):
     trainers are then given ``--job-dir`` and have to take it. Otherwise what such a job writes on its machines is lost.
     """
     logs_bucket: Text | None = None
-    """A bucket for logs: who read and wrote what in the artifacts bucket, and what sinks bring; none when absent."""
+    """A bucket for logs: data access to the artifacts bucket, and entries of sinks; none when absent."""
     logs_retention_days: Int64 = 400
     """Logs are deleted after so many days."""
 
 
 def storage_problems(storage: StorageSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     for name in _AT_LEAST_ONE:
         days: int | None = getattr(storage, name)
         if days is not None and days < 1:

@@ -1,4 +1,4 @@
-"""The network that an environment makes or takes: what somebody writes of it."""
+"""The ``vpc`` block of an environment: the network that it creates or adopts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from encamp.spec.environment.model import EnvironmentSpec
 
-#: What Compute Engine takes as a network's MTU (cloud.google.com/vpc/docs/mtu).
+#: MTUs that Compute Engine accepts for a network (cloud.google.com/vpc/docs/mtu).
 SMALLEST_MTU, LARGEST_MTU = 1300, 8896
 #: Ports of Cloud NAT a machine, powers of two (cloud.google.com/nat/docs/ports-and-addresses).
 FEWEST_PORTS, MOST_PORTS = 64, 32768
@@ -40,7 +40,7 @@ class VpcSpec(Written):
 
 
 def vpc_problems(vpc: VpcSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """Everything that is wrong with it."""
+    """Yield every problem of the block."""
     for name in ("pods_range", "services_range"):
         value = getattr(vpc, name)
         if not _RANGE.fullmatch(value):
@@ -56,7 +56,7 @@ def vpc_problems(vpc: VpcSpec, environment: EnvironmentSpec) -> Iterator[Found]:
 
 
 def _made(vpc: VpcSpec, environment: EnvironmentSpec) -> Iterator[Found]:
-    """What can be said of a network depends on who makes it."""
+    """Yield fields that do not fit the network's origin: created here, adopted, or the adopted cluster's."""
     if "cluster" in environment.adopt:
         yield Found((), "is of a network that is made or taken, and an adopted cluster has its own", "leave it out")
     elif "network" in environment.adopt:

@@ -1,4 +1,4 @@
-"""What a rule sees of a job, and how it reports."""
+"""The job as its rules see it, and their reports."""
 
 from __future__ import annotations
 
@@ -73,20 +73,20 @@ class Case:
         return self.tier is ScaleTier.CUSTOM or self.broken(INPUT, "scale_tier")
 
     def machine_type(self, role: RoleFields) -> str | None:
-        """The machine type field of a role."""
+        """Return the machine type field of a role."""
         value: str | None = getattr(self.input, role.type_field)
         return value
 
     def count(self, role: RoleFields) -> int:
-        """How many replicas of a role the file asks for; 1 for the master."""
+        """Return the number of replicas of a role that the file asks for; 1 for the master."""
         return 1 if role.count_field is None else getattr(self.input, role.count_field) or 0
 
     def config(self, role: RoleFields) -> ReplicaConfig:
-        """The options of a role, empty ones where the file has none."""
+        """Return the options of a role, empty ones where the file has none."""
         return getattr(self.input, role.config_field) or ReplicaConfig()
 
     def machine(self, role: RoleFields) -> MachineSpec | None:
-        """What the encamp block says of a role's machine."""
+        """Return a role's machine in the encamp block; None if it has none."""
         machines = self.job.encamp.machines
         found: MachineSpec | None = getattr(machines, role.machine_field) if machines is not None else None
         return found
@@ -120,13 +120,13 @@ class Case:
         self.warnings.append(Problem(dotted(spelled), self.reading.document.line(spelled), rule, message, hint))
 
     def spelled(self, path: DataPath) -> DataPath:
-        """The path as the file spells it."""
+        """Return the path as the file spells it."""
         return self.reading.spelled(path, TrainingJobSpec)
 
     def name(self, *path: str | int) -> str:
-        """The last part of a path as the file spells it, for use inside a message."""
+        """Return the last part of a path as the file spells it, for use inside a message."""
         return dotted(self.spelled(path)[-1:])
 
     def written(self, path: DataPath) -> Any:
-        """How a scalar stands in the text, where it is no string."""
+        """Return a scalar as written in the text, if it is not a string."""
         return self.reading.document.written.get(self.spelled(path))

@@ -25,7 +25,7 @@ _IMAGE = (INPUT, "master_config", "image_uri")
 
 
 def check_runtime(case: Case) -> None:
-    """V08: exactly one of runtimeVersion and the master's image, and a version that there was."""
+    """Check V08: exactly one of runtimeVersion and the master's image, and a version that there was."""
     version, image = case.input.runtime_version, case.master_image
     if version is not None and image is not None:
         case.problem("V08", _RUNTIME, "excludes masterConfig.imageUri: a job has exactly one of the two")
@@ -45,7 +45,7 @@ def check_runtime(case: Case) -> None:
 
 
 def check_images(case: Case) -> None:
-    """V08: an image is a name without blanks."""
+    """Check V08: an image is a name without blanks."""
     for role in ROLES:
         image = case.config(role).image_uri
         if image is not None and (not image or image != "".join(image.split())):
@@ -54,13 +54,13 @@ def check_images(case: Case) -> None:
 
 
 def _closest(version: str, known: Mapping[str, object]) -> str:
-    """The newest known version that is not newer, else the one written most alike, else the newest."""
+    """Return the newest known version that is not newer, else the one written most alike, else the newest."""
     older = [each for each in known if version_key(version) and version_key(each) <= version_key(version)]
     return max(older, key=version_key) if older else nearest(version, list(known)) or max(known, key=version_key)
 
 
 def check_python(case: Case) -> None:
-    """V09: pythonVersion is there and fits runtimeVersion."""
+    """Check V09: pythonVersion is there and fits runtimeVersion."""
     version, python = case.input.runtime_version, case.input.python_version
     path = (INPUT, "python_version")
     if case.master_image is not None or case.master_image_broken:
@@ -81,7 +81,7 @@ def check_python(case: Case) -> None:
 
 
 def check_packages(case: Case) -> None:
-    """V10: packages and module without a custom image; gs:// paths, at most 100."""
+    """Check V10: packages and module without a custom image; gs:// paths, at most 100."""
     uris = case.input.package_uris
     path = (INPUT, "package_uris")
     for index, uri in enumerate(uris or []):
@@ -112,7 +112,7 @@ def check_packages(case: Case) -> None:
 
 
 def check_commands(case: Case) -> None:
-    """V11 and V12: containerCommand and containerArgs exclude args, and need an image."""
+    """Check V11 and V12: containerCommand and containerArgs exclude args, and need an image."""
     for role in ROLES:
         config = case.config(role)
         for name in ("container_command", "container_args"):
@@ -127,7 +127,7 @@ def check_commands(case: Case) -> None:
 
 
 def check_arguments(case: Case) -> None:
-    """E30: arguments have a bound."""
+    """Check E30: arguments have a bound."""
     lists = [((INPUT, "args"), case.input.args)]
     for role in ROLES:
         config = case.config(role)
@@ -143,7 +143,7 @@ def check_arguments(case: Case) -> None:
 
 
 def check_tpu_version(case: Case) -> None:
-    """V17: tpuTfVersion with a TPU worker's custom image, and nowhere else."""
+    """Check V17: tpuTfVersion with a TPU worker's custom image, and nowhere else."""
     for role in ROLES:
         config = case.config(role)
         path = (INPUT, role.config_field, "tpu_tf_version")

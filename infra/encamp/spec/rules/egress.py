@@ -13,7 +13,7 @@ _MOST = 20
 
 
 def check_egress(case: Case) -> None:
-    """E24: networks of IPv4 addresses, each once."""
+    """Check E24: networks of IPv4 addresses, each once."""
     asked = case.job.encamp.egress or ()
     if len(asked) > _MOST:
         message = f"names {len(asked)} networks; {_MOST} are allowed"

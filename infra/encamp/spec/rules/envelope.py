@@ -17,14 +17,14 @@ _LONGEST_LABEL = 63
 
 
 def check_envelope(case: Case) -> None:
-    """Everything outside the TrainingInput."""
+    """Check every field outside the TrainingInput."""
     check_job_id(case)
     check_kind(case)
     check_labels(case)
 
 
 def check_job_id(case: Case) -> None:
-    """V01: the id's form."""
+    """Check V01: the id's form."""
     job_id = case.job.job_id
     if job_id is not None and not is_job_id(job_id):
         case.problem(
@@ -36,7 +36,7 @@ def check_job_id(case: Case) -> None:
 
 
 def check_kind(case: Case) -> None:
-    """Exactly one input, and it is a TrainingInput."""
+    """Check that there is exactly one input, a TrainingInput."""
     for name in ("prediction_input", "explanation_input"):
         if getattr(case.job, name) is not None:
             case.problem(None, (name,), "is no training job; only trainingInput is run", "remove it")
@@ -50,7 +50,7 @@ def check_kind(case: Case) -> None:
 
 
 def check_labels(case: Case) -> None:
-    """V23: number, keys and values of labels."""
+    """Check V23: number, keys and values of labels."""
     labels = case.job.labels or {}
     if len(labels) > _MOST_LABELS:
         case.problem("V23", ("labels",), f"has {len(labels)} labels; at most {_MOST_LABELS} are allowed")

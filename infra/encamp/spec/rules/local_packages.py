@@ -1,4 +1,4 @@
-"""Rules of what a job brings from this machine: E12 and E13. Whether a file is there, ``packaging`` says."""
+"""Rules of local packages: E12 and E13. ``packaging`` checks that the files exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 120
 
 
 def check_local_packages(case: Case) -> None:
-    """E12: paths below the job file's folder, archives that pip installs, each name once."""
+    """Check E12: paths below the job file's folder, archives that pip installs, each name once."""
     block = case.job.encamp
     if block.package_path is not None:
         _package_path(case, block.package_path)
@@ -41,7 +41,7 @@ def check_local_packages(case: Case) -> None:
 
 
 def _staging_bucket(case: Case, text: str) -> None:
-    """The old client took the name of a bucket only: it made the folders itself."""
+    """Refuse a staging bucket with a folder: the old client took a bucket's name only and made the folders itself."""
     scheme, _, bucket = text.partition("gs://")
     if scheme or not BUCKET.fullmatch(bucket.removesuffix("/")):
         message = f"{text[:_LONGEST_SHOWN]!r} must be gs:// and the name of a bucket, without a folder"
@@ -66,7 +66,7 @@ def _leaves_folder(text: str) -> bool:
 
 
 def check_requirements(case: Case) -> None:
-    """E13: one requirement each, as PEP 508 writes them; no options of pip."""
+    """Check E13: one requirement each, as PEP 508 writes them; no options of pip."""
     at: DataPath = ("encamp", "requirements")
     for index, text in enumerate(case.job.encamp.requirements or []):
         wrong, hint = _requirement_problem(text)

@@ -20,7 +20,7 @@ _WORKER = ROLES[1]
 
 
 def check_master(case: Case) -> None:
-    """V02: CUSTOM needs masterType, or a machine in encamp.machines.master."""
+    """Check V02: CUSTOM needs masterType, or a machine in encamp.machines.master."""
     if not case.custom or case.broken(INPUT, "scale_tier") or case.replaces_type(_MASTER):
         return
     if case.input.master_type is None:
@@ -28,7 +28,7 @@ def check_master(case: Case) -> None:
 
 
 def check_roles(case: Case) -> None:
-    """V03 and V04: counts and types with CUSTOM only, a count with its type."""
+    """Check V03 and V04: counts and types with CUSTOM only, a count with its type."""
     for role in ROLES:
         count = case.count(role)
         if role.count_field is not None and count < 0:
@@ -60,7 +60,7 @@ def _not_custom(case: Case, role: RoleFields, count: int) -> None:
 
 
 def check_categories(case: Case) -> None:
-    """V05: known types, all legacy or all Compute Engine, by the master's."""
+    """Check V05: known types, all legacy or all Compute Engine, by the master's."""
     tables = ai_platform()
     expected = tables.category(case.input.master_type) if case.input.master_type else None
     for role in ROLES:
@@ -96,7 +96,7 @@ def _unknown_type(case: Case, role: RoleFields, machine_type: str) -> None:
 
 
 def check_accelerators(case: Case) -> None:
-    """V06 and V07: accelerators on Compute Engine types only, of a kind and count that the machine takes."""
+    """Check V06 and V07: accelerators on Compute Engine types only, of a kind and count that the machine takes."""
     for role in ROLES:
         accelerator = case.config(role).accelerator_config
         if accelerator is None or not case.custom:
@@ -140,7 +140,7 @@ def _allowed(case: Case, role: RoleFields, machine_type: str) -> None:
 
 
 def _kinds(machine_type: str) -> dict[str, list[int]]:
-    """Accelerator types to counts that a machine takes."""
+    """Return the accelerator types that a machine takes, each with its counts."""
     tables = ai_platform()
     built_in = tables.built_in_gpus.get(machine_type)
     if built_in is not None:
@@ -149,7 +149,7 @@ def _kinds(machine_type: str) -> dict[str, list[int]]:
 
 
 def check_tpu(case: Case) -> None:
-    """V18: one TPU worker, and no TPU elsewhere."""
+    """Check V18: one TPU worker, and no TPU elsewhere."""
     for role in ROLES:
         if case.machine_type(role) == CLOUD_TPU and role is not _WORKER:
             message = f"{CLOUD_TPU} is a type for the worker only; the code runs on a master with CPUs"

@@ -18,7 +18,7 @@ _MOST_LISTED = 12
 
 
 def check_machines(case: Case) -> None:
-    """E02-E06 and E15 for each role that has a machine."""
+    """Check E02-E06 and E15 for each role that has a machine."""
     machines = case.job.encamp.machines
     if machines is None:
         return
@@ -41,7 +41,7 @@ def check_machines(case: Case) -> None:
 
 
 def _machine_type(case: Case, machine: MachineSpec, path: DataPath) -> None:
-    """E15: a machine type that can be had today."""
+    """Check E15: a machine type that can be had today."""
     name = machine.machine_type
     if name is None:
         return
@@ -60,7 +60,7 @@ def _machine_type(case: Case, machine: MachineSpec, path: DataPath) -> None:
 
 
 def _accelerators(case: Case, machine: MachineSpec, path: DataPath) -> None:
-    """E03: one kind of accelerator, by its full name."""
+    """Check E03: one kind of accelerator, by its full name."""
     if machine.gpu is not None and machine.tpu is not None:
         case.problem("E03", path, "has gpu and tpu; a machine has one kind of accelerator", "remove one of the two")
     if machine.gpu is not None and machine.gpu.type is None:
@@ -70,7 +70,7 @@ def _accelerators(case: Case, machine: MachineSpec, path: DataPath) -> None:
 
 
 def _gpu(case: Case, machine: MachineSpec, path: DataPath) -> None:
-    """E04: so many of a GPU on that machine, or on any."""
+    """Check E04: so many of a GPU on that machine, or on any."""
     gpu = machine.gpu
     if gpu is None or gpu.type is None or case.broken(*path, "gpu", "count"):
         return
@@ -91,7 +91,7 @@ def _gpu(case: Case, machine: MachineSpec, path: DataPath) -> None:
 
 
 def _tpu(case: Case, machine: MachineSpec, path: DataPath) -> None:
-    """E05: a slice that there is, said by topology or by chips."""
+    """Check E05: a slice that there is, said by topology or by chips."""
     tpu = machine.tpu
     if tpu is None or case.broken(*path, "tpu", "topology") or case.broken(*path, "tpu", "chips"):
         return
@@ -120,7 +120,7 @@ def _tpu(case: Case, machine: MachineSpec, path: DataPath) -> None:
 
 
 def _boot_disk(case: Case, role: RoleFields, machine: MachineSpec, path: DataPath) -> None:
-    """E15: a boot disk that the machine takes, of a size that is made."""
+    """Check E15: a boot disk that the machine takes, of a size that is made."""
     disk, old = machine.boot_disk, case.config(role).disk_config
     kind: str | None = None
     where: DataPath = (*path, "boot_disk", "type")
@@ -138,7 +138,7 @@ def _boot_disk(case: Case, role: RoleFields, machine: MachineSpec, path: DataPat
 
 
 def _hosts(case: Case, role: RoleFields, machine: MachineSpec, path: DataPath) -> None:
-    """E06: where a slice may stand, and as many workers as it has hosts; what has no replica has no machine."""
+    """Check E06: where a slice may stand, and as many workers as it has hosts; what has no replica has no machine."""
     if machine.tpu is None:
         if role.count_field is not None and case.count(role) == 0 and not case.broken(INPUT, role.count_field):
             case.warn("V04", path, f"has no effect: there are no {role.name}s")

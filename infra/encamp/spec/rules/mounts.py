@@ -1,4 +1,4 @@
-"""Rules of what replicas see as files, and of where their machines stand: E20-E22."""
+"""Rules of mounts, zones and placement: E20-E22."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z][a-z0-9]*")
 _OPTION = re.compile(r"[a-z][a-z0-9-]*(:[a-z0-9-]+)*([:=][A-Za-z0-9._/%-]+)?")
-#: What encamp sets itself, and what would undo it.
+#: Options that encamp sets itself, and options that would undo them.
 _OWN_OPTIONS = frozenset({"only-dir", "implicit-dirs", "ro", "rw", "o", "key-file", "token-url", "config-file"})
 _LONGEST_PREFIX = 512
 
 
 def check_mounts(case: Case) -> None:
-    """E20: each mount is one bucket or the job dir, and lies inside no other."""
+    """Check E20: each mount is one bucket or the job dir, and lies inside no other."""
     places: dict[str, int] = {}
     for index, mount in enumerate(case.job.encamp.mounts or ()):
         path: DataPath = ("encamp", "mounts", index)
@@ -49,7 +49,7 @@ def _job_dir(case: Case, mount: MountSpec, path: DataPath) -> None:
 
 
 def _bucket(case: Case, mount: MountSpec, path: DataPath) -> str | None:
-    """The bucket, where it can be one."""
+    """Return the bucket, where it can be one."""
     if case.broken(*path, "bucket"):
         return None
     if mount.bucket is None:
@@ -84,7 +84,7 @@ def _options(case: Case, mount: MountSpec, path: DataPath) -> None:
 
 
 def check_zone(case: Case) -> None:
-    """E21: a zone, of the region that the job asks for."""
+    """Check E21: a zone, of the region that the job asks for."""
     zone, region = case.job.encamp.zone, case.input.region
     if zone is None:
         return
@@ -98,7 +98,7 @@ def check_zone(case: Case) -> None:
 
 
 def check_placement(case: Case) -> None:
-    """E22: machines that are queued for come where there is room."""
+    """Check E22: machines that are queued for come where there is room."""
     block = case.job.encamp
     if block.placement is Placement.COMPACT and block.provisioning is Provisioning.QUEUED:
         message = "COMPACT and provisioning QUEUED exclude each other: GKE queues for no compact placement of GPUs"

@@ -20,7 +20,7 @@ _LARGEST_PRIORITY = 1000
 
 
 def check_durations(case: Case) -> None:
-    """V13: form of both durations, and the shortest wait."""
+    """Check V13: form of both durations, and the shortest wait."""
     scheduling = case.input.scheduling
     if scheduling is None:
         return
@@ -44,7 +44,7 @@ def check_durations(case: Case) -> None:
 
 
 def check_priority(case: Case) -> None:
-    """V14: 0 to 1000."""
+    """Check V14: 0 to 1000."""
     scheduling = case.input.scheduling
     priority = scheduling.priority if scheduling is not None else None
     if priority is not None and not 0 <= priority <= _LARGEST_PRIORITY:
@@ -53,7 +53,7 @@ def check_priority(case: Case) -> None:
 
 
 def check_disks(case: Case) -> None:
-    """Boot disks have a size that Compute Engine makes."""
+    """Check that boot disks have a size that Compute Engine makes."""
     smallest, largest = disk_sizes_gb()
     for role in ROLES:
         disk = case.config(role).disk_config

@@ -25,7 +25,7 @@ _LONGEST_PREFIX = 512
 
 
 def check_provisioning(case: Case) -> None:
-    """E07: what each way of getting machines needs and excludes."""
+    """Check E07: requirements and exclusions of each provisioning."""
     block = case.job.encamp
     path: DataPath = ("encamp", "provisioning")
     if block.reservation is not None:
@@ -75,7 +75,7 @@ def _accelerated(case: Case, role: RoleFields) -> bool:
 
 
 def check_flexible_time(case: Case) -> None:
-    """E08: flex-start and queued machines run 7 days at most."""
+    """Check E08: flex-start and queued machines run 7 days at most."""
     scheduling = case.input.scheduling
     text = scheduling.max_running_time if scheduling is not None else None
     if case.job.encamp.provisioning not in WHEN_THERE_IS_ROOM or text is None or not DURATION.fullmatch(text):
@@ -88,7 +88,7 @@ def check_flexible_time(case: Case) -> None:
 
 
 def check_budget(case: Case) -> None:
-    """E09: a budget is more than nothing."""
+    """Check E09: a budget is more than nothing."""
     budget = case.job.encamp.budget
     if budget is None:
         return
@@ -100,7 +100,7 @@ def check_budget(case: Case) -> None:
 
 
 def check_expected_time(case: Case) -> None:
-    """E17: a duration that the longest running time allows."""
+    """Check E17: a duration that the longest running time allows."""
     text = case.job.encamp.expected_time
     if text is None:
         return
@@ -114,7 +114,7 @@ def check_expected_time(case: Case) -> None:
 
 
 def check_retention(case: Case) -> None:
-    """E10: at least a day."""
+    """Check E10: at least a day."""
     retention = case.job.encamp.retention
     if retention is None:
         return
@@ -126,7 +126,7 @@ def check_retention(case: Case) -> None:
 
 
 def check_storage(case: Case) -> None:
-    """E01 and E11: one job dir, in a bucket that is named where it is given."""
+    """Check E01 and E11: one job dir, in a bucket that is named where it is given."""
     storage = case.job.encamp.storage
     if storage is None:
         return
@@ -169,7 +169,7 @@ def _prefix_hint(parts: list[str]) -> str:
 
 
 def check_identity(case: Case) -> None:
-    """E14: DIRECT has no Google account."""
+    """Check E14: DIRECT has no Google account."""
     identity = case.job.encamp.identity
     if identity is not None and identity.mode is IdentityMode.DIRECT and case.input.service_account is not None:
         message = "DIRECT excludes trainingInput.serviceAccount: the replicas are no Google account then"

@@ -22,7 +22,7 @@ _LONGEST_OBJECT = 1024
 
 
 def check_network(case: Case) -> None:
-    """V15: ``projects/NUMBER/global/networks/NAME``."""
+    """Check V15: ``projects/NUMBER/global/networks/NAME``."""
     network = case.input.network
     path = (INPUT, "network")
     if network is None:
@@ -36,7 +36,7 @@ def check_network(case: Case) -> None:
 
 
 def check_key(case: Case) -> None:
-    """V16: four parts, and the region of the job."""
+    """Check V16: four parts, and the region of the job."""
     encryption = case.input.encryption_config
     name = encryption.kms_key_name if encryption else None
     path = (INPUT, "encryption_config", "kms_key_name")
@@ -57,7 +57,7 @@ def check_key(case: Case) -> None:
 
 
 def gcs_path_problem(path: str) -> str | None:
-    """What is wrong with a ``gs://bucket[/object]`` path (V19), or None."""
+    """Return the problem of a ``gs://bucket[/object]`` path (V19), or None."""
     if not path.startswith("gs://"):
         return "must begin with gs://"
     bucket, _, name = path.removeprefix("gs://").partition("/")
@@ -74,7 +74,7 @@ def gcs_path_problem(path: str) -> str | None:
 
 
 def check_job_dir(case: Case) -> None:
-    """V19: ``gs://bucket[/object]``."""
+    """Check V19: ``gs://bucket[/object]``."""
     job_dir = case.input.job_dir
     wrong = gcs_path_problem(job_dir) if job_dir is not None else None
     if job_dir is not None and wrong is not None:
@@ -82,7 +82,7 @@ def check_job_dir(case: Case) -> None:
 
 
 def check_service_account(case: Case) -> None:
-    """V20: an e-mail, or a numeric id."""
+    """Check V20: an e-mail, or a numeric id."""
     account = case.input.service_account
     if account is not None and not (_EMAIL.fullmatch(account) or (account.isascii() and account.isdigit())):
         case.problem(
@@ -93,7 +93,7 @@ def check_service_account(case: Case) -> None:
 
 
 def check_region(case: Case) -> None:
-    """V22: a region that AI Platform Training had, or one of today's machines; and the accelerators in it."""
+    """Check V22: a region that AI Platform Training had, or one of today's machines; and the accelerators in it."""
     region = case.input.region
     path = (INPUT, "region")
     known = set(ai_platform().regions)

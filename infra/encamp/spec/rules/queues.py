@@ -1,4 +1,4 @@
-"""Rule of queues: E16. Which there are is the environment's affair."""
+"""Rule of queues: E16. The environment says which queues exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def check_queue(case: Case) -> None:
-    """E16: queue and priority are names of the environment's."""
+    """Check E16: queue and priority are names of the environment's."""
     for field in ("queue", "priority"):
         value: str | None = getattr(case.job.encamp, field)
         if value is not None and not _NAME.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Every rule by its id, in words: what it says, which fields it is about, and where it comes from.
+"""Every rule by its id, in words: its sentence, its fields and its source.
 
 Data (``spec/data/rules.json``), because ``encamp explain``, the documentation and the tests all read it. What a rule
 does is in the modules beside this one; a test holds both to the same set of ids.
@@ -23,9 +23,9 @@ class Rule:
 
     Attributes:
         id: such as ``V07``.
-        sentence: what it says.
+        sentence: the rule in one sentence.
         fields: dotted paths in camelCase without indices; ``*`` stands for a role.
-        source: who says so, in words.
+        source: its source, in words.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Rule:
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Every rule by its id, V first, then H and E."""
+    """Return every rule by its id, V first, then H and E."""
     return {
         name: Rule(name, entry["sentence"], tuple(entry["fields"]), entry["source"])
         for name, entry in data_file("rules").items()
@@ -49,5 +49,5 @@ def rules() -> Mapping[str, Rule]:
 
 
 def rules_about(path: str) -> Sequence[Rule]:
-    """The rules about the field at a dotted path in camelCase, such as ``trainingInput.workerCount``."""
+    """Return the rules about the field at a dotted path in camelCase, such as ``trainingInput.workerCount``."""
     return [rule for rule in rules().values() if rule.is_about(path)]

@@ -22,18 +22,18 @@ _MOST_VALUES = 1000
 _NUMERIC = {ParameterType.DOUBLE, ParameterType.INTEGER}
 #: An int32.
 _MOST_TRIALS = 2**31 - 1
-#: Whole numbers beyond are not all doubles.
+#: Whole numbers beyond this are not all exact as doubles.
 _LARGEST_INTEGER = 2.0**53
 _LONGEST_NAME = 128
-#: What a metric's record has beside the metric (section 7.4).
+#: Fields of a metric's record beside the metric (section 7.4).
 _OF_RECORDS = frozenset({"checkpoint_path", "global_step", "timestamp", "trial"})
-#: The flag that a trainer is told its job dir by, as trainers of different libraries spell it.
+#: Names of the flag that passes the job dir to a trainer, as trainers of different libraries spell it.
 _JOB_DIR = frozenset({"job-dir", "job_dir"})
 _POSITIVE_SCALES = {ParameterScale.UNIT_LOG_SCALE, ParameterScale.UNIT_REVERSE_LOG_SCALE}
 
 
 def check_tuning(case: Case) -> None:
-    """H01-H11 over the study and each of its parameters."""
+    """Check H01-H11 on the study and each of its parameters."""
     study = case.input.hyperparameters
     if study is None:
         return
@@ -90,7 +90,7 @@ def _points(parameter: ParameterSpec) -> int:
 
 
 def _study(case: Case, study: HyperparameterSpec) -> None:
-    """What concerns the study as a whole: its metric, the one it goes on from, and machines that it cannot have."""
+    """Check the study as a whole: its metric, the study it resumes, and machines that it cannot have."""
     if study.hyperparameter_metric_tag in _OF_RECORDS:
         message = f"{study.hyperparameter_metric_tag} is a field that every record of a metric has"
         case.problem("V21", (*_AT, "hyperparameter_metric_tag"), message, "name the metric, such as accuracy")

@@ -1,1 +1,1 @@
-"""IAM of the sandbox: policies, what they give to whom, and what Google refuses of them."""
+"""IAM of the sandbox: policies, the permissions that they give, and the policies that Google refuses."""

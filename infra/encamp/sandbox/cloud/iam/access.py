@@ -1,7 +1,7 @@
-"""Who may do what: IAM's answer for a principal, a permission and a resource.
+"""Access decisions: IAM's answer for a principal, a permission and a resource.
 
-A permission is given by a binding on the project, or on the bucket or service account itself.
-Source: cloud.google.com/iam/docs/overview and, for listing below a prefix,
+A permission is given by a binding on the project, or on the bucket or service account itself. Source:
+cloud.google.com/iam/docs/overview and, for listing below a prefix,
 cloud.google.com/storage/docs/access-control/iam#conditions.
 """
 
@@ -75,7 +75,7 @@ class Access:
     def require(
         self, principal: Principal, permission: str, *, resource: str = "", modified_roles: tuple[str, ...] = ()
     ) -> None:
-        """The same, or a 403."""
+        """Raise a 403 unless ``allows`` holds."""
         if not self.allows(principal, permission, resource=resource, modified_roles=modified_roles):
             raise permission_denied(permission, resource or f"projects/{self.project}")
 
@@ -112,7 +112,7 @@ class Access:
         *,
         modified_roles: tuple[str, ...] = (),
     ) -> None:
-        """The same, or a 403 as the storage API words it."""
+        """Raise a 403 in the storage API's words unless ``allows_storage`` holds."""
         if not self.allows_storage(principal, permission, bucket, name, prefix, modified_roles=modified_roles):
             kind, what = ("object", f"{bucket}/{name}") if name else ("bucket", bucket)
             message = (

@@ -39,12 +39,12 @@ _DEEPEST = 50
 
 
 class ConditionError(ValueError):
-    """The expression is none that we know."""
+    """The expression is not one of those that are known here."""
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """What a condition can ask about a request; ``modified_roles`` are those whose members it would change."""
+    """The attributes of a request for conditions; ``modified_roles`` are those whose members it would change."""
 
     resource_name: str
     resource_type: str
@@ -67,7 +67,7 @@ def holds(expression: str, attributes: Attributes) -> bool:
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
-    """Kind (``string``, ``name`` or ``sign``) and text of every token of an expression.
+    """Return kind (``string``, ``name`` or ``sign``) and text of every token of an expression.
 
     Raises:
         ConditionError: a part of it is no token.
@@ -197,7 +197,7 @@ class _Parser:
         raise ConditionError(f"unknown function {method}")
 
     def _arguments(self, count: int) -> list[Any]:
-        """Strings, and lists of strings."""
+        """Return strings, and lists of strings."""
         self._take("(")
         values: list[Any] = []
         while len(values) < count:
@@ -214,7 +214,7 @@ class _Parser:
         return values
 
     def _list(self) -> list[str]:
-        """The strings of a list after its bracket."""
+        """Return the strings of a list after its bracket."""
         found: list[str] = []
         while self._peek() != "]":
             if found:
@@ -228,7 +228,7 @@ class _Parser:
 
 
 def _extracted(value: str, template: str) -> str:
-    """What stands in a text where the template's one placeholder does; empty where the template does not fit.
+    """Return the text at the place of the template's one placeholder; empty if the template does not fit.
 
     Source: cloud.google.com/iam/docs/conditions-attribute-reference#extract.
     """

@@ -1,4 +1,4 @@
-"""What IAM's linter refuses of a condition, and the limits of a policy.
+"""Checks of IAM's linter for conditions, and the limits of a policy.
 
 Sources: cloud.google.com/iam/quotas (limits), cloud.google.com/iam/docs/conditions-overview (conditions) and the lint
 units of iam.googleapis.com ``iamPolicies.lintPolicy``.
@@ -110,7 +110,7 @@ def check_audit_configs(configs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_has_only(expression: str) -> int:
-    """How many elements the longest list of a ``hasOnly`` has."""
+    """Return the number of elements in the longest list of a ``hasOnly``."""
     found = tokens(expression)
     longest = 0
     for place, (_, text) in enumerate(found):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def policy_routes(template: str, permission: str, resource_of: Callable[[Ask], str]) -> Iterable[Route]:
-    """The methods for resources of a template.
+    """Yield the methods for resources of a template.
 
     Args:
         template: path of one resource.
@@ -70,7 +70,7 @@ def set_policy(cloud: Cloud, resource: str, policy: Mapping[str, Any], *, audits
 
 
 def modified_roles(present: Iterable[Binding], policy: Mapping[str, Any]) -> tuple[str, ...]:
-    """The roles whose members, or whose conditions, a new policy changes.
+    """Return the roles whose members, or whose conditions, a new policy changes.
 
     Source: cloud.google.com/iam/docs/setting-limits-on-granting-roles.
     """

@@ -41,23 +41,23 @@ class Binding:
         return cls(str(data.get("role")), tuple(data.get("members") or ()), clean_condition(condition))
 
     def json(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """Return the same as JSON data."""
         shown: dict[str, Any] = {"role": self.role, "members": list(self.members)}
         return {**shown, "condition": dict(self.condition)} if self.condition else shown
 
 
 def clean_condition(condition: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """A condition's fields that are set, or None."""
+    """Return a condition's fields that are set, or None."""
     return {key: str(condition[key]) for key in _CONDITION_FIELDS if condition.get(key)} if condition else None
 
 
 def bucket_policy_name(bucket: str) -> str:
-    """The name under which a bucket's policy is kept."""
+    """Return the name under which a bucket's policy is kept."""
     return f"projects/_/buckets/{bucket}"
 
 
 def _joined(bindings: Iterable[Binding]) -> list[Binding]:
-    """One binding for each role and condition, as IAM keeps them, without empty ones."""
+    """Return one binding for each role and condition, as IAM keeps them, without empty ones."""
     members: dict[tuple[str, str], dict[str, None]] = {}
     first: dict[tuple[str, str], Binding] = {}
     for binding in bindings:
@@ -76,12 +76,12 @@ class Policies:
         self._database = database
 
     def bindings(self, resource: str) -> list[Binding]:
-        """The bindings on a resource; none where no policy was set."""
+        """Return the bindings on a resource; none if no policy was set."""
         row = self._database.one("SELECT bindings FROM policies WHERE resource = ?", resource)
         return [Binding.of(data) for data in json.loads(row["bindings"])] if row else []
 
     def show(self, resource: str) -> dict[str, Any]:
-        """The policy as the API shows it."""
+        """Return the policy as the API shows it."""
         row = self._database.one("SELECT * FROM policies WHERE resource = ?", resource)
         bindings = json.loads(row["bindings"]) if row else []
         audits = json.loads(row["audit_configs"]) if row else []

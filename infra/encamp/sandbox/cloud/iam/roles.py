@@ -31,7 +31,7 @@ _PROJECT_READ = frozenset({"resourcemanager.projects.get", "resourcemanager.proj
 _PROJECT_ALL = _PROJECT_READ | {"resourcemanager.projects.setIamPolicy"}
 _LOGS_READ = frozenset({"logging.logEntries.list", "logging.*.get", "logging.*.list"})
 _LOGS_WRITE = frozenset({"logging.logEntries.create"})
-#: Of the services whose objects are neither data nor rights.
+#: Services whose objects are neither data nor rights.
 _THINGS = ("compute", "container", "monitoring", "artifactregistry", "serviceusage", "cloudquotas", "cloudkms")
 _VIEW = (
     frozenset(f"{service}.*.{verb}" for service in _THINGS for verb in ("get", "list"))

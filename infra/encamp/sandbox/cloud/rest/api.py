@@ -1,4 +1,4 @@
-"""One API of Google: its versions, its collections, and what else it answers."""
+"""One API of Google: its versions, its collections, and its other methods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Api:
         return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     async def asked(self, call: Call) -> Asked | None:
-        """What a call asks for, in the words of faults; None for what is no method."""
+        """Return the operation that a call requests, in the words of faults; None if it is no method."""
         found = self._found(call)
         if found is None:
             return None
@@ -63,7 +63,7 @@ class Api:
         return Asked(f"{self.name}:{route.plural}", route.operation, name or ask.name, call.agent)
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """Nothing: every fault refuses at once."""
+        """Return None: every fault refuses at once."""
         del asked, error
         return None
 

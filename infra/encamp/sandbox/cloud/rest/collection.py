@@ -1,4 +1,4 @@
-"""A collection of an API, declared once: where it is, its creates and updates, who judges, what is filled in.
+"""A collection of an API, declared once: its path, its creates and updates, its rules, its server-side defaults.
 
 ``routes`` gives the methods of the collection: list, create, get, update, delete and, where it has them, its policies.
 """
@@ -31,7 +31,7 @@ Identify = Callable[["Ask", Body], tuple[str | None, Body]]
 
 
 class Update(Enum):
-    """What an update's body says of fields that it does not hold."""
+    """The meaning of fields that an update's body lacks."""
 
     #: They stay: the body is merged into the resource (compute.patch).
     MERGE = auto()
@@ -45,7 +45,7 @@ _HTTP = {Update.MERGE: ("PATCH",), Update.MASK: ("PATCH",), Update.REPLACE: ("PU
 
 
 def named_in_body(key: str = "name") -> Identify:
-    """The id is a field of the resource."""
+    """Return an identification by a field of the resource."""
 
     def identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
         del ask
@@ -57,7 +57,7 @@ def named_in_body(key: str = "name") -> Identify:
 
 
 def named_in_query(key: str) -> Identify:
-    """The id is a parameter of the query."""
+    """Return an identification by a parameter of the query."""
 
     def identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
         if not (found := ask.call.query.get(key)):
@@ -68,7 +68,7 @@ def named_in_query(key: str) -> Identify:
 
 
 def named_by_server(ask: Ask, body: Body) -> tuple[str | None, Body]:
-    """The server gives the id."""
+    """Leave the id to the server."""
     del ask
     return None, body
 
@@ -90,7 +90,7 @@ class Collection:
         show: fields that every read computes, by the stored resource.
         needs: full names of resources that have to exist.
         users: full names of resources that use one: while there are any, it cannot be deleted.
-        update: what an update looks like; None where there is none.
+        update: what an update looks like; None if there is none.
         fixed: dotted paths that an update cannot change.
         unwrap: takes the resource out of an update's body.
         policy: whether its resources have IAM policies.
@@ -122,7 +122,7 @@ class Collection:
     list_of: str = ""
 
     def routes(self) -> Iterable[Route]:
-        """The methods of the collection."""
+        """Yield the methods of the collection."""
         one = f"{self.path}/{{{self.kind}}}"
         plural = self.path.rpartition("/")[2]
         make = partial(Route, collection=plural)
@@ -136,19 +136,19 @@ class Collection:
             yield from policy_routes(one, self.permission, self._exists)
 
     def shown(self, resource: CloudResource, cloud: Cloud) -> Body:
-        """A resource as its API shows it, without the sandbox's own notes, which begin with ``_``."""
+        """Return a resource as its API shows it, without the sandbox's own notes, which begin with ``_``."""
         body = {key: value for key, value in resource.body.items() if not key.startswith("_")}
         return {**body, **self.style.decorate(resource, cloud), **self.show(resource, cloud)}
 
     async def list(self, ask: Ask) -> Body:
-        """One page of the resources below a parent; ``-`` stands for every location."""
+        """Return one page of the resources below a parent; ``-`` stands for every location."""
         ask.require(self._permission("list"))
         parent = ask.parent.removesuffix("/locations/-")
         found = [self.shown(one, ask.cloud) for one in ask.cloud.store.all_of(self.kind, parent)]
         return self.style.listed(ask, self.list_of or self.path.rpartition("/")[2], found)
 
     async def get(self, ask: Ask) -> Body:
-        """One resource."""
+        """Return one resource."""
         ask.require(self._permission("get"), ask.name)
         return self.shown(self.find(ask.name, ask.cloud), ask.cloud)
 
@@ -219,7 +219,7 @@ class Collection:
             return self.style.deleted(resource, ask.cloud)
 
     def find(self, name: str, cloud: Cloud) -> CloudResource:
-        """The resource of a full name.
+        """Return the resource of a full name.
 
         Raises:
             GoogleError: 404 in the API's words.

@@ -83,7 +83,7 @@ class Router:
             self._routes.setdefault(len(parts), []).append((parts, route))
 
     def find(self, method: str, verb: str, path: Sequence[str]) -> tuple[Route, dict[str, str]] | None:
-        """The route and its variables, None where nothing matches."""
+        """Return the route and its variables, None if nothing matches."""
         for parts, route in self._routes.get(len(path), ()):
             if method in route.http and verb == route.verb:
                 variables = _matched(parts, path)

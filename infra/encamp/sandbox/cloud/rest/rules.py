@@ -1,4 +1,4 @@
-"""Rules by which an API judges what it is asked to create or change, each with the belief that it follows."""
+"""Rules of an API for creates and updates, each with the belief that it follows."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Change:
         return self.name.rsplit("/", 2)[0]
 
     def at(self, path: str) -> Any:
-        """A value of the resource as it would be."""
+        """Return a value of the resource as it would be."""
         return at(self.body, path)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that an API refuses.
+    """One rule by which an API refuses a request.
 
     Attributes:
         belief: id of what is believed of Google.
@@ -81,7 +81,7 @@ class Rule:
     status: str | None = None
 
     def error(self, message: str) -> GoogleError:
-        """The refusal."""
+        """Return the refusal."""
         return GoogleError(self.code, message, reason=self.reason, status=self.status, belief=self.belief)
 
 
@@ -97,7 +97,7 @@ def judge(rules: Iterable[Rule], change: Change) -> None:
 
 
 def pattern(belief: str, field: str, expression: str, message: str) -> Rule:
-    """A rule: a text has to match from end to end; ``message`` may name the ``{value}``."""
+    """Return a rule: a text has to match from end to end; ``message`` may name the ``{value}``."""
     compiled = re.compile(expression)
 
     def test(change: Change) -> Problem:
@@ -110,7 +110,7 @@ def pattern(belief: str, field: str, expression: str, message: str) -> Rule:
 
 
 def name_pattern(belief: str, expression: str, message: str) -> Rule:
-    """A rule: the last part of the full name has to match."""
+    """Return a rule: the last part of the full name has to match."""
     compiled = re.compile(expression)
 
     def test(change: Change) -> Problem:
@@ -121,7 +121,7 @@ def name_pattern(belief: str, expression: str, message: str) -> Rule:
 
 
 def choice(belief: str, field: str, choices: Sequence[str]) -> Rule:
-    """A rule: a text is one of a few words."""
+    """Return a rule: a text is one of a few words."""
 
     def test(change: Change) -> Problem:
         value = change.at(field)
@@ -133,7 +133,7 @@ def choice(belief: str, field: str, choices: Sequence[str]) -> Rule:
 
 
 def labels(field: str = "labels") -> Rule:
-    """A rule: at most 64 labels of lowercase letters, digits, ``_`` and ``-``, at most 63 each."""
+    """Return a rule: at most 64 labels of lowercase letters, digits, ``_`` and ``-``, at most 63 each."""
 
     def test(change: Change) -> Problem:
         given = change.at(field) or {}

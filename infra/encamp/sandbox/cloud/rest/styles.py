@@ -1,4 +1,4 @@
-"""How an API words its answers: what a change gives back, how a list looks, what a refusal says.
+"""The answers' form of an API: of changes, lists and errors.
 
 ``Plain`` is the form of the newer APIs, which answer a change with the resource; ``LongRunning`` answers creates and
 deletes with a google.longrunning.Operation. Compute Engine and GKE have forms of their own beside their services.
@@ -34,27 +34,27 @@ class Plain:
         self._etag = etag
 
     def decorate(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """Fields that every resource of the API has."""
+        """Return fields that every resource of the API has."""
         del cloud
         return {"name": resource.name, **({"etag": resource.etag} if self._etag else {})}
 
     def created(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The answer of a create."""
+        """Return the answer of a create."""
         del resource, cloud
         return shown
 
     def changed(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The answer of an update."""
+        """Return the answer of an update."""
         del resource, cloud
         return shown
 
     def deleted(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """The answer of a delete."""
+        """Return the answer of a delete."""
         del resource, cloud
         return {}
 
     def listed(self, ask: Ask, plural: str, items: list[Shown]) -> Shown:
-        """One page of a list."""
+        """Return one page of a list."""
         shown, following = page(items, ask.call.query, self.page_size)
         answer: Shown = {plural: shown} if shown else {}
         return {**answer, "nextPageToken": following} if following else answer
@@ -70,15 +70,15 @@ class Plain:
             raise aborted(f"The etag of {resource.name} has changed.")
 
     def missing(self, name: str) -> GoogleError:
-        """Nothing has this name."""
+        """Return the error for a missing resource."""
         return not_found(name)
 
     def taken(self, name: str) -> GoogleError:
-        """Something has this name already."""
+        """Return the error for a name that is taken."""
         return already_exists(name)
 
     def in_use(self, resource: CloudResource, user: str) -> GoogleError:
-        """The resource cannot be deleted while another uses it."""
+        """Return the error for a resource that another one uses and that cannot be deleted."""
         message = f"The resource '{resource.name}' is already being used by '{user}'"
         return GoogleError(400, message, reason="failedPrecondition", status="FAILED_PRECONDITION")
 
@@ -95,15 +95,15 @@ class LongRunning(Plain):
         self._updates = updates
 
     def created(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The operation of a create, with the resource as its response."""
+        """Return the operation of a create, with the resource as its response."""
         return _begun(resource, "create", cloud, shown)
 
     def changed(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The resource, or the operation of an update."""
+        """Return the resource, or the operation of an update."""
         return _begun(resource, "update", cloud, shown) if self._updates else shown
 
     def deleted(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """The operation of a delete."""
+        """Return the operation of a delete."""
         return _begun(resource, "delete", cloud, {})
 
 
@@ -115,6 +115,6 @@ def _begun(resource: CloudResource, verb: str, cloud: Cloud, response: Shown) ->
 
 
 def operation_shown(operation: Operation) -> Shown:
-    """A google.longrunning.Operation."""
+    """Return a google.longrunning.Operation."""
     shown: Shown = {"name": operation.name, "metadata": {"target": operation.target, "verb": operation.verb}}
     return {**shown, "done": True, **operation.detail} if operation.done else shown

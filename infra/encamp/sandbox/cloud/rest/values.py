@@ -15,7 +15,7 @@ _SNAKE = re.compile(r"_([a-z0-9])")
 
 
 def at(body: Any, path: str) -> Any:
-    """The value at a dotted path, None where it or anything above it is missing."""
+    """Return the value at a dotted path, None if it or anything above it is missing."""
     for key in path.split("."):
         if not isinstance(body, dict):
             return None
@@ -43,7 +43,7 @@ def default(body: dict[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` after a merge patch: null removes a field, an object is merged into (RFC 7396)."""
+    """Return ``body`` after a merge patch: null removes a field, an object is merged into (RFC 7396)."""
     result = dict(body)
     for key, value in patch.items():
         if value is None:
@@ -56,11 +56,7 @@ def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def masked(body: Mapping[str, Any], patch: Mapping[str, Any], mask: str) -> dict[str, Any]:
-    """``body`` with the fields of a field mask taken from ``patch``; what the mask names and the patch lacks goes.
-
-    Raises:
-        GoogleError: 400, the mask is empty.
-    """
+    """Return ``body`` with a field mask's fields taken from ``patch``; those that the patch lacks are removed."""
     paths = [camel(path.strip()) for path in mask.split(",") if path.strip()]
     if not paths:
         raise GoogleError(400, "The update mask is empty.", belief="api-updates-name-fields")
@@ -73,10 +69,10 @@ def masked(body: Mapping[str, Any], patch: Mapping[str, Any], mask: str) -> dict
 
 
 def camel(path: str) -> str:
-    """A path of a field mask in the JSON's spelling: ``access_config.network`` is ``accessConfig.network``."""
+    """Return a path of a field mask in the JSON's spelling: ``access_config.network`` is ``accessConfig.network``."""
     return _SNAKE.sub(lambda found: found[1].upper(), path)
 
 
 def short(value: object) -> str:
-    """The last part of a name, a full name or a URL."""
+    """Return the last part of a name, a full name or a URL."""
     return str(value).rstrip("/").rpartition("/")[2]

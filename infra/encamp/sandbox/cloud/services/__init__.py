@@ -1,1 +1,1 @@
-"""The services of the sandbox's Google Cloud, a folder or a module each: what Google's REST APIs take and answer."""
+"""The services of the sandbox's Google Cloud, a folder or a module each, in the form of Google's REST APIs."""

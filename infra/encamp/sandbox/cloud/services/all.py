@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def all_apis(cloud: Cloud, tokens: Tokens) -> tuple[Api, ...]:
-    """Every API but Cloud Storage, whose objects lie in a server of their own."""
+    """Return every API but Cloud Storage, whose objects lie in a server of their own."""
     return (
         compute(cloud),
         container(cloud),
@@ -50,7 +50,7 @@ def all_apis(cloud: Cloud, tokens: Tokens) -> tuple[Api, ...]:
 def make_front(
     cloud: Cloud, layout: Layout, storage_transport: httpx.AsyncBaseTransport | None = None
 ) -> tuple[Front, StorageProxy]:
-    """The front over a cloud, and the part of it that has connections to close.
+    """Return the front over a cloud, and the part of it that has connections to close.
 
     ``storage_transport`` is a way to the storage server other than the network, for tests.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _labels_out(labels: Body) -> Body:
-    """The API takes lists of values, of which each has one."""
+    """Return labels as the API takes them: lists of values, of which each has one."""
     return {key: [value] for key, value in labels.items()}
 
 

@@ -50,7 +50,7 @@ _DESIRED: Final = {
 
 
 def _policy_out(policy: Body) -> Body:
-    """A maintenance policy with its window and exclusions as the API nests them."""
+    """Return a maintenance policy with its window and exclusions as the API nests them."""
     window: Body = {}
     if recurring := policy.get("recurringWindow"):
         times = {key: recurring[key] for key in ("startTime", "endTime")}
@@ -93,7 +93,7 @@ def _policy_in(policy: Body) -> Body | None:
 
 
 def _endpoints(body: Body, inputs: Properties) -> None:
-    """Who reaches the control plane: private nodes and endpoint, and listed networks, where the API has them."""
+    """Put the control plane's access into the API's fields: private nodes and endpoint, and authorized networks."""
     private, listed = inputs.get("privateClusterConfig"), inputs.get("masterAuthorizedNetworksConfig")
     if private is not None:
         put(body, "networkConfig.defaultEnablePrivateNodes", bool(private.get("enablePrivateNodes")))
@@ -113,7 +113,7 @@ class _Clusters(Gke):
     """Clusters, which GKE makes with a first pool."""
 
     def body(self, inputs: Properties) -> Body:
-        """The API's cluster of inputs."""
+        """Return the API's cluster of inputs."""
         body = self.mapping.body(self.schema.fields, inputs)
         if inputs.get("networkingMode") == "VPC_NATIVE" or inputs.get("ipAllocationPolicy"):
             put(body, "ipAllocationPolicy.useIpAliases", True)
@@ -154,7 +154,7 @@ class _Clusters(Gke):
         return await self.found(made.resource_id, inputs, context)
 
     def _desired(self, changed: set[Path], body: Body, inputs: Properties) -> dict[str, Any]:
-        """The fields of ClusterUpdate that changed properties stand for."""
+        """Return the fields of ClusterUpdate that changed properties stand for."""
         found: dict[str, Any] = {}
         for one in changed:
             first = str(one[0])
@@ -179,7 +179,7 @@ class _Clusters(Gke):
 
 
 def _show(answer: Body, inputs: Properties, _context: Context) -> Body:
-    """What Pulumi has beside the API's fields."""
+    """Return Pulumi's properties beside the API's fields."""
     auth, ip = answer.get("masterAuth") or {}, at(answer, _IP) or {}
     listed = ip.get("authorizedNetworksConfig") or {}
     issued = {"issueClientCertificate": bool(auth.get("clientCertificate"))}

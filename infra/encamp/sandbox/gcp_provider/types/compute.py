@@ -32,7 +32,7 @@ def _regional(collection: str) -> Callable[[Properties, Context], str]:
 
 
 def _operation(operation: Body, name: str) -> str:
-    """Operations lie beside the resource's collection."""
+    """Return the path of an operation: operations lie beside the resource's collection."""
     return f"{name.rsplit('/', 2)[0]}/operations/{operation['name']}"
 
 
@@ -85,7 +85,7 @@ class _Subnetworks(ResourceType):
 
 
 def _logged(config: Body | None) -> Body:
-    """Flow logs are on where they are configured."""
+    """Return the log config of a subnetwork: flow logs are on if they are configured."""
     return {"enable": False} if config is None else {"enable": True, **config}
 
 
@@ -133,7 +133,7 @@ class _Nats(ResourceType):
         return f"{self.collection(inputs, context)}/{short(inputs['router'])}"
 
     def name(self, inputs: Properties, context: Context) -> str:
-        """Full name as Pulumi's id has it."""
+        """Return the full name as Pulumi's id has it."""
         place = f"{context.project_of(inputs)}/{context.region_of(inputs)}"
         return f"{place}/{short(inputs['router'])}/{inputs['name']}"
 

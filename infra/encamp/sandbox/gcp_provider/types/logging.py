@@ -21,7 +21,7 @@ class _Metrics(ResourceType):
     """Metrics go by their bare names, which may hold slashes."""
 
     def path(self, name: str) -> str:
-        """The URL path of a full name."""
+        """Return the URL path of a full name."""
         parent, _, own = name.partition("/metrics/")
         return f"/{self.endpoint}/{parent}/metrics/{own.replace('/', '%2F')}" if own else f"/{self.endpoint}/{name}"
 

@@ -29,7 +29,7 @@ _CONDITION = ("title", "description", "expression")
 
 @dataclass(frozen=True)
 class Policy:
-    """Where the policy of one kind of resource is.
+    """The IAM policy of one kind of resource.
 
     Attributes:
         path: of the resource, by the inputs.
@@ -44,7 +44,7 @@ class Policy:
     get_by_post: bool = False
 
     async def read(self, inputs: Properties, context: Context) -> Body:
-        """The policy with its conditions."""
+        """Return the policy with its conditions."""
         path = self.path(inputs, context)
         if self.storage:
             query = {"optionsRequestedPolicyVersion": str(_VERSION)}
@@ -79,7 +79,7 @@ def _unknown_account(error: GoogleError) -> bool:
 
 
 def _condition(holder: Body) -> Body | None:
-    """The condition of inputs or of a binding."""
+    """Return the condition of inputs or of a binding."""
     given = holder.get("condition")
     return {key: given[key] for key in _CONDITION if given.get(key)} if given else None
 
@@ -99,13 +99,13 @@ class MemberType(ResourceType):
     policy: Policy = field(kw_only=True)
 
     def name(self, inputs: Properties, context: Context) -> str:
-        """Pulumi's id, since a binding has no name."""
+        """Return Pulumi's id, since a binding has no name."""
         condition = _condition(inputs)
         title = f"/{condition['title']}" if condition and condition.get("title") else ""
         return f"{self.policy.prefix(inputs, context)}/{inputs['role']}/{_member(inputs)}{title}"
 
     async def create(self, inputs: Properties, context: Context) -> Made:
-        """Give the role."""
+        """Grant the role."""
 
         def given(policy: Body) -> Body:
             bindings = [dict(one) for one in policy.get("bindings") or ()]
@@ -139,7 +139,7 @@ class MemberType(ResourceType):
         return None
 
     async def update(self, made: Made, inputs: Properties, changed: set[Path], context: Context) -> Made:
-        """Never asked for."""
+        """Refuse: an update is never asked for."""
         raise NotImplementedError(self.token)
 
     async def delete(self, resource_id: str, inputs: Properties, context: Context) -> None:
@@ -171,18 +171,18 @@ class MemberType(ResourceType):
 
 
 def bucket_of(inputs: Properties) -> str:
-    """The bare name of a bucket."""
+    """Return the bare name of a bucket."""
     return str(inputs["bucket"]).removeprefix("b/").removeprefix("gs://")
 
 
 def account_of(inputs: Properties, context: Context) -> str:
-    """The full name of a service account."""
+    """Return the full name of a service account."""
     given = str(inputs["serviceAccountId"])
     return given if given.startswith("projects/") else f"projects/{context.project}/serviceAccounts/{given}"
 
 
 def repository_of(inputs: Properties, context: Context) -> str:
-    """The full name of a registry."""
+    """Return the full name of a registry."""
     given = str(inputs["repository"])
     if given.startswith("projects/"):
         return given
@@ -207,7 +207,7 @@ def _members(token: str, policy: Policy) -> MemberType:
 
 
 def _same_member(old: object, new: object) -> bool:
-    """Members are compared without regard to case."""
+    """Whether members are equal, without regard to case."""
     return str(old).lower() == str(new).lower()
 
 

@@ -59,7 +59,7 @@ class _Dashboards(ResourceType):
         return self.made(made.resource_id, answer, inputs, context)
 
     def outputs(self, answer: Body, inputs: Properties, context: Context) -> Properties:
-        """The dashboard without what the server adds."""
+        """Return the dashboard without what the server adds."""
         shown = {key: value for key, value in answer.items() if key not in ("etag", "name")}
         return {**inputs, "project": context.project_of(inputs), "dashboardJson": json.dumps(shown, sort_keys=True)}
 

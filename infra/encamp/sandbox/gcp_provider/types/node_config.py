@@ -29,37 +29,37 @@ _LONGS: Final = ("guestAccelerators.count", "bootDisk.sizeGb", "advancedMachineF
 
 
 def names(prefix: str) -> dict[str, str]:
-    """The API's names of properties below a node config."""
+    """Return the API's names of properties below a node config."""
     return {f"{prefix}.{path}": name for path, name in _NAMES.items()}
 
 
 def longs(prefix: str) -> frozenset[str]:
-    """Numbers below a node config that the API takes as text."""
+    """Return numbers below a node config that the API takes as text."""
     return frozenset(f"{prefix}.{path}" for path in _LONGS)
 
 
 def out(prefix: str) -> dict[str, Callable[[Any], Any]]:
-    """Values below a node config on their way to the API."""
+    """Return values below a node config on their way to the API."""
     return {f"{prefix}.kubeletConfig.insecureKubeletReadonlyPortEnabled": from_flag}
 
 
 def into(prefix: str) -> dict[str, Callable[[Any], Any]]:
-    """Values below a node config on their way from the API."""
+    """Return values below a node config on their way from the API."""
     return {f"{prefix}.kubeletConfig.insecureKubeletReadonlyPortEnabled": to_flag}
 
 
 def from_flag(text: object) -> bool:
-    """The API's boolean of the provider's ``TRUE`` or ``FALSE``."""
+    """Return the API's boolean for the provider's ``TRUE`` or ``FALSE``."""
     return str(text) == "TRUE"
 
 
 def to_flag(on: object) -> str:
-    """The provider's ``TRUE`` or ``FALSE``."""
+    """Return the provider's ``TRUE`` or ``FALSE``."""
     return "TRUE" if on else "FALSE"
 
 
 def shown(config: Body, given: Properties | None) -> Body:
-    """A node config without what GKE adds to lists that a program writes.
+    """Return a node config without what GKE adds to lists that a program writes.
 
     Args:
         config: as the API shows it, in properties.

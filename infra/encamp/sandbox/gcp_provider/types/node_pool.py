@@ -23,7 +23,7 @@ _CONFIG = "nodeConfig"
 _OWN = frozenset(
     {"cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "name", "namePrefix", "nodeCount", "project"}
 )
-#: Of UpdateNodePoolRequest, what wraps a list or a map, and by what.
+#: Properties that UpdateNodePoolRequest wraps in a message, and the field of that message.
 _WRAPPED: Final = {"tags": "tags", "taints": "taints", "labels": "labels", "resourceLabels": "labels"}
 _RENAMED: Final = {"nodeLocations": "locations", "version": "nodeVersion", "networkConfig": "nodeNetworkConfig"}
 
@@ -78,7 +78,7 @@ class Gke(ResourceType):
 
 
 def cluster_of(inputs: Properties, context: Context) -> str:
-    """The full name of a pool's cluster."""
+    """Return the full name of a pool's cluster."""
     given = str(inputs["cluster"])
     if "projects/" in given:
         return given[given.index("projects/") :]
@@ -86,7 +86,7 @@ def cluster_of(inputs: Properties, context: Context) -> str:
 
 
 def _scaling_out(scaling: Body) -> Body:
-    """Limits that are not given are 0; a pool without the block is not scaled."""
+    """Return the API's autoscaling: limits that are not given are 0; a pool without the block is not scaled."""
     limits = dict.fromkeys(("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCount"), 0)
     return {"enabled": True, **limits, **scaling}
 
@@ -137,7 +137,7 @@ class _Pools(Gke):
 
 
 def _request(path: Path, body: Body) -> Body:
-    """What UpdateNodePoolRequest says of one changed property."""
+    """Return the part of UpdateNodePoolRequest for one changed property."""
     first = str(path[0])
     if first in ("autoscaling", "management", "nodeCount") or first in _OWN:
         return {}
@@ -154,7 +154,7 @@ def _request(path: Path, body: Body) -> Body:
 
 
 def _show(answer: Body, inputs: Properties, context: Context) -> Body:
-    """What Pulumi has beside the API's fields; counts are those of the instance groups unless they are ignored."""
+    """Return Pulumi's properties beside the API's; counts are those of the instance groups unless they are ignored."""
     link = str(answer["selfLink"])
     cluster = link[link.index("projects/") : link.index("/nodePools/")]
     zones = answer.get("locations") or [""]

@@ -87,7 +87,7 @@ class _Identities(ResourceType):
         return Made(f"projects/{project}/services/{service}", outputs)
 
     async def read(self, resource_id: str, inputs: Properties, context: Context) -> Made | None:
-        """Nothing can be read of an agent: it is asked for again."""
+        """Return the agent by asking for it again: it cannot be read."""
         project, _, service = resource_id.split("/")[-3:]
         return await self.create(inputs or {"project": project, "service": service}, context)
 
@@ -108,7 +108,7 @@ class _Accounts(ResourceType):
     """Service accounts: one that exists may be taken over."""
 
     def name(self, inputs: Properties, context: Context) -> str:
-        """The full name, which ends in the e-mail."""
+        """Return the full name, which ends in the e-mail."""
         project = context.project_of(inputs)
         return f"projects/{project}/serviceAccounts/{inputs['accountId']}@{project}.iam.gserviceaccount.com"
 

@@ -43,7 +43,7 @@ class _Buckets(ResourceType):
         return await self.found(str(inputs["name"]), inputs, context)
 
     def path(self, name: str) -> str:
-        """The URL path of a bucket."""
+        """Return the URL path of a bucket."""
         return _bucket_path(name)
 
     async def send(self, name: str, body: Body, fields: list[str], outputs: Properties, context: Context) -> None:
@@ -87,7 +87,7 @@ class _Buckets(ResourceType):
 
 
 def _condition_out(condition: Body) -> Body:
-    """A condition's state is a flag of the API: live objects or those that are not current."""
+    """Return a lifecycle condition with its state as the API's flag ``isLive``."""
     state = condition.pop("withState", None)
     return {**condition, **({} if state in (None, "ANY") else {"isLive": state == "LIVE"})}
 
@@ -146,7 +146,7 @@ BUCKET: Final = _Buckets(
 
 
 async def _content(inputs: Properties) -> AsyncIterator[bytes]:
-    """The bytes of an object: its ``content``, or the text or the file of its ``source``."""
+    """Yield the bytes of an object: its ``content``, or the text or the file of its ``source``."""
     source = inputs.get("source")
     if source is None:
         yield str(inputs.get("content") or "").encode()
@@ -249,7 +249,7 @@ def _check_object(inputs: Properties) -> list[tuple[str, str]]:
 
 
 def _same_asset(old: Any, new: Any) -> bool:
-    """A file is the same while its hash is."""
+    """Whether files are the same: they are while their hash is."""
     known = isinstance(old, Asset | Archive) and isinstance(new, Asset | Archive)
     return known and (old.hash or old) == (new.hash or new)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-#: What container runtimes report for a container that could not be started.
+#: Exit code that container runtimes report for a container that could not be started.
 START_ERROR = 128
 _CONNECT_SECONDS = 5.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -178,7 +178,7 @@ def _hand_over(channel: int, files: list[int]) -> None:
 
 
 def main() -> None:
-    """Do what the command line says; a failure is one line on standard error and exit code 1."""
+    """Run the command line; a failure is one line on standard error and exit code 1."""
     verb, file = sys.argv[1:]
     try:
         verbs = {"node": node, "connect": connect, "pod": pod, "mounts": mounts, "container": container}

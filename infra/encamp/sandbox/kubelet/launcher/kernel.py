@@ -109,7 +109,7 @@ def drop_capabilities() -> None:
 
 
 def die_with_parent(parent: int, signal_number: int = 9) -> None:
-    """Have the kernel send a signal when the parent ends; ends at once if ``parent`` is no longer the parent.
+    """Make the kernel send a signal when the parent ends; ends at once if ``parent`` is no longer the parent.
 
     A forked child, and a process that took new credentials, must say so again.
     """

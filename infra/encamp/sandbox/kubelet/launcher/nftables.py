@@ -67,7 +67,7 @@ def rule(chain: str, *expressions: bytes, family: int = INET) -> bytes:
 
 
 def change(channel: socket.socket, messages: list[bytes]) -> None:
-    """Do all that the messages say, or nothing of it.
+    """Apply all of the messages, or none.
 
     Raises:
         OSError: the kernel refuses it.
@@ -109,13 +109,13 @@ def _drain(channel: socket.socket) -> None:
 
 
 def to_itself(hook: int) -> bytes:
-    """What goes by the loopback interface."""
+    """Return the match of packets on the loopback interface."""
     key = _META_IIF if hook == LOCAL_IN else _META_OIF
     return _meta(key) + _equals(struct.pack("I", _LOOPBACK_INDEX))
 
 
 def replies() -> bytes:
-    """What belongs to a connection that was let through."""
+    """Return the match of packets of an accepted connection."""
     load = _expression("ct", _attribute(1, _big(_REGISTER)) + _attribute(2, _big(0)))
     bits = struct.pack("I", _ESTABLISHED | _RELATED)
     mask = [_attribute(1, _big(_REGISTER)), _attribute(2, _big(_REGISTER)), _attribute(3, _big(4))]
@@ -124,29 +124,29 @@ def replies() -> bytes:
 
 
 def ipv4() -> bytes:
-    """Packets of IPv4."""
+    """Return packets of IPv4."""
     return _meta(_META_NFPROTO) + _equals(bytes([socket.AF_INET]))
 
 
 def source(first: str, last: str) -> bytes:
-    """IPv4 packets from these addresses; follows ``ipv4``."""
+    """Return the match of IPv4 packets from these addresses; follows ``ipv4``."""
     return _load(_NETWORK_HEADER, _SOURCE, 4) + _within(socket.inet_aton(first), socket.inet_aton(last))
 
 
 def destination(first: str, last: str) -> bytes:
-    """IPv4 packets to these addresses; follows ``ipv4``."""
+    """Return the match of IPv4 packets to these addresses; follows ``ipv4``."""
     return _load(_NETWORK_HEADER, _DESTINATION, 4) + _within(socket.inet_aton(first), socket.inet_aton(last))
 
 
 def destination_elsewhere(first: str, last: str) -> bytes:
-    """IPv4 packets to other addresses than these; follows ``ipv4``."""
+    """Return the match of IPv4 packets to other addresses than these; follows ``ipv4``."""
     return _load(_NETWORK_HEADER, _DESTINATION, 4) + _within(
         socket.inet_aton(first), socket.inet_aton(last), inverted=1
     )
 
 
 def ports(protocol: str, first: int = 0, last: int = 65535) -> bytes:
-    """Packets of a protocol to these ports."""
+    """Return packets of a protocol to these ports."""
     load = _meta(_META_L4PROTO) + _equals(bytes([PROTOCOLS[protocol]]))
     if (first, last) == (0, 65535):
         return load
@@ -158,7 +158,7 @@ def ports(protocol: str, first: int = 0, last: int = 65535) -> bytes:
 
 
 def accept() -> bytes:
-    """Let it through."""
+    """Return the verdict that accepts a packet."""
     return _verdict(_ACCEPT)
 
 

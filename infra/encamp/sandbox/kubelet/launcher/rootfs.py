@@ -19,15 +19,15 @@ from typing import Any
 
 from encamp.sandbox.kubelet.launcher import kernel
 
-#: Where folders of the host that were replaced stay reachable for the links into them.
+#: Folder in which replaced folders of the host stay reachable for the links into them.
 _HOST = "/.host"
-#: Where the kubelet's own files of the pod are (hosts, resolv.conf, the certificates).
+#: Folder of the kubelet's own files of the pod (hosts, resolv.conf, the certificates).
 _POD = "/.pod"
 _PRIVATE = {"/run": "755", "/tmp": "1777", "/var/tmp": "1777"}  # noqa: S108 - of the container
 #: Top-level folders of the host that stand for an image's: programs, libraries, and what is installed beside them.
 _PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "opt", "nix")
 _SETTINGS = "/etc"
-#: What container runtimes give a container that has no volume there. Belief: container-shared-memory.
+#: Size of ``/dev/shm`` that container runtimes give a container by default. Belief: container-shared-memory.
 _SHARED_MEMORY_BYTES = 64 * 2**20
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 #: As container runtimes have them (github.com/containerd/containerd, pkg/oci/spec.go): a pod of root's sandbox could
@@ -177,7 +177,7 @@ class Root:
                 kernel.mount("/dev/null", there, None, kernel.MS_BIND)
 
     def _etc(self, source: str) -> None:
-        """The host's /etc as links, with the pod's own files in their places."""
+        """Mount the host's /etc as links, with the pod's own files in their places."""
         os.mkdir(self._at(_POD))
         _bind_read_only(source, self._at(_POD))
         for path, name in _POD_FILES.items():
@@ -187,7 +187,7 @@ class Root:
                 os.symlink(f"{_POD}/{name}", place)
 
     def _place(self, target: str, *, folder: bool) -> str:
-        """Have a file or folder to mount on at ``target``; its place below the root in the making."""
+        """Return a mount point for a file or folder ``target`` below the root in the making, created if missing."""
         path = self._resolved(target)
         place = self._at(path)
         if os.path.lexists(place) and not os.path.islink(place) and path not in _POD_FILES:
@@ -202,7 +202,7 @@ class Root:
         return place
 
     def _resolved(self, target: str) -> str:
-        """The path with the container's own links followed, but not those that stand for the host's entries."""
+        """Return the path with the container's own links followed, but not those that stand for the host's entries."""
         parts = [part for part in os.path.normpath("/" + target).split("/") if part]
         path = "/"
         while parts:
@@ -215,7 +215,7 @@ class Root:
         return path
 
     def _open(self, path: str) -> None:
-        """Have the folder ``path`` as one of the container's own, in which entries can be made."""
+        """Make the folder ``path`` one of the container's own, in which entries can be made."""
         place = self._at(path)
         if os.path.lexists(place) and not os.path.islink(place):
             if os.stat(place).st_dev in self._devices:
@@ -235,7 +235,7 @@ class Root:
                 os.symlink(link, f"{place}/{entry.name}")
 
     def _keep(self, path: str) -> bool:
-        """Keep the host's folder ``path`` reachable for links into it; False where the container has none of it."""
+        """Keep the host's folder ``path`` reachable for links into it; False if the container has none of it."""
         if not os.path.isdir(path) or any(_is_below(path, own) for own in _PRIVATE):
             return False
         if not self._is_shown(path):
@@ -254,7 +254,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _source(mount: dict[str, Any]) -> str:
-    """What to mount; ``below`` is a folder of a file system that only containers see, made where it is missing.
+    """Return the source of a mount; ``below`` is a folder of a file system that only containers see, made if missing.
 
     A link in there may lead anywhere and would name a file of the host, so none is followed.
     """

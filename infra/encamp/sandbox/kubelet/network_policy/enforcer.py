@@ -1,4 +1,4 @@
-"""Keeps the rules of all pods what policies, namespaces and pods make them."""
+"""The enforcement of network policies: the rules of all pods follow policies, namespaces and pods."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Enforcer:
             raise trouble
 
     def update(self, uid: str, pod: Mapping[str, Any]) -> None:
-        """A pod changed; its labels may have."""
+        """Note that a pod changed; its labels may have."""
         if uid in self._pods:
             before, filtered = self._pods[uid]
             now = PolicyPod.of(pod, before.address)
@@ -86,14 +86,14 @@ class Enforcer:
                 self._changed.set()
 
     def remove(self, uid: str) -> None:
-        """A pod has left the network."""
+        """Note that a pod has left the network."""
         if self._pods.pop(uid, None) is not None:
             self._rules.pop(uid, None)
             self._troubles.pop(uid, None)
             self._changed.set()
 
     def rules_at(self, address: str) -> PodRules:
-        """The rules of the pod that has an address; those of nobody let nothing out."""
+        """Return the rules of the pod that has an address; those of nobody let nothing out."""
         found = (self._rules.get(uid) for uid, (pod, _) in self._pods.items() if pod.address == address)
         return next((one for one in found if one is not None), PodRules(ingress=(), egress=()))
 

@@ -81,7 +81,7 @@ class Evaluation:
         self._known: dict[tuple[int, str, int], tuple[list[PolicyPod], list[Span]]] = {}
 
     def rules(self, pod: PolicyPod) -> PodRules:
-        """Give the rules of a pod."""
+        """Return the rules of a pod."""
         if pod.on_host:
             return PodRules()
         selecting = [one for one in self._policies if _is_for(one, pod)]
@@ -112,7 +112,7 @@ class Evaluation:
                 yield from _to_named(named, self._pods if everybody else peers)
 
     def _peers(self, policy: Policy, direction: str, index: int) -> tuple[list[PolicyPod], list[Span]]:
-        """Pods and blocks that a rule names."""
+        """Return pods and blocks that a rule names."""
         key = (id(policy), direction, index)
         if key not in self._known:
             named = policy["spec"][direction.lower()][index].get(_PEERS[direction]) or []
@@ -155,7 +155,10 @@ def _is_for(policy: Policy, pod: PolicyPod) -> bool:
 
 
 def _types(spec: Mapping[str, Any]) -> Sequence[str]:
-    """Directions that a policy speaks of; without ``policyTypes`` ingress, and egress where it has such rules."""
+    """Return directions that a policy speaks of.
+
+    Without ``policyTypes`` ingress, and egress where it has such rules.
+    """
     return spec.get("policyTypes") or ([INGRESS, EGRESS] if spec.get("egress") else [INGRESS])
 
 
@@ -170,7 +173,7 @@ def _numeric(port: Mapping[str, Any]) -> Ports:
 
 
 def _to_named(named: Sequence[tuple[str, str]], pods: Sequence[PolicyPod]) -> Iterator[Allowed]:
-    """Connections to pods at ports that they call by these names."""
+    """Yield connections to pods at ports that they call by these names."""
     for name, protocol in named:
         numbers: dict[int, list[Span]] = {}
         for pod in pods:

@@ -22,7 +22,7 @@ _IN, _OUT, _DIRECT = "ingress", "egress", "direct"
 
 @dataclass(frozen=True)
 class Node:
-    """What is open to every pod, whatever its policies say.
+    """The addresses that are open to every pod, whatever its policies say.
 
     Attributes:
         address: of the node, from which the kubelet and the API server reach pods.
@@ -66,7 +66,7 @@ class PodFilter:
         self._kept = rules
 
     def close(self) -> None:
-        """Let go of it; the rules stay as long as the pod's network does."""
+        """Release the filter; the rules stay as long as the pod's network does."""
         self._channel.close()
 
 
@@ -104,7 +104,7 @@ class DirectWays:
         self._kept = dict(ways)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the filter."""
         self._channel.close()
 
 
@@ -112,7 +112,7 @@ def _chain(
     chain: str, hook: int, always: bytes, allowed: tuple[Allowed, ...] | None, peer: Callable[[str, str], bytes]
 ) -> Iterator[bytes]:
     accept = nftables.accept()
-    # Of every pod: connections have to be known when a policy comes to it later.
+    # Connections of every pod are tracked, since a policy may come to it later.
     yield nftables.rule(chain, nftables.replies(), accept)
     if allowed is None:
         return
@@ -125,7 +125,7 @@ def _chain(
 
 
 def _conditions(allowed: Allowed, peer: Callable[[str, str], bytes]) -> Iterator[bytes]:
-    """What a packet fulfils to be of these connections, each way in which it can."""
+    """Yield the conditions on a packet of these connections, one for each way to match."""
     addresses = [b""]
     if allowed.addresses is not None:
         addresses = [nftables.ipv4() + peer(_text(one.first), _text(one.last)) for one in allowed.addresses]

@@ -1,4 +1,4 @@
-"""What a pod may connect to and who may connect to it: plain data, and the judgement of one connection."""
+"""Allowed connections of a pod in both directions: plain data, and the decision about one connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Span:
 
     @classmethod
     def of(cls, network: str) -> Span:
-        """All addresses of a network such as ``10.4.0.0/16``, or one address. Raises ValueError."""
+        """Return all addresses of a network such as ``10.4.0.0/16``, or one address. Raises ValueError."""
         found = ipaddress.IPv4Network(network)
         return cls(int(found.network_address), int(found.broadcast_address))
 
@@ -60,7 +60,7 @@ class PodRules:
     """Rules of one pod; replies to what is allowed are allowed.
 
     Attributes:
-        ingress: what may connect to the pod; None where no policy isolates it in this direction.
+        ingress: what may connect to the pod; None if no policy isolates it in this direction.
         egress: what the pod may connect to; None in the same way.
         named: addresses outside of the cluster that egress rules name, by blocks narrow enough to be somebody's
             network rather than the internet.

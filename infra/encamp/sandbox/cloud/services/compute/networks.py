@@ -83,7 +83,7 @@ NETWORKS: Final = Collection(
 
 
 def ranges_of(body: dict[str, Any]) -> list[str]:
-    """The primary and the secondary ranges of a subnetwork."""
+    """Return the primary and the secondary ranges of a subnetwork."""
     secondary = [one.get("ipCidrRange") for one in body.get("secondaryIpRanges") or () if one.get("ipCidrRange")]
     return [str(body.get("ipCidrRange") or ""), *secondary]
 
@@ -120,7 +120,7 @@ def _overlap(change: Change) -> Problem:
 
 
 def network_of(change: Change) -> Iterable[str]:
-    """The network that a subnetwork or a router lies in, which has to exist."""
+    """Return the network that a subnetwork or a router lies in, which has to exist."""
     given = change.at("network")
     if not given:
         raise GoogleError(400, "Invalid value for field 'resource.network': ''. It is required.", reason="required")

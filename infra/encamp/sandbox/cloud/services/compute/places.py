@@ -1,4 +1,4 @@
-"""What is only read of Compute Engine: project, regions with their quotas, zones, operations, instance groups."""
+"""The read-only parts of Compute Engine: project, regions with their quotas, zones, operations, instance groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.rest.routes import Ask
 
-#: Of every quota; more than this machine could run.
+#: Limit of every quota; more than this machine could run.
 LIMIT: Final = 10_000.0
 _DISKS = ("DISKS_TOTAL_GB", "SSD_TOTAL_GB", "HDB_TOTAL_GB")
 _ZONES = Compute("compute#zone")
@@ -87,7 +87,7 @@ async def _manager(ask: Ask) -> dict[str, Any]:
 
 
 def _groups(cloud: Cloud) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The managed instance groups of all node pools, each with its zone."""
+    """Yield the managed instance groups of all node pools, each with its zone."""
     for pool in cloud.store.all_of("nodePool"):
         urls = pool.body["instanceGroupUrls"]
         nodes = int(pool.body.get("currentNodeCount") or 0)
@@ -108,7 +108,7 @@ def _groups(cloud: Cloud) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def regional_quotas(cloud: Cloud, region: str) -> list[dict[str, Any]]:
-    """The quotas of a region as Compute Engine lists them; what is in use is that of node pools."""
+    """Return the quotas of a region as Compute Engine lists them; what is in use is that of node pools."""
     table = data_file("quotas")
     metrics = {entry["metric"] for kind in ("cpus", "gpus", "tpus") for entry in table[kind].values()}
     metrics |= {f"{table['preemptible']['prefix']}{metric}" for metric in metrics}

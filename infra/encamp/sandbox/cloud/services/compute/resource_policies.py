@@ -32,7 +32,7 @@ _WORKLOADS = ("HIGH_AVAILABILITY", "HIGH_THROUGHPUT")
 
 
 def users_of(policy: CloudResource, cloud: Cloud) -> list[str]:
-    """Full names of the node pools that are placed by a policy."""
+    """Return the full names of the node pools that are placed by a policy."""
     return [
         pool.name
         for pool in cloud.store.all_of("nodePool")
@@ -82,7 +82,7 @@ RESOURCE_POLICIES: Final = Collection(
 
 
 async def _aggregated(ask: Ask) -> dict[str, Any]:
-    """Policies of every region, by region."""
+    """Return policies of every region, by region."""
     ask.require("compute.resourcePolicies.list")
     found = ask.cloud.store.all_of("resourcePolicy", f"projects/{ask.cloud.project}")
     items, following = page(found, ask.call.query, "maxResults")

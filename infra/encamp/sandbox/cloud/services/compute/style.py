@@ -1,4 +1,4 @@
-"""How Compute Engine words its answers: every change is an operation, every reference a URL.
+"""The form of Compute Engine's answers: every change is an operation, every reference a URL.
 
 Sources: cloud.google.com/compute/docs/reference/rest/v1 (globalOperations, regionOperations),
 cloud.google.com/compute/docs/naming-resources.
@@ -37,17 +37,17 @@ NAME: Final = name_pattern(
 
 
 def link(name: str) -> str:
-    """The URL of a resource."""
+    """Return the URL of a resource."""
     return f"{_ROOT}/{name}"
 
 
 def numeric_id() -> str:
-    """A new id: a 64 bit number as text."""
+    """Return a new id: a 64 bit number as text."""
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
 def global_name(reference: object, collection: str, project: str) -> str:
-    """The full name of a global resource that is given by name, partial or full URL."""
+    """Return the full name of a global resource that is given by name, partial or full URL."""
     return f"projects/{project}/global/{collection}/{short(reference)}"
 
 
@@ -70,7 +70,7 @@ class Compute(Plain):
         self._fingerprint = fingerprint
 
     def decorate(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """Kind, name, URL and time of creation; of a regional resource the region, too."""
+        """Return kind, name, URL and time of creation; of a regional resource the region, too."""
         del cloud
         parts = resource.name.split("/")
         shown: Shown = {
@@ -84,21 +84,21 @@ class Compute(Plain):
         return {**shown, "fingerprint": resource.etag} if self._fingerprint else shown
 
     def created(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The operation of an insert."""
+        """Return the operation of an insert."""
         del shown
         return begin(resource, "insert", cloud)
 
     def changed(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The operation of a patch."""
+        """Return the operation of a patch."""
         del shown
         return begin(resource, "patch", cloud)
 
     def deleted(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """The operation of a delete."""
+        """Return the operation of a delete."""
         return begin(resource, "delete", cloud)
 
     def listed(self, ask: Ask, plural: str, items: list[Shown]) -> Shown:
-        """One page of a list."""
+        """Return one page of a list."""
         del plural
         shown, following = page(items, ask.call.query, self.page_size)
         answer: Shown = {"kind": f"{self._kind}List", "selfLink": link(ask.name)}
@@ -117,15 +117,15 @@ class Compute(Plain):
             raise GoogleError(412, "Invalid fingerprint.", reason="conditionNotMet", belief="compute-stale-is-412")
 
     def missing(self, name: str) -> GoogleError:
-        """Nothing has this name."""
+        """Return the error for a missing resource."""
         return GoogleError(404, f"The resource '{name}' was not found", belief="api-missing-is-404")
 
     def taken(self, name: str) -> GoogleError:
-        """Something has this name already."""
+        """Return the error for a name that is taken."""
         return GoogleError(409, f"The resource '{name}' already exists", belief="api-duplicate-is-409")
 
     def in_use(self, resource: CloudResource, user: str) -> GoogleError:
-        """The resource cannot be deleted while another uses it."""
+        """Return the error for a resource that another one uses and that cannot be deleted."""
         kind = self._kind.partition("#")[2]
         message = f"The {kind} resource '{resource.name}' is already being used by '{user}'"
         reason = "resourceInUseByAnotherResource"
@@ -139,7 +139,7 @@ def begin(resource: CloudResource, verb: str, cloud: Cloud) -> Shown:
 
 
 def shown_operation(operation: Operation) -> Shown:
-    """A compute#operation."""
+    """Return a compute#operation."""
     place = operation.name.rsplit("/", 2)[0]
     shown: Shown = {
         "kind": "compute#operation",

@@ -107,7 +107,7 @@ def _fill_networks(change: Change) -> None:
 
 
 def _fill_aliases(cluster: dict[str, Any], pods: str, made: str) -> None:
-    """Ranges of a VPC-native cluster; ``made`` is the name of the one that GKE makes for its pods."""
+    """Fill in the ranges of a VPC-native cluster; ``made`` is the name of the one that GKE makes for its pods."""
     policy: dict[str, Any] = {
         "useIpAliases": True,
         "clusterSecondaryRangeName": made,

@@ -1,4 +1,4 @@
-"""What GKE refuses of a cluster."""
+"""GKE's rules for a cluster."""
 
 from __future__ import annotations
 

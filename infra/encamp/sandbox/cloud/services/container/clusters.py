@@ -61,7 +61,10 @@ def _identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
 
 
 def _needs(change: Change) -> Iterable[str]:
-    """The network and the subnetwork, if they are given and of this project: a shared VPC is another project's."""
+    """Yield the network and the subnetwork, if they are given and of this project.
+
+    A shared VPC is another project's.
+    """
     region = region_of(change.location)
     given = change.given if change.before is None and change.given is not None else {}
     for key, path in (("network", "global/networks"), ("subnetwork", f"regions/{region}/subnetworks")):
@@ -85,7 +88,7 @@ def _default_pool(cluster: CloudResource, cloud: Cloud) -> None:
 
 
 def _show(cluster: CloudResource, cloud: Cloud) -> Body:
-    """Pools, counts, endpoint and certificate: the present ones, for a sandbox may move to other ports."""
+    """Return pools, counts, endpoint and certificate: the present ones, for a sandbox may move to other ports."""
     pools = [NODE_POOLS.shown(pool, cloud) for pool in cloud.store.all_of("nodePool", cluster.name)]
     location = cluster.name.split("/")[3]
     endpoint, certificate = cloud.control_plane()
@@ -144,7 +147,7 @@ CLUSTERS: Final = Collection(
 
 
 async def _update(ask: Ask) -> Body:
-    """UpdateCluster: each ``desired…`` field replaces what it names."""
+    """Return the cluster after UpdateCluster: each ``desired…`` field replaces what it names."""
     ask.require("container.clusters.update", ask.name)
     given = (await ask.call.json()).get("update") or {}
     present = CLUSTERS.find(ask.name, ask.cloud)

@@ -37,7 +37,7 @@ _TPU = ("ct", "tpu")
 
 
 def local_disks(machine_type: str) -> int:
-    """How many local disks come with a machine type."""
+    """Return the number of local disks that come with a machine type."""
     found = _LSSD_NAME.fullmatch(machine_type)
     if found is not None:
         return _LSSD.get(found["family"], {}).get(int(found["vcpu"]), 1)

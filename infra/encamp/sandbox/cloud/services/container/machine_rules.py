@@ -1,4 +1,4 @@
-"""What GKE refuses of a node pool's machines: accelerators, TPU slices, disks, reservations and networks.
+"""GKE's rules for a node pool's machines: accelerators, TPU slices, disks, reservations and networks.
 
 Which machine has what is the catalog's; machines that it does not know are not judged.
 """
@@ -76,7 +76,7 @@ def _slice(change: Change) -> Problem:
 
 
 def _size(change: Change, hosts: int, topology: str) -> Problem:
-    """A slice of several hosts comes whole or not at all."""
+    """Refuse a part of a multi-host slice: it is created whole or not at all."""
     scaling = scaling_of(change)
     if scaling is None:
         count = int(change.at("initialNodeCount") or 0)

@@ -67,7 +67,7 @@ NODE_POOLS: Final = Collection(
 
 
 async def _update(ask: Ask) -> Body:
-    """UpdateNodePool: fields of the config, and some of the pool, each replaced where it is given."""
+    """Return the pool after UpdateNodePool: fields of config and pool are each replaced if given."""
     ask.require("container.clusters.update", ask.name)
     present = NODE_POOLS.find(ask.name, ask.cloud)
     given = await ask.call.json()

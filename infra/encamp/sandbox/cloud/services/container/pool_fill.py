@@ -97,7 +97,7 @@ def _fill_groups(change: Change, project: str) -> None:
 
 
 def _fill_counts(pool: dict[str, Any], cloud: Cloud) -> None:
-    """How many nodes there are at first; the sandbox's own field, which the autoscaler sets afterwards."""
+    """Fill in the initial number of nodes, the sandbox's own field, which the autoscaler sets afterwards."""
     scaling = pool.get("autoscaling") or {}
     least = int(pool["initialNodeCount"]) * len(pool["locations"])
     pool["currentNodeCount"] = max(least, int(scaling.get("totalMinNodeCount") or 0))
@@ -106,7 +106,7 @@ def _fill_counts(pool: dict[str, Any], cloud: Cloud) -> None:
 
 
 def placed_topology(pool: Mapping[str, Any], cloud: Cloud) -> str | None:
-    """The topology that a pool's placement asks for, by itself or by the workload policy that it names."""
+    """Return the topology that a pool's placement asks for, by itself or by the workload policy that it names."""
     placement = pool.get("placementPolicy") or {}
     if placement.get("tpuTopology"):
         return str(placement["tpuTopology"])
@@ -119,7 +119,7 @@ def placed_topology(pool: Mapping[str, Any], cloud: Cloud) -> str | None:
 
 
 def tpu_hosts(machine_type: str, topology: str) -> int | None:
-    """How many machines of a type form the TPU slice of a topology; None where they form none."""
+    """Return the number of machines of a type that form the TPU slice of a topology; None if they form none."""
     version = machines_today.tpu_hosts().get(machine_type)
     found = machines_today.tpu_slice(version, topology, machine_type) if version else None
     return found.hosts if found else None

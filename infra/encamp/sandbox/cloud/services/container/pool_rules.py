@@ -1,4 +1,4 @@
-"""What GKE refuses of a node pool, whatever its machines.
+"""GKE's rules for a node pool, whatever its machines.
 
 Several rules are not in the API's reference but in what Google's own modules check before they call it
 (GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf, lifecycle preconditions).
@@ -35,12 +35,12 @@ _MOST_NODES_IN_A_ZONE = 1000
 
 
 def config_of(change: Change) -> dict[str, Any]:
-    """The node config of a pool."""
+    """Return the node config of a pool."""
     return change.at("config") or {}
 
 
 def scaling_of(change: Change) -> dict[str, Any] | None:
-    """The autoscaling of a pool, None for one of a fixed size; a 0 is no limit."""
+    """Return the autoscaling of a pool, None for one of a fixed size; a 0 is no limit."""
     scaling = change.at("autoscaling")
     return scaling if scaling and scaling.get("enabled") else None
 

@@ -60,7 +60,7 @@ class _Gke(Api):
     """GKE accepts a create of nodes before it knows of machines: for want of them its operation fails."""
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """The operation that ends with a stockout; None for other faults."""
+        """Return the operation that ends with a stockout; None for other faults."""
         verb = _MADE_OF_MACHINES.get(asked.type)
         if error.kind is not FaultKind.STOCKOUT or asked.operation != "create" or verb is None:
             return None

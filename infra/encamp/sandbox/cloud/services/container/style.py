@@ -1,4 +1,4 @@
-"""How GKE words its answers: every change is an operation of the cluster's location, one at a time for each cluster.
+"""The form of GKE's answers: every change is an operation of the cluster's location, one at a time for each cluster.
 
 Source: cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations.
 """
@@ -27,12 +27,12 @@ _EXHAUSTED: Final = 8
 
 
 def link(name: str) -> str:
-    """The URL of a resource."""
+    """Return the URL of a resource."""
     return f"{_ROOT}/{name}"
 
 
 def cluster_of(name: str) -> str:
-    """The full name of the cluster that a resource is, or is part of."""
+    """Return the full name of the cluster that a resource is, or is part of."""
     return "/".join(name.split("/")[:6])
 
 
@@ -72,7 +72,7 @@ def change(collection: Collection, ask: Ask, body: Body, verb: str) -> Shown:
 
 
 def shown_operation(operation: Operation) -> Shown:
-    """An Operation."""
+    """Return an Operation."""
     location = operation.name.split("/")[3]
     shown: Shown = {
         "name": operation.short_name,
@@ -111,21 +111,21 @@ class Container(Plain):
         }
 
     def created(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The operation of a create."""
+        """Return the operation of a create."""
         del shown
         return begin(f"CREATE_{self._word}", resource.name, cloud)
 
     def changed(self, resource: CloudResource, shown: Shown, cloud: Cloud) -> Shown:
-        """The operation of an update."""
+        """Return the operation of an update."""
         del shown
         return begin(f"UPDATE_{self._word}", resource.name, cloud)
 
     def deleted(self, resource: CloudResource, cloud: Cloud) -> Shown:
-        """The operation of a delete."""
+        """Return the operation of a delete."""
         return begin(f"DELETE_{self._word}", resource.name, cloud)
 
     def listed(self, ask: Ask, plural: str, items: list[Shown]) -> Shown:
-        """A whole list: GKE has no pages."""
+        """Return a whole list: GKE has no pages."""
         del ask
         return {plural: items} if items else {}
 

@@ -12,16 +12,16 @@ _CHOSEN = 3
 
 
 def zones_of_region(region: str) -> list[str]:
-    """The zones of a region: every region of the sandbox has those of us-central1."""
+    """Return the zones of a region: every region of the sandbox has those of us-central1."""
     return [f"{region}-{letter}" for letter in _LETTERS]
 
 
 def default_zones(location: str) -> list[str]:
-    """The zones that GKE chooses: three of a region, or the zone itself."""
+    """Return the zones that GKE chooses: three of a region, or the zone itself."""
     return [location] if ZONE.fullmatch(location) else zones_of_region(location)[:_CHOSEN]
 
 
 def region_of(location: str) -> str:
-    """The region of a location that may be a zone."""
+    """Return the region of a location that may be a zone."""
     zone = ZONE.fullmatch(location)
     return zone[1] if zone else location

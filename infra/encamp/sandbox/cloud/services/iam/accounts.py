@@ -69,7 +69,7 @@ class _Accounts(Collection):
     """Accounts go by their e-mail or their unique id, with any project."""
 
     def find(self, name: str, cloud: Cloud) -> CloudResource:
-        """The account of a full name."""
+        """Return the account of a full name."""
         identifier = name.rpartition("/")[2]
         if identifier.isdigit():
             for found in cloud.store.all_of(self.kind):
@@ -79,7 +79,7 @@ class _Accounts(Collection):
         return super().find(name, cloud)
 
     def shown(self, resource: CloudResource, cloud: Cloud) -> Body:
-        """An account without empty texts."""
+        """Return an account without empty texts."""
         return {key: value for key, value in super().shown(resource, cloud).items() if value}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.store import CloudResource
 
 _PERMISSION = re.compile(r"[a-z][a-z0-9]*\.[A-Za-z0-9]+\.[A-Za-z0-9]+")
-#: What a role of a project may not hold, because a project has no such thing.
+#: Permissions that a role of a project may not hold, because a project has no such resource.
 _ABOVE_PROJECTS = ("resourcemanager.folders.", "resourcemanager.organizations.", "resourcemanager.projects.list")
 _MOST_PERMISSIONS = 3000
 _LONGEST_TITLE = 100
@@ -64,7 +64,7 @@ class _Roles(Collection):
     """Roles; a create under the id of a deleted one is refused, too."""
 
     def shown(self, resource: CloudResource, cloud: Cloud) -> Body:
-        """A role; one that is not deleted does not say so."""
+        """Return a role; one that is not deleted does not say so."""
         shown = super().shown(resource, cloud)
         return shown if shown.get("deleted") else {key: value for key, value in shown.items() if key != "deleted"}
 

@@ -33,7 +33,7 @@ def credentials(cloud: Cloud, tokens: Tokens) -> Api:
 
 
 async def _everywhere(ask: Ask) -> dict[str, Any]:
-    """No account of the sandbox is bound to regions. Belief: iam-allowed-locations."""
+    """Return no locations: no account of the sandbox is bound to regions. Belief: iam-allowed-locations."""
     ACCOUNTS.find(ask.name.removesuffix("/allowedLocations"), ask.cloud)
     return {"locations": [], "encodedLocations": "0x0"}
 
@@ -48,7 +48,7 @@ async def _generate(ask: Ask, *, tokens: Tokens) -> dict[str, Any]:
 
 
 def workload_principal(project: str, namespace: str, account: str) -> str:
-    """A Kubernetes service account of the project's workload pool as a member of IAM bindings.
+    """Return a Kubernetes service account of the project's workload pool as a member of IAM bindings.
 
     Source: cloud.google.com/iam/docs/principal-identifiers.
     """
@@ -57,7 +57,7 @@ def workload_principal(project: str, namespace: str, account: str) -> str:
 
 
 def rfc3339(seconds: float) -> str:
-    """A time since the epoch as the APIs write it, in whole seconds."""
+    """Return a time since the epoch as the APIs write it, in whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,1 +1,1 @@
-"""Cloud KMS (v1): key rings and keys, which are never deleted, and what may use them."""
+"""Cloud KMS (v1): key rings and keys, which are never deleted, and the permission to use them."""

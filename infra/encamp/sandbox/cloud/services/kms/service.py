@@ -63,7 +63,7 @@ def _fill(change: Change) -> None:
 
 
 def version_of(key: CloudResource) -> dict[str, Any]:
-    """The one version of a key."""
+    """Return the one version of a key."""
     return {
         "name": f"{key.name}/cryptoKeyVersions/1",
         "state": "DESTROY_SCHEDULED" if key.body.get("_destroyed") else "ENABLED",

@@ -1,4 +1,4 @@
-"""Who may use a key: what names one needs the key, with its versions, and its service's agent among the key's users.
+"""The use of keys: a resource needs its key, with its versions, and the service's agent among the key's users.
 
 Source: cloud.google.com/kms/docs/cmek and each service's page on customer-managed keys.
 """
@@ -30,12 +30,12 @@ AGENTS: Final = {
 
 
 def service_agent(service: str, project: str) -> str:
-    """The e-mail of the agent by which a service of Google's works in a project."""
+    """Return the e-mail of the agent by which a service of Google's works in a project."""
     return f"service-{project_number(project)}@{AGENTS.get(service, f'gcp-sa-{service}')}.iam.gserviceaccount.com"
 
 
 def key_problem(cloud: Cloud, service: str, name: object) -> Problem:
-    """Why a service cannot use a key, None if it can or if none is named."""
+    """Return why a service cannot use a key, None if it can or if none is named."""
     if not name:
         return None
     key = cloud.store.find(str(name))
@@ -53,7 +53,7 @@ def key_problem(cloud: Cloud, service: str, name: object) -> Problem:
 
 
 def key_use(service: str, path: str) -> Rule:
-    """A rule: the key that a field names exists and is the service's agent's to use."""
+    """Return a rule: the key that a field names exists and is the service's agent's to use."""
 
     def test(change: Change) -> Problem:
         name = change.at(path)

@@ -28,7 +28,7 @@ _KEPT = 100_000
 
 
 def entry_routes(database: Database) -> Iterable[Route]:
-    """The methods of entries."""
+    """Yield the methods of entries."""
     yield Route("entries", ("POST",), partial(_write, database=database), verb="write", operation="create")
     yield Route("entries", ("POST",), partial(_list, database=database), verb="list")
 

@@ -55,5 +55,5 @@ EXCLUSIONS: Final = Collection(
 
 
 def excluded_by(cloud: Cloud) -> list[Callable[[dict[str, Any]], bool]]:
-    """What tells an entry that is kept out, for each exclusion that is on."""
+    """Return a predicate on excluded entries for each exclusion that is on."""
     return [matcher(str(one.body["filter"])) for one in cloud.store.all_of(_KIND) if not one.body.get("disabled")]

@@ -71,7 +71,7 @@ class _Metrics(Plain):
     """Metrics go by their bare names."""
 
     def decorate(self, resource: CloudResource, cloud: Cloud) -> dict[str, Any]:
-        """The bare name and the times."""
+        """Return the bare name and the times."""
         del cloud
         name = resource.name.partition("/metrics/")[2]
         return {"name": name, "createTime": resource.created, "updateTime": resource.updated}

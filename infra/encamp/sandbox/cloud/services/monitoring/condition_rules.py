@@ -1,4 +1,4 @@
-"""What Cloud Monitoring refuses of an alert policy's conditions.
+"""Cloud Monitoring's rules for the conditions of an alert policy.
 
 Sources: cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.alertPolicies,
 cloud.google.com/logging/docs/alerting/log-based-alerts.
@@ -86,7 +86,7 @@ def _auto_close(change: Change) -> Problem:
 
 
 def _log_metric(change: Change) -> Problem:
-    """A threshold on a log's metric needs the metric, by the Monitoring API's own check of the filter."""
+    """Refuse a threshold on an unknown log-based metric, by the Monitoring API's own check of the filter."""
     known = {metric.name.partition("/metrics/")[2] for metric in change.cloud.store.all_of("logMetric")}
     for condition in _conditions(change):
         for kind in ("conditionThreshold", "conditionAbsent"):

@@ -1,4 +1,4 @@
-"""Cloud Monitoring: what is configured there; the server names everything.
+"""Cloud Monitoring: its configuration; the server names everything.
 
 Sources: cloud.google.com/monitoring/api/ref_v3/rest/v3 (projects.notificationChannels, projects.alertPolicies),
 cloud.google.com/monitoring/api/ref_v3/rest/v1/projects.dashboards.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.rest.rules import Change, Problem
     from encamp.sandbox.cloud.store import CloudResource
 
-#: What a channel of each type has to say, beside what it keeps secret (projects.notificationChannelDescriptors).
+#: Required fields of a channel of each type, beside its secrets (projects.notificationChannelDescriptors).
 _CHANNEL_LABELS: Final = {
     "email": ("email_address",),
     "pubsub": ("topic",),
@@ -143,7 +143,7 @@ def _mosaic(layout: dict[str, Any]) -> Problem:
 
 
 class _Dashboards(Plain):
-    """Dashboards show the project by its number, and need the etag of what they replace."""
+    """Dashboards name the project by its number, and an update needs the etag of the present version."""
 
     ignored = ("name",)
 

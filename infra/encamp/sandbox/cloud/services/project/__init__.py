@@ -1,1 +1,1 @@
-"""What belongs to the project as a whole: Resource Manager, Service Usage, Cloud Billing and budgets, Cloud Quotas."""
+"""APIs of the project as a whole: Resource Manager, Service Usage, Cloud Billing and budgets, Cloud Quotas."""

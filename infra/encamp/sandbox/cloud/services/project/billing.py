@@ -42,7 +42,7 @@ async def _billing_info(ask: Ask) -> dict[str, Any]:
 
 
 async def _test(ask: Ask) -> dict[str, Any]:
-    """The caller may do whatever it asks of an account: there is none behind it."""
+    """Return all tested permissions: the caller may do anything with an account, as there is none behind it."""
     return {"permissions": (await ask.call.json()).get("permissions") or []}
 
 
@@ -152,14 +152,14 @@ def budgets(cloud: Cloud) -> Api:
 
 
 async def _quota(ask: Ask, *, limit: float) -> dict[str, Any]:
-    """Every family has the same limit everywhere."""
+    """Return a quota: every family has the same limit everywhere."""
     ask.require("cloudquotas.quotas.get")
     shown = {"quotaId": ask.variables["quota"], "service": ask.variables["service"]}
     return {**shown, "dimensionsInfos": [{"details": {"value": str(int(limit))}}]}
 
 
 async def _quotas(ask: Ask) -> dict[str, Any]:
-    """The quotas of a service: of IAM that of service accounts, as every project has it."""
+    """Return the quotas of a service: of IAM that of service accounts, as every project has it."""
     ask.require("cloudquotas.quotas.get")
     return {"quotaInfos": [_ACCOUNTS]} if ask.variables["service"] == _ACCOUNTS["service"] else {}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from encamp.sandbox.cloud.cloud import Cloud
     from encamp.sandbox.cloud.rest.routes import Ask
 
-#: What every project has on without being asked: cloud.google.com/service-usage/docs/enabled-service.
+#: APIs that every project has on from its creation: cloud.google.com/service-usage/docs/enabled-service.
 _ALWAYS_ON = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com", "cloudbilling.googleapis.com")
 _SERVICE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _KIND = "service"

@@ -28,7 +28,7 @@ _MODES = ("STANDARD_REPOSITORY", "VIRTUAL_REPOSITORY", "REMOTE_REPOSITORY", "AOS
 
 
 def _identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
-    """The id is a parameter, in either spelling."""
+    """Take the id from the query, in either spelling."""
     return ask.call.query.get("repositoryId") or ask.call.query.get("repository_id") or "", body
 
 

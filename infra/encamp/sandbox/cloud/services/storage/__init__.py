@@ -1,1 +1,1 @@
-"""Cloud Storage (v1): what IAM and the API's rules say of a call; buckets and objects are the storage server's."""
+"""Cloud Storage (v1): checks of a call by IAM and the API's rules; the storage server has buckets and objects."""

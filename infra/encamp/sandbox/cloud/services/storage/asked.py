@@ -1,4 +1,4 @@
-"""What a storage call asks for, in the words of faults.
+"""The operation that a storage call requests, in the words of faults.
 
 Objects and buckets have the full names that IAM knows them by (``projects/_/buckets/B/objects/O``).
 """
@@ -27,7 +27,7 @@ _UPLOADS = ("upload", "resumable")
 
 
 async def asked_of(call: Call) -> Asked | None:
-    """What a call asks for; None for what is neither a bucket nor an object."""
+    """Return the operation that a call requests; None for neither a bucket nor an object."""
     path = json_path(call.method, call.path) or call.path
     operation = _OPERATIONS.get(call.method, "read")
     if "b" not in path:
@@ -49,7 +49,7 @@ async def asked_of(call: Call) -> Asked | None:
 
 
 async def _name_of(call: Call) -> str:
-    """The name of a bucket that is to be made."""
+    """Return the name of a bucket that is to be made."""
     try:
         return str((await call.json()).get("name") or "")
     except GoogleError:

@@ -134,7 +134,7 @@ def changed_bucket(cloud: Cloud, present: Mapping[str, Any], patch: Mapping[str,
 
 
 def _stamped(bucket: dict[str, Any]) -> dict[str, Any]:
-    """Texts and times as the API writes them; an empty lifecycle is none."""
+    """Return texts and times as the API writes them; an empty lifecycle is none."""
     soft = bucket.get("softDeletePolicy")
     if soft:
         soft["retentionDurationSeconds"] = str(soft.get("retentionDurationSeconds") or 0)

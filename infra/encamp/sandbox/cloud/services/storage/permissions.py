@@ -1,4 +1,4 @@
-"""Which permissions a storage call needs, and on what.
+"""The permissions that a storage call needs, and their resources.
 
 Source: cloud.google.com/storage/docs/access-control/iam-json.
 
@@ -39,7 +39,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a call needs.
+    """All permissions that a call needs.
 
     Attributes:
         needs: every one has to be given.
@@ -55,7 +55,7 @@ class Needs:
 
 
 def needs_of(method: str, path: tuple[str, ...], query: dict[str, str]) -> Needs | None:
-    """What a call of the JSON API needs; None for what is none."""
+    """Return the permissions that a call of the JSON API needs; None for any other call."""
     for prefix in _UPLOADS:
         if path[: len(prefix)] == prefix and len(path) == len(prefix) + 2:
             bucket, name = path[len(prefix)], query.get("name", "")
@@ -100,7 +100,7 @@ def _object_needs(method: str, bucket: str, path: tuple[str, ...]) -> Needs | No
 
 
 def json_path(method: str, path: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The JSON API's path of a call of the XML API (``/BUCKET/OBJECT``), for reads and simple writes.
+    """Return the JSON API's path of a call of the XML API (``/BUCKET/OBJECT``), for reads and simple writes.
 
     Source: cloud.google.com/storage/docs/xml-api/get-object-download.
     """

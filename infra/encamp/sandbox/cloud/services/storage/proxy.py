@@ -48,7 +48,7 @@ class StorageProxy:
 
     Args:
         url: where the storage server is.
-        token: what it wants to see.
+        token: the token that it expects.
         transport: another way to it than the network, for tests.
     """
 
@@ -67,11 +67,11 @@ class StorageProxy:
         await self._client.aclose()
 
     async def asked(self, call: Call) -> Asked | None:
-        """What a call asks for, in the words of faults."""
+        """Return the operation that a call requests, in the words of faults."""
         return await asked_of(call)
 
     def failed(self, asked: Asked, error: FaultError) -> Response | None:
-        """Nothing: every fault refuses at once."""
+        """Return None: every fault refuses at once."""
         del asked, error
         return None
 
@@ -159,7 +159,7 @@ class StorageProxy:
             self._access.policies.drop(bucket_policy_name(bucket))
 
     async def _exists(self, bucket: str) -> dict[str, Any]:
-        """The bucket, or 404."""
+        """Return the bucket, or 404."""
         headers = {"authorization": f"Bearer {self._token}"}
         try:
             answer = await self._client.get(f"/storage/v1/b/{quote(bucket, safe='')}", headers=headers)
@@ -216,7 +216,7 @@ def _whole(body: dict[str, Any]) -> bytes:
 
 
 async def _head(stream: AsyncIterator[bytes]) -> bytes:
-    """The first megabyte of a body, or all of a shorter one."""
+    """Return the first megabyte of a body, or all of a shorter one."""
     head = bytearray()
     async for chunk in stream:
         head += chunk
