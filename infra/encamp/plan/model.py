@@ -273,7 +273,7 @@ class JobPlan:
         job_id: as the user knows it.
         name: short cloud name, at most 28 characters; every cloud name begins with it.
         region: the job's own; CLOUD_ML_REGION and the location of its bucket.
-        stand_in_region: region of the cluster if it stands in for the job's own region, else None.
+        stand_in_region: region of the environment's cluster where it stands in for the job's, None if it is the same.
         namespace: Kubernetes namespace of the environment's jobs.
         labels: owner, job and environment in the form that Google and Kubernetes both accept as label values.
         training_input: the job's TrainingInput as JSON data, keys in snake_case (TF_CONFIG's ``job``).
