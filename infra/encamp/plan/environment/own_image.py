@@ -9,6 +9,7 @@ from encamp.plan.rendering import render_text
 #: Packages of the lock that only trainers and developers need: the image is much smaller without them.
 LEFT_OUT = (
     "absl-py",
+    "aiosmtpd",
     "google-api-python-client",
     "keras",
     "ml-dtypes",
@@ -16,8 +17,11 @@ LEFT_OUT = (
     "pyrefly",
     "ruff",
     "schemathesis",
+    "tensorboard",
+    "tensorboard-data-server",
     "tensorflow",
     "tensorflow-cpu",
+    "uv",
     "xgboost",
     "xgboost-cpu",
 )
