@@ -1,4 +1,4 @@
-"""What ``pulumi up`` runs: an environment program and a job program, told apart by the stack's config.
+"""The program of ``pulumi up``: an environment program and a job program, told apart by the stack's config.
 
 This is the only reader of ``pulumi.Config``. It knows neither which cloud serves it nor whether anybody watches:
 ``up`` creates and returns, it never waits for a training.
@@ -140,7 +140,7 @@ def _full_name(stack: str) -> str:
 
 
 def _own_outputs() -> Mapping[str, Any]:
-    """What the last ``up`` of this very stack put out; empty before the first.
+    """Return the outputs of this stack's last ``up``; empty before the first.
 
     The engine writes the same state meanwhile, and a backend of files is read in the middle of it: hence the retries.
     """
@@ -176,7 +176,7 @@ def _shown(text: str, config: pulumi.Config) -> str:
 
 
 def _check_data(plan: JobPlan, config: pulumi.Config) -> None:
-    """What the job's data lacks is said in the preview, before anything is made."""
+    """Say in the preview what the job's data lacks, before anything is made."""
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415 - wanted by plain `pulumi` only
     from encamp.preflight import check_job  # noqa: PLC0415
 

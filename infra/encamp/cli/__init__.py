@@ -1,1 +1,1 @@
-"""What people type: one file a verb, each with a click ``command``."""
+"""The command line: one file a verb, each with a click ``command``."""

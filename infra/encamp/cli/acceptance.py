@@ -75,7 +75,7 @@ def command(
 def _request(
     stack: str, budget: float | None, only: tuple[str, ...], skip: tuple[str, ...], *, dry_run: bool, new: bool
 ) -> tuple[AcceptanceRequest, Progress | None]:
-    """What is wanted, planned and priced, and the killed run that is gone on with.
+    """The run that is asked for, planned and priced, and the killed run that it continues.
 
     Raises:
         UsageError: a rung is not known, there is no budget or too small a one, or another run has the environment.
@@ -130,7 +130,7 @@ def _progress(request: AcceptanceRequest, before: Progress | None, context: Cont
 
 
 def _show(ladder: PlannedLadder, budget: float | None) -> None:
-    """What is going to be run, and what it costs."""
+    """Say what is going to be run and what it costs."""
     from encamp.acceptance.ladder import ENVIRONMENT  # noqa: PLC0415
     from encamp.plan.cost.text import duration  # noqa: PLC0415
     from encamp.text import aligned  # noqa: PLC0415

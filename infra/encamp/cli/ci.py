@@ -22,7 +22,7 @@ OUTPUT = click.option(
 
 @click.group(name="ci")
 def command() -> None:
-    """What a change does to stacks, and where the cloud has gone apart from them; both only look."""
+    """Show what a change does to stacks, and where the cloud differs from them; nothing is changed."""
 
 
 @command.command()

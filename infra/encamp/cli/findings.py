@@ -1,4 +1,4 @@
-"""What was found, shown: shared by the verbs that look at a machine or a stack."""
+"""Findings as text: shared by the verbs that look at a machine or a stack."""
 
 from __future__ import annotations
 

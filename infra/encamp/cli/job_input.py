@@ -1,4 +1,4 @@
-"""What the verbs that read a job share: its file, flags over it, its id, its packages and its environment."""
+"""The input of verbs that read a job: its file, flags over it, its id, its packages and its environment."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class JobInput:
 
     @property
     def source(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         from encamp.spec.overrides import COMMAND_LINE  # noqa: PLC0415 - help pages need no models
 
         return str(self.file) if self.file is not None else COMMAND_LINE
@@ -105,7 +105,7 @@ class JobInput:
         return job, problems, warnings
 
     def _trainer_problems(self, job: TrainingJobSpec, document: Document | None, folder: Path) -> list[Problem]:
-        """What is wrong with the trainer folder, by flag or line."""
+        """Return what is wrong with the trainer folder, by flag or line."""
         from encamp.packaging.module import trainer_problem  # noqa: PLC0415
 
         found = trainer_problem(job, folder)
@@ -122,7 +122,7 @@ class JobInput:
         return [dataclasses.replace(found, line=next((lines[at] for at in places if at in lines), None))]
 
     def missing_imports(self, job: TrainingJobSpec, requests: Sequence[RoleRequest]) -> list[MissingImport]:
-        """What the trainer imports in vain on stock images; nothing where the trainer cannot be read."""
+        """Return the imports that stock images lack; none if the trainer cannot be read."""
         if job.encamp.package_path is None:
             return []
         from encamp.errors import EncampError  # noqa: PLC0415 - as above

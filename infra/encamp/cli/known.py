@@ -1,4 +1,4 @@
-"""What the verbs that only look at jobs share: the jobs of an environment, opened for a command."""
+"""The jobs of an environment, opened for verbs that only look at jobs."""
 
 from __future__ import annotations
 

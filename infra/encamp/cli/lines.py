@@ -67,7 +67,7 @@ class Lines:
             self._write(f"{replica} | {printable(line)}")
 
     def context(self) -> Context:
-        """What commands about jobs work with, writing here."""
+        """Make the context of commands about jobs, with this writer for its lines."""
         from encamp.jobs.opening import allocatable_room  # noqa: PLC0415 - it opens whole environments
 
         return Context(self.show, self.log, allocatable=allocatable_room)

@@ -67,7 +67,7 @@ def _row(job: JobSummary, *, tuning: bool) -> tuple[str, ...]:
 
 
 def _cost(job: JobSummary) -> str:
-    """What a job has cost, or has cost so far."""
+    """Return what a job has cost, or has cost so far."""
     if job.cost_usd is not None:
         return f"{job.cost_usd:.4f} USD"
     return "-" if job.cost_so_far_usd is None else f"{job.cost_so_far_usd:.4f} USD so far"

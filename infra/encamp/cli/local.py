@@ -115,7 +115,7 @@ def train(ctx: click.Context, *, log_dir: Path | None, **given: Any) -> None:
 
 @dataclass(frozen=True)
 class _Wished:
-    """What is to run.
+    """The training that is to run.
 
     Attributes:
         names: of its replicas as far as they are known before.
@@ -152,7 +152,7 @@ def _study(job: LocalJob, wish: JobWish, given: dict[str, Any], options: LocalRu
 def _of_flags(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
 ) -> _Wished:
-    """What the old client's flags describe."""
+    """Return the training that the old client's flags describe."""
     from encamp.run.local.prepare import FlagWish, prepare_flags, refuse_flags  # noqa: PLC0415
 
     if given["module_name"] is None:
@@ -183,7 +183,7 @@ def _of_flags(
 def _of_file(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
 ) -> _Wished:
-    """What a job file describes, some of its fields replaced by flags."""
+    """Return the training that a job file describes, some of its fields replaced by flags."""
     from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
     from encamp.cli.job_input import JobInput  # noqa: PLC0415
     from encamp.jobs.target import environment_named  # noqa: PLC0415

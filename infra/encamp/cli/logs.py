@@ -72,7 +72,7 @@ def command(
 
 
 def _part(tail: int | None, since_text: str | None) -> LogPart | None:
-    """What of the logs was asked for, None for all."""
+    """Return the part of the logs that was asked for, None for all."""
     from encamp.cli.since import since  # noqa: PLC0415
     from encamp.jobs.log_parts import log_part  # noqa: PLC0415
 

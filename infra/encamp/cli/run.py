@@ -101,7 +101,7 @@ def drive(
 
 
 def _accepted(lines: Lines, parent: Parent | None) -> Callable[[str, Path], None]:
-    """What is done when the job is this driver's: its log begins, and a parent that waits may go."""
+    """Return the callback that begins the log once the job is this driver's, and lets a waiting parent go."""
 
     def accepted(job_id: str, folder: Path) -> None:
         lines.keep(folder / DRIVER_LOG, quiet=parent is not None)

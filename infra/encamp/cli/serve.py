@@ -114,7 +114,7 @@ def command(
 
 
 def exports(spec: EnvironmentSpec, url: str, *, credentials: bool) -> Iterator[str]:
-    """What a shell needs so that gcloud and the Python client speak to a service, and how they do."""
+    """Return the variables by which gcloud and the Python client speak to a service, and example commands."""
     values = {
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_ML": f"{url}/",
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
@@ -176,7 +176,7 @@ def _audit(asked: str | None, folder: Path) -> Path | BinaryIO:
 
 
 def _context() -> Context:
-    """What looks at jobs: its words go to the log of this process, with the times of its lines."""
+    """Make the context that looks at jobs; its lines go to the log of this process, with their times."""
     import logging  # noqa: PLC0415
 
     from encamp.run.context import Context  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What lives long around jobs: network, cluster, registry, artifacts bucket and the namespace that jobs run in."""
+"""The long-lived resources around jobs: network, cluster, registry, artifacts bucket and the jobs' namespace."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PlannedEnvironment(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _watch(self, acts_as: str | None) -> None:
-        """What tells of costs and of jobs, and what logs are not kept."""
+        """Declare budgets, dashboards, alerts and exclusions of logs."""
         plan = self._plan
         if plan.budget is not None:
             Budget(self._name, plan, plan.budget, acts_as=acts_as, opts=self._child)
@@ -119,14 +119,14 @@ class PlannedEnvironment(pulumi.ComponentResource):
         ]
 
     def _node_account(self, registries: Sequence[gcp.artifactregistry.Repository]) -> list[pulumi.Resource]:
-        """What nodes need before the first of them comes; nothing where their account is somebody else's."""
+        """Declare the roles that nodes need before the first comes; none if their account is somebody else's."""
         nodes = self._plan.gke.nodes
         if nodes is None or nodes.account_id is None:
             return []
         return NodeAccount("nodes", self._plan, nodes, registries=registries, opts=self._child).ready
 
     def _inside(self, cluster: Cluster, storage: EnvironmentStorage, *, holders: list[pulumi.Resource]) -> None:
-        """What stands in the cluster, and who may reach it; rights are given after ``holders`` exist."""
+        """Declare the objects in the cluster and who may reach them; rights are given after ``holders`` exist."""
         plan, child = self._plan, self._child
         # By the identifier another way into the cluster replaces nothing of it
         # (kubernetes-provider-cluster-identifier); another cluster of the same name replaces everything.

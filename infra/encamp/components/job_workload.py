@@ -1,4 +1,4 @@
-"""What runs: the Kubernetes objects of the job, exactly as its manifests were rendered."""
+"""The workload: the Kubernetes objects of the job, exactly as its manifests were rendered."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class JobWorkload(pulumi.ComponentResource):
         )
 
     def _claims(self, template: Mapping[str, Any]) -> pulumi.Resource:
-        """What each replica claims. Kubernetes never changes such a template."""
+        """Declare the template of each replica's claim. Kubernetes never changes such a template."""
         return self._object(
             template["metadata"]["name"],
             self._with_deadline(template),

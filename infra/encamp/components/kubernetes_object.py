@@ -39,6 +39,6 @@ class KubernetesObject(pulumi.CustomResource):
 
     @property
     def called(self) -> pulumi.Output[str]:
-        """What the cluster calls it."""
+        """Its name in the cluster."""
         metadata: pulumi.Output[Mapping[str, Any]] = pulumi.get(self, "metadata")
         return metadata.apply(lambda found: found["name"])

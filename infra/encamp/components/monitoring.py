@@ -1,4 +1,4 @@
-"""What an environment shows of its jobs, and whom it tells of what should not last."""
+"""The dashboard of an environment's jobs, and alerts about conditions that should not last."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Renamed:
-    """What was called otherwise.
+    """A resource that had another name before.
 
     Attributes:
         type: its type token now.

@@ -124,7 +124,7 @@ def run(
 
 
 def list(*, environment: str | None = None, state: str | None = None) -> tuple[JobSummary, ...]:  # noqa: A001 - the verb
-    """Every job of an environment, newest first, of any machine: ``encamp list``.
+    """Return every job of an environment, newest first, of any machine: ``encamp list``.
 
     Args:
         environment: stack of the environment.
@@ -143,7 +143,7 @@ def list(*, environment: str | None = None, state: str | None = None) -> tuple[J
 
 
 def describe(job: str, *, environment: str | None = None) -> JobDetails:
-    """One job, as AI Platform showed it and with what encamp knows beside that: ``encamp describe``.
+    """Return one job, as AI Platform showed it and with what encamp knows beside that: ``encamp describe``.
 
     Args:
         job: its id.
@@ -169,7 +169,7 @@ def logs(
     tail: int | None = None,
     since: datetime | timedelta | None = None,
 ) -> LogLines:
-    """What a job's replicas have written so far, while it runs and after its end: ``encamp logs``.
+    """Return what a job's replicas have written so far, while it runs or after its end: ``encamp logs``.
 
     All of it is held in memory: of a long log ask for a part.
 

@@ -1,4 +1,4 @@
-"""What the functions of ``encamp.jobs`` return: frozen, and with the fields that the command line shows.
+"""The results of the functions of ``encamp.jobs``: frozen, and with the fields that the command line shows.
 
 Times have a time zone, prices are USD by list prices, sizes are bytes.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """What a job becomes.
+    """The plan of a job: its replicas, machines, warnings and cost.
 
     Attributes:
         replicas: how many of each role, such as ``{"master": 1, "worker": 2}``; of a study, those of one trial.
@@ -270,7 +270,7 @@ class LeftOutObject:
 
 @dataclass(frozen=True)
 class CopiedResults:
-    """What was copied.
+    """The files that were copied.
 
     Attributes:
         folder: where to.

@@ -52,7 +52,7 @@ class Looking:
         )
 
     def intent(self, job: KnownJob) -> Intent:
-        """What this machine's record says that a job is, which whoever steers or follows it needs.
+        """Return what this machine's record says of a job, for commands that steer or follow it.
 
         Raises:
             UsageError: the record here does not know the job.
@@ -96,7 +96,7 @@ def opened(environment: str | None) -> Iterator[Looking]:
 def quiet_context(
     on_step: Callable[[str], None] | None = None, on_line: Callable[[str, str], None] | None = None
 ) -> Context:
-    """What a call about jobs works with; lines go to who wants them, whatever becomes of them there."""
+    """Make the context of a call about jobs; lines go to the callbacks, whose errors are ignored."""
 
     def show(line: str) -> None:
         if on_step is not None:
@@ -113,7 +113,7 @@ def quiet_context(
 
 
 def allocatable_room(machine_type: str) -> Mapping[str, float]:
-    """What a machine leaves to pods as numbers; nothing where the catalog does not know it."""
+    """Return what a machine leaves to pods as numbers; nothing if the catalog does not know it."""
     from encamp.plan.machines.allocatable import allocatable  # noqa: PLC0415 - wanted only while replicas wait
 
     try:

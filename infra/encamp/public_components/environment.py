@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Environment(PlannedEnvironment):
-    """What lives long around training jobs: cluster, network, registry, buckets, namespace, queues, access.
+    """The long-lived resources around training jobs: cluster, network, registry, buckets, namespace, queues, access.
 
     A program declares one environment at most. What ``adopt`` names exists already: it is read, never changed, and
     stays when the stack is destroyed.

@@ -1,4 +1,4 @@
-"""What a program says of a plan while it declares it, and how its errors reach the engine."""
+"""Messages of a program about the plan that it declares, and how its errors reach the engine."""
 
 from __future__ import annotations
 

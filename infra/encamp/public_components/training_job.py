@@ -155,7 +155,7 @@ def _read(
 
 
 def _made_here(environment: Environment | EnvironmentReference) -> set[str]:
-    """What the environment's own program makes: its cluster with its pools, and its bucket."""
+    """Return the resources of the environment's own program: its cluster with its pools, and its bucket."""
     if not isinstance(environment, Environment):
         return set()
     spec: EnvironmentSpec = environment.spec

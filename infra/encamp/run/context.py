@@ -1,4 +1,4 @@
-"""What every command about jobs works with: records, the cloud, environments, and where lines for people go."""
+"""The context of commands about jobs: records, the cloud, environments, and where lines for people go."""
 
 from __future__ import annotations
 

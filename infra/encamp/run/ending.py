@@ -54,7 +54,7 @@ _PROBLEMS_SHOWN = 20
 
 @dataclass(frozen=True)
 class RunResult:
-    """What became of a job.
+    """The result of a job.
 
     Attributes:
         left: what the cloud still lists of it; its results in the bucket are not meant.
@@ -337,7 +337,7 @@ class Ending:
         return record.entries if record is not None else ()
 
     def _kept(self, ended: datetime, *, proven: bool) -> KeptResults:
-        """What stays of the job, and until when; its own bucket goes when nothing is in it."""
+        """Return what stays of the job, and until when; its own bucket goes when nothing is in it."""
         intent = self._intent
         own = intent.results_bucket
         until = kept_until(intent, ended)

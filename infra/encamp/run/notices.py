@@ -120,7 +120,7 @@ class Notifier:
 
 
 def notices_of(record: RunRecord) -> list[dict[str, Any]]:
-    """What became of each notice, as the receipt has it: the latest entry of each target."""
+    """Return the result of each notice, as the receipt has it: the latest entry of each target."""
     latest = {entry.data.get("target"): entry for entry in record.entries if entry.kind == NOTICE}
     return [{**entry.data, "at": entry.at.isoformat(timespec="milliseconds")} for entry in latest.values()]
 

@@ -258,7 +258,7 @@ class Reaper:
                 return None
 
     def _supervisor(self, record: RunRecord | None, *, begins: bool = False) -> Supervision:
-        """What watches the job; ``begins`` says whether trials of a study may be begun."""
+        """Make the supervision of the job; ``begins`` says whether trials of a study may be begun."""
         times = record.times if record is not None else {}
         if self._usage is None:
             self._usage = Usage(self._records, self._lease, record.entries if record is not None else ())
@@ -323,7 +323,7 @@ class Reaper:
         return JobEngine(folder, self._context.show, self._keep, fence, operations=operations, stall=stall_seconds())
 
     def _fence(self, record: RunRecord | None) -> Fence:
-        """What is shown against the locks of dead engines: the lease is ours, and who had it before."""
+        """Return the proof that removes locks of dead engines: the lease is ours, and who had it before."""
         me = _me()
         return Fence.of(me["host"], me["place"], record.entries if record is not None else ())
 
@@ -340,7 +340,7 @@ class Reaper:
         )
 
     def _resources(self) -> tuple[str, ...]:
-        """What of the job there is: by the engine's state, and by the cloud's listing."""
+        """Return the job's resources: by the engine's state, and by the cloud's listing."""
         engine = self._engine_at(None) if self._candidate.has_stack else None
         teardown = self._teardown(engine, check=False)
         try:

@@ -1,4 +1,4 @@
-"""What a job was, what it made, how long, and what that costs: as JSON for programs and as text for people."""
+"""The receipt of a job: what it made, for how long, and what that costs, as JSON for programs and text for people."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class KeptResults:
-    """What a job leaves on purpose.
+    """The results that a job leaves on purpose.
 
     Attributes:
         job_dir: None where the job had none.
@@ -123,13 +123,13 @@ def build_receipt(
 
 
 def log_summary(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a receipt says of the logs by their manifest."""
+    """Return a receipt's entry about the logs by their manifest."""
     entries = manifest.get("replicas", [])
     return {"complete": all(entry["complete"] for entry in entries), "replicas": len(entries)}
 
 
 def cost_of(seconds: Mapping[str, float], hourly: Mapping[str, float], prices_of: str | None = None) -> dict[str, Any]:
-    """What machines cost, each rounded to the hundredth of a cent, and their sum, which is that of what is shown."""
+    """Return the cost of each machine, rounded to the hundredth of a cent, and their sum, of the rounded costs."""
     priced = {machine: hourly[machine] * spent / _HOUR for machine, spent in seconds.items() if machine in hourly}
     machines = {machine: round(amount, DECIMALS) for machine, amount in priced.items()}
     return {
@@ -156,7 +156,7 @@ def outcome_lines(receipt: Mapping[str, Any]) -> list[str]:
 
 
 def short_receipt(receipt: Mapping[str, Any]) -> str:
-    """What a job gave and cost and what is left of it, for people."""
+    """Return a job's results, its cost and what is left of it, as text for people."""
     spent = _spent_lines(receipt, short=True)
     lines = [*outcome_lines(receipt), *_trial_lines(receipt.get("trials")), *spent, *_result_lines(receipt)]
     lines += _notice_lines(receipt)

@@ -45,7 +45,7 @@ _FOLDERS = (
 
 @dataclasses.dataclass(frozen=True)
 class SandboxConfig:
-    """What ``sandbox.json`` holds.
+    """The content of ``sandbox.json``.
 
     Attributes:
         project: the only Google Cloud project that this sandbox serves; a real one's, to rehearse a stack of it here.

@@ -276,7 +276,7 @@ def _end_all(layout: Layout, listener: Listener) -> int:
 
 
 def _with_recorded(layout: Layout, found: SandboxState | None) -> list[psutil.Process]:
-    """What is still there: by its mark, and by what the supervisor wrote down."""
+    """Return the processes that are still there: by their mark, and by what the supervisor wrote down."""
     recorded = [find(process.pid, process.created) for process in (found.processes.values() if found else ())]
     listed = {process.pid: process for process in (*survivors(layout), *filter(None, recorded))}
     return list(listed.values())

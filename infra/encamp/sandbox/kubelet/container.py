@@ -53,7 +53,7 @@ _LONGEST_BACKOFF_SECONDS = 300.0
 
 @dataclass
 class PodContext:
-    """What a container needs of its pod.
+    """The parts of a pod that its containers need.
 
     Attributes:
         pod: gives the pod as the API has it, with the status we report.

@@ -1,4 +1,4 @@
-"""What stands for encamp's own image in a pod: project, encamp and engine of the sandbox, at the image's places.
+"""The stand-in for encamp's own image in a pod: project, encamp and engine of the sandbox, at the image's paths.
 
 ``templates/encamp.Containerfile.j2`` says what the image holds. Its provider plugins have no stand-in: the sandbox's
 providers are servers of this machine, which a pod does not reach. A reaper looks, and ends no job that has a stack.
