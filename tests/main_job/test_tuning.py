@@ -43,7 +43,8 @@ def _trials(camp: Camp, job_id: str) -> list[dict[str, Any]]:
 
 def test_a_study_survives_its_driver_and_another_goes_on_from_it(camp: Camp, study: Callable[..., str]) -> None:
     """Killed while two trials have ended and two run, whose ends nobody sees."""
-    path = study("--seconds=3", maxTrials=6, maxParallelTrials=2)
+    # Long enough for the worker of each trial to start on a busy machine: a replica that never ran has no log.
+    path = study("--seconds=6", maxTrials=6, maxParallelTrials=2)
     command = camp.start("run", "-v", path, "--job-id", "tuned")
     command.until("trial 4 begins", seconds=240)
     command.until("trial-4-master-replica-0 runs")
@@ -62,6 +63,8 @@ def test_a_study_survives_its_driver_and_another_goes_on_from_it(camp: Camp, stu
         assert log.count(f"chief of trial {trial['number']} is here with {trial['values']['kind']}") == 1
     receipt = camp.receipt("tuned")
     assert receipt["outcome"]["state"] == "SUCCEEDED"
+    manifest = json.loads(camp.read("tuned", "logs/manifest.json"))
+    assert [entry for entry in manifest["replicas"] if not entry["complete"]] == []
     assert receipt["logs"] == {"complete": True, "replicas": 12}
     assert receipt["trials"]["succeeded"] == 6
     camp.assert_nothing_left("tuned")
