@@ -74,6 +74,16 @@ def test_explain_needs_no_engine_and_no_cloud() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT / "infra")
 
 
+def test_options_of_jobs_need_no_reader_of_files() -> None:
+    """Every command has the option of its environment, so what that imports is paid for at each start."""
+    code = (
+        "import sys\nimport encamp.cli.list, encamp.cli.run, encamp.cli.stack\n"
+        "heavy = {'yaml', 'pydantic', 'encamp.project', 'encamp.jobs.visiting'} & sys.modules.keys()\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT / "infra")
+
+
 def test_unknown_names_end_with_the_exit_code_of_bad_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from encamp.default_stack import DEFAULT_ENVIRONMENT, VARIABLE
 from encamp.errors import UsageError
-from encamp.jobs.visiting import DEFAULT_ENVIRONMENT, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

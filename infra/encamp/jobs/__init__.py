@@ -78,9 +78,9 @@ def plan(
         PlanError: it cannot run in this environment.
         UsageError: there is no such file, folder or environment.
     """
+    from encamp.default_stack import chosen_environment  # noqa: PLC0415
     from encamp.jobs.given import GivenJob  # noqa: PLC0415 - the command line imports this room for its help pages
     from encamp.jobs.running import planned  # noqa: PLC0415
-    from encamp.jobs.visiting import chosen_environment  # noqa: PLC0415
 
     return PlanSummary.of(planned(GivenJob(job, folder), job_id, chosen_environment(environment)))
 

@@ -11,6 +11,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from encamp.default_stack import chosen_environment
 from encamp.errors import UsageError
 from encamp.jobs.target import enter_for, environment_named
 
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from encamp.spec.environment import EnvironmentSpec
-
-DEFAULT_ENVIRONMENT = "sandbox"
-VARIABLE = "ENCAMP_ENVIRONMENT"
-
-
-def chosen_environment(environment: str | None) -> str:
-    """The environment's stack: the given one, else the variable's, else the sandbox's."""
-    return environment or os.environ.get(VARIABLE) or DEFAULT_ENVIRONMENT
 
 
 @contextmanager
