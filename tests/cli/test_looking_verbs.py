@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from tests.ended_job import BUCKET, store_ended_job
 
 from encamp.errors import UsageError
 
@@ -16,44 +16,17 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-BUCKET = "sandbox-encamp-artifacts"
 LOG = b"step 1\n\x1b[31mred\nlast without an end"
 
 
 @pytest.fixture
 def ended(google: Any) -> str:
     """A job that another machine ran to its end."""
-    receipt: dict[str, Any] = {
-        "version": 2,
-        "jobId": "digits_1",
-        "name": "digits-1-abc",
-        "outcome": {"state": "FAILED", "message": "it said: \x1b[2J"},
-        "times": {
-            "QUEUED": "2026-05-02T10:00:00.000+00:00",
-            "RUNNING": "2026-05-02T10:01:00.000+00:00",
-            "FAILED": "2026-05-02T10:02:30.000+00:00",
-        },
-        "environment": "sandbox",
+    receipt = {
         "nodeSeconds": {"n1-standard-4": 90.0, "ct9": 3.0},
         "cost": {"currency": "USD", "amount": 0.25, "unpriced": ["ct9"]},
-        "left": [],
     }
-    entry = {
-        "replica": "master-replica-0",
-        "object": f"gs://{BUCKET}/jobs/digits_1/logs/master-replica-0.log",
-        "size": len(LOG),
-        "sha256": hashlib.sha256(LOG).hexdigest(),
-        "complete": False,
-        "reason": "the pod is gone",
-        "exitCode": 3,
-    }
-    for name, content in {
-        "receipt.json": json.dumps(receipt).encode(),
-        "logs/manifest.json": json.dumps({"version": 1, "replicas": [entry]}).encode(),
-        "logs/master-replica-0.log": LOG,
-    }.items():
-        google.objects[BUCKET, f"jobs/digits_1/{name}"] = content
-    return "digits_1"
+    return store_ended_job(google, LOG, "it said: \x1b[2J", receipt)
 
 
 def test_an_environment_without_jobs_says_so(encamp: Callable[..., Result]) -> None:

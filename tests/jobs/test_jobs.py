@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import json
 import os
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 from click.testing import CliRunner
+from tests.ended_job import BUCKET, store_ended_job
 
 import encamp
 from encamp import jobs
@@ -29,7 +29,6 @@ from encamp.spec.job_file import load_job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BUCKET = "sandbox-encamp-artifacts"
 LOG = b"step 1\n\xff odd\nlast\n"
 REPOSITORY = Path(__file__).resolve().parents[2]
 JOB = REPOSITORY / "examples" / "digits" / "job.yaml"
@@ -45,37 +44,10 @@ def session(committed: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: 
 def ended(google: Any) -> str:
     """A job that another machine ran to its end."""
     receipt: dict[str, Any] = {
-        "version": 2,
-        "jobId": "digits_1",
-        "name": "digits-1-abc",
-        "outcome": {"state": "FAILED", "message": "it gave up"},
-        "times": {
-            "QUEUED": "2026-05-02T10:00:00.000+00:00",
-            "RUNNING": "2026-05-02T10:01:00.000+00:00",
-            "FAILED": "2026-05-02T10:02:30.000+00:00",
-        },
-        "environment": "sandbox",
         "cost": {"currency": "USD", "amount": 0.25, "unpriced": []},
         "results": {"jobDir": f"gs://{BUCKET}/jobs/digits_1/output", "kept": f"gs://{BUCKET}/jobs/digits_1/"},
-        "left": [],
     }
-    entry = {
-        "replica": "master-replica-0",
-        "object": f"gs://{BUCKET}/jobs/digits_1/logs/master-replica-0.log",
-        "size": len(LOG),
-        "sha256": hashlib.sha256(LOG).hexdigest(),
-        "complete": False,
-        "reason": "the pod is gone",
-        "exitCode": 3,
-    }
-    for name, content in {
-        "receipt.json": json.dumps(receipt).encode(),
-        "logs/manifest.json": json.dumps({"version": 1, "replicas": [entry]}).encode(),
-        "logs/master-replica-0.log": LOG,
-        "output/model": b"weights",
-    }.items():
-        google.objects[BUCKET, f"jobs/digits_1/{name}"] = content
-    return "digits_1"
+    return store_ended_job(google, LOG, "it gave up", receipt, **{"output/model": b"weights"})
 
 
 def command(*words: str) -> Any:
