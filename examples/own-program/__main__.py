@@ -1,4 +1,4 @@
-"""What `pulumi up` runs: a bucket, an environment in the platform team's cluster, and a training job in it."""
+"""The program of `pulumi up`: a bucket, an environment in the platform team's cluster, and a training job in it."""
 
 from pathlib import Path
 

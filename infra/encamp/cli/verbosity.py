@@ -1,4 +1,4 @@
-"""How much the commands that follow a job say: ``--verbose`` and ``--quiet``."""
+"""The level of detail of commands that follow a job: ``--verbose`` and ``--quiet``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _R = TypeVar("_R")
 
 
 class Verbosity(Enum):
-    """How much is shown of a job."""
+    """The level of detail that is shown of a job."""
 
     QUIET = "quiet"
     """The outcome and errors."""
