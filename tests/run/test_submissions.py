@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -270,7 +271,7 @@ CREATES = {
     "it was here before the answer": Create(True, 3.0, Again.OTHER, here_for=2.9),
     "the server died": Create(None, 1.0, Again.SAME, server=GONE_SERVER),
     "the server said 5xx": Create(False, 0.0, Again.SAME),
-    "the answer was lost": Create(True, 1.0, Again.SAME, here_for=0.1),
+    "the answer was lost": Create(True, 20.0, Again.SAME, here_for=0.1),
     "another machine may be about to answer": Create(None, 1.0, Again.PENDING, server=FAR_SERVER),
     "another machine has not answered": Create(None, 5.0, Again.SAME, server=FAR_SERVER),
     "another caller": Create(True, 1.0, Again.OTHER, other={"by": "eve@example.com"}),
@@ -296,9 +297,30 @@ def test_a_create_that_comes_again_is_told_from_another_one(
         submissions.acknowledge("rnn", told=not create.answered)
     clock.now += create.after
     with pytest.raises(AlreadyUsedError, match="unique for ever") as refused:
-        submissions.submit(handed(**create.other), arrived_ago=create.here_for)
+        submissions.submit(handed(**create.other), arrived=time.monotonic() - create.here_for)
     assert refused.value.again is create.again
     assert len(known(records).entries) == 2
+
+
+def test_a_create_that_waits_for_the_record_came_before_the_answer_all_the_same(
+    records: Records, submissions: Submissions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a race may wait for its turn to write for longer than the answer to the first one is old."""
+    submissions.submit(handed())
+    waited = 10.0
+    now = time.monotonic
+    record = records.record
+
+    def slow(job_id: str) -> RunRecord | None:
+        submissions.acknowledge(job_id)
+        clock.now += waited
+        monkeypatch.setattr(time, "monotonic", lambda: now() + waited)
+        return record(job_id)
+
+    monkeypatch.setattr(records, "record", slow)
+    with pytest.raises(AlreadyUsedError) as refused:
+        submissions.submit(handed(), arrived=now())
+    assert refused.value.again is Again.OTHER
 
 
 def test_secrets_of_a_job_lie_nowhere_in_plain_and_go_with_its_end(

@@ -143,7 +143,7 @@ class Jobs:
         try:
             # Jobs from before wait already, whatever becomes of this.
             with self._queue.room(submission.by) if plan is not None else contextlib.nullcontext():
-                record = self._submissions.submit(submission, arrived_ago=time.monotonic() - call.arrived)
+                record = self._submissions.submit(submission, arrived=call.arrived)
         except AlreadyUsedError as error:
             return self._again(error)
         except NameUsedError as error:

@@ -8,6 +8,7 @@ with the job's end.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -71,15 +72,16 @@ class Submissions:
         self._transactions = records.transactions
         self._vault = vault
 
-    def submit(self, submission: Submission, *, arrived_ago: float = 0.0) -> RunRecord:
+    def submit(self, submission: Submission, *, arrived: float | None = None) -> RunRecord:
         """Write a submission down; it waits from then on.
 
-        ``arrived_ago``: seconds since its request arrived.
+        ``arrived``: when its request came, by ``time.monotonic``; now, if it is not given.
 
         Raises:
             AlreadyUsedError: the id was used before.
             NameUsedError: the job's cloud name is another job's.
         """
+        arrived = arrived if arrived is not None else time.monotonic()
         vault = self._sealing()
         sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
 
@@ -96,7 +98,7 @@ class Submissions:
                 raise NameUsedError(submission.job_id, submission.name) from error
             if self._is_there(submission.job_id, sealed):
                 return known
-            again = self._again(submission, digest, arrived_ago)
+            again = self._again(submission, digest, arrived)
             raise AlreadyUsedError(submission.job_id, again) from error
 
     def acknowledge(self, job_id: str, *, told: bool = True) -> None:
@@ -270,14 +272,16 @@ class Submissions:
         asked = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.sealed == sealed)
         return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
-    def _again(self, submission: Submission, digest: str, arrived_ago: float) -> Again:
+    def _again(self, submission: Submission, digest: str, arrived: float) -> Again:
         """Return how to answer a create of a used id: see ``Again``."""
         asked = select(SUBMISSIONS).where(SUBMISSIONS.c.job_id == submission.job_id)
 
         def looked(connection: Connection) -> Again:
             now = self._transactions.now(connection)
             row = connection.execute(asked).first()
-            return judged(row, digest=digest, by=submission.by, arrived=now - arrived_ago, now=now)
+            # Both clocks at one moment: what the create waited for until here is not time that it came later.
+            came = now - (time.monotonic() - arrived)
+            return judged(row, digest=digest, by=submission.by, arrived=came, now=now)
 
         return self._transactions.read(looked)
 
