@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.plan.model import JobPlan
+    from encamp.plan.summary import JobSummary
     from encamp.spec.environment import EnvironmentSpec
 #: Seconds between tries to read the stack's own state.
 _PAUSES = (0.1, 0.3, 1.0, 3.0)
@@ -94,7 +95,6 @@ def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import PlannedJob  # noqa: PLC0415 - see _environment
     from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.earlier import earlier_up  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.public_components.telling import tell_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
@@ -113,7 +113,7 @@ def _job(config: pulumi.Config) -> None:
     )
     # A driver's stacks are new; others may have been brought up before.
     is_new = bool(config.get_bool("checked"))
-    earlier = None if is_new else earlier_up(_own_outputs())
+    earlier = None if is_new else _earlier(_own_outputs())
     name = config.get("name") or (earlier.name if earlier is not None else None)
     plan = plan_job(found.job, environment, packages=local_packages(found), name=name, earlier=earlier)
     _refuse_ended(plan)
@@ -151,6 +151,24 @@ def _own_outputs() -> Mapping[str, Any]:
             return _outputs(stack)
         time.sleep(pause)
     return _outputs(stack)
+
+
+def _earlier(outputs: Mapping[str, Any]) -> JobSummary | None:
+    """Return the summary of this stack's job as of its last ``up``; None before the first.
+
+    Raises:
+        PlanError: it is damaged, and a plan without it could replace what a running job has.
+    """
+    from encamp.plan.summary import MARK, JobSummary  # noqa: PLC0415 - see _environment
+
+    found = JobSummary.read(outputs)
+    if found is None and MARK in outputs:
+        raise PlanError(
+            "the outputs of the stack's last up hold no summary of its job that can be read",
+            where=f"stack {pulumi.get_stack()}",
+            hint="end the job by `encamp reap`, or by `pulumi destroy`",
+        )
+    return found
 
 
 def _outputs(stack: str) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
@@ -161,7 +161,8 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
     scheduling = request.job.get("trainingInput", {}).get("scheduling") or {}
     if intent.max_wait_seconds is None or not scheduling.get("maxWaitTime"):
         return intent
-    return replace(intent, max_wait_seconds=max(0.0, intent.max_wait_seconds - request.waited))
+    left = max(0.0, intent.max_wait_seconds - request.waited)
+    return intent.model_copy(update={"max_wait_seconds": left})
 
 
 class _Driver:
