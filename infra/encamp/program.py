@@ -6,7 +6,8 @@ This is the only reader of ``pulumi.Config``. It knows neither which cloud serve
 Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment/``).
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
-file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data and has
+shown the plan's warnings and its cost.
 ``encamp:notCompared`` lists inputs that a preview without the stack's key leaves uncompared.
 ``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
@@ -117,8 +118,8 @@ def _job(config: pulumi.Config) -> None:
     name = config.get("name") or (earlier.name if earlier is not None else None)
     plan = plan_job(found.job, environment, packages=local_packages(found), name=name, earlier=earlier)
     _refuse_ended(plan)
-    tell_job(plan, lambda text: _shown(text, config))
     if not is_new:
+        tell_job(plan, lambda text: _shown(text, config))
         _check_data(plan, config)
     outputs = pulumi.StackReference(_full_name(environment_stack))
     job = PlannedJob(

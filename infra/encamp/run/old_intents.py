@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
@@ -20,7 +21,7 @@ def intent_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an intent's data by today's keys; data that has them is returned as it is."""
     if "job_id" not in data:
         return dict(data)
-    found = {_RENAMED.get(key) or to_camel(key): value for key, value in data.items() if key != "account"}
+    found = {_key(key): value for key, value in data.items() if key != "account"}
     has_account = data.get("account") or data.get("given_account")
     resources = data.get("resources") or ()
     scratch = [one["cloud"] for one in resources if (one["type"], one["name"]) == (BUCKET, "scratch")]
@@ -31,3 +32,9 @@ def intent_data(data: Mapping[str, Any]) -> dict[str, Any]:
         "nodePools": [one["cloud"] for one in resources if one["type"] == NODE_POOL],
         "scratchBucket": scratch[0].removeprefix("gs://") if scratch else None,
     }
+
+
+@cache
+def _key(old: str) -> str:
+    """Return today's key; cached, because the API reads tens of thousands of entries when it starts."""
+    return _RENAMED.get(old) or to_camel(old)
