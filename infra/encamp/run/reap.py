@@ -196,7 +196,7 @@ class _Reaping:
         try:
             reaper = Reaper(candidate, self.context, self.records, self.target)
             try:
-                return reaper.would()
+                return reaper.dry_run()
             finally:
                 reaper.close()
         except EncampError as error:

@@ -96,7 +96,7 @@ class Reaper:
             cast("Cluster", self._cluster), self._intent.namespace, self._folder / "logs", self._log
         )
 
-    def would(self) -> Finding:
+    def dry_run(self) -> Finding:
         """Say what would be done, and do nothing."""
         judgement = self._judged(self._candidate.record)
         verdict = Verdict.WOULD_END if judgement.over else Verdict.HELD
