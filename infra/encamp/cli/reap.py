@@ -56,7 +56,7 @@ def command(
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp reap --help` needs none of it
     from encamp.errors import UsageError  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.run.reap import Wishes, reap, worst  # noqa: PLC0415
+    from encamp.run.reap import ReapOptions, reap, worst  # noqa: PLC0415
     from encamp.run.remote import require_remote  # noqa: PLC0415
 
     if dry_run and (wait or watch):
@@ -69,7 +69,7 @@ def command(
         if not (quiet and finding.idle):
             say("\n".join(_lines(finding)))
 
-    wishes = Wishes(
+    options = ReapOptions(
         dry_run=dry_run,
         wait=wait,
         watch=interval if watch else None,
@@ -78,7 +78,7 @@ def command(
         quiet=quiet,
     )
     lines = Lines()
-    findings = reap(lines.context(), environment, wishes, found=tell)
+    findings = reap(lines.context(), environment, options, found=tell)
     runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []
     if not findings and not runs and not quiet:
         say("no job needs an end")
