@@ -163,9 +163,9 @@ class World:
 
 
 @contextlib.contextmanager
-def world(folder: Path, **wishes: Any) -> Iterator[World]:
-    """A service in a folder; ``wishes`` are those of ``World``."""
-    found = World(folder, **wishes)
+def world(folder: Path, **options: Any) -> Iterator[World]:
+    """A service in a folder; ``options`` are those of ``World``."""
+    found = World(folder, **options)
     try:
         yield found
     finally:

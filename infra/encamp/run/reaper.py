@@ -97,7 +97,7 @@ class Reaper:
         )
 
     def dry_run(self) -> Finding:
-        """Say what would be done, and do nothing."""
+        """Report the action for the job without performing it."""
         judgement = self._judged(self._candidate.record)
         verdict = Verdict.WOULD_END if judgement.over else Verdict.HELD
         return Finding(self._job, verdict, judgement.why, resources=self._resources())
