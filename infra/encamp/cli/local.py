@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from encamp.run.local.console import RunConsole
-    from encamp.run.local.job import JobRequest, LocalJob
+    from encamp.run.local.job import LocalJob, LocalJobRequest
     from encamp.run.local.model import LocalRunOptions
     from encamp.run.local.prepare import Machine, Prepared
 
@@ -139,7 +139,7 @@ def _job(found: Prepared, options: LocalRunOptions) -> _Wished:
 
 
 def _study(
-    job: LocalJob, request: JobRequest, given: dict[str, Any], options: LocalRunOptions, work: ExitStack
+    job: LocalJob, request: LocalJobRequest, given: dict[str, Any], options: LocalRunOptions, work: ExitStack
 ) -> _Wished:
     """Trials of a tuning job."""
     from encamp.run.local.job import RESULTS  # noqa: PLC0415
@@ -189,7 +189,7 @@ def _of_file(
     from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
     from encamp.cli.job_input import JobInput  # noqa: PLC0415
     from encamp.jobs.target import environment_named  # noqa: PLC0415
-    from encamp.run.local.job import JobRequest, local_job, prepared  # noqa: PLC0415
+    from encamp.run.local.job import LocalJobRequest, local_job, prepared  # noqa: PLC0415
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
@@ -201,7 +201,7 @@ def _of_file(
     stamp = time.strftime("%Y%m%d_%H%M%S")
     found = JobInput.made(given["file"], None, values, machine.working).load(given["job_id"], suffix=stamp)
     environment = environment_named(given["environment"]) if given["environment"] is not None else None
-    request = JobRequest(given["job_dir"], given["max_replicas"], given["start_port"], environment)
+    request = LocalJobRequest(given["job_dir"], given["max_replicas"], given["start_port"], environment)
     job = local_job(found, request, machine, resources)
     limits, scheduling = job.plan.limits, job.plan.training_input.get("scheduling") or {}
     options = replace(

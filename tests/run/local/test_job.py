@@ -16,7 +16,7 @@ from encamp.plan.environment.cluster import replicas
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
 from encamp.run.local import job as room
-from encamp.run.local.job import JobRequest, PreparedJob, local_job, prepared
+from encamp.run.local.job import LocalJobRequest, PreparedJob, local_job, prepared
 from encamp.run.local.prepare import Machine
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
@@ -53,7 +53,7 @@ class Prepare:
         given = {key: value for key, value in {**INPUT, **(changes or {})}.items() if value is not None}
         data = {"jobId": "j", "trainingInput": given, "encamp": {"packagePath": "trainer", **(block or {})}}
         found = parse_job(data, source="job.yaml", folder=self.folder)
-        asked = JobRequest(**request)
+        asked = LocalJobRequest(**request)
         return prepared(local_job(found, asked, self.machine, self._resources), asked, self._resources)
 
 

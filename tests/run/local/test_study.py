@@ -22,7 +22,7 @@ import encamp
 from encamp.errors import UsageError
 from encamp.plan.study import ParameterPlan, StudyPlan
 from encamp.run.local.console import RunConsole
-from encamp.run.local.job import JobRequest, local_job
+from encamp.run.local.job import LocalJobRequest, local_job
 from encamp.run.local.model import LocalRunOptions
 from encamp.run.local.prepare import Machine
 from encamp.run.local.slots import Slots, make_slots
@@ -137,7 +137,7 @@ def slots(folder: Path, work: ExitStack, *, wanted: int | None = None, **environ
     """The slots of the job, with a trainer in the folder."""
     found = parse_job(JOB, source="job.yaml", folder=folder)
     machine = Machine({"PATH": os.environ["PATH"], **environ}, folder, sys.executable)
-    request = JobRequest()
+    request = LocalJobRequest()
     return make_slots(local_job(found, request, machine, work), request, wanted, work)
 
 

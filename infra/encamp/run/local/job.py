@@ -41,7 +41,7 @@ _OF_THE_CLOUD = ("package_path", "packages", "provisioning", "reservation", "zon
 
 
 @dataclass(frozen=True)
-class JobRequest:
+class LocalJobRequest:
     """Options of a job file's local run.
 
     Attributes:
@@ -80,7 +80,7 @@ class PreparedJob:
     prepared: Prepared
 
 
-def prepared(job: LocalJob, request: JobRequest, resources: ExitStack) -> PreparedJob:
+def prepared(job: LocalJob, request: LocalJobRequest, resources: ExitStack) -> PreparedJob:
     """Return the replicas of a job that can run here.
 
     Raises:
@@ -98,7 +98,7 @@ def asked_accelerators(plan: JobPlan, replicas: Sequence[LocalReplica]) -> dict[
     return {replica.name: asked[replica.role] for replica in replicas if replica.role in asked}
 
 
-def local_job(found: JobFile, request: JobRequest, machine: Machine, resources: ExitStack) -> LocalJob:
+def local_job(found: JobFile, request: LocalJobRequest, machine: Machine, resources: ExitStack) -> LocalJob:
     """Return a job file, planned and looked at; nothing is started.
 
     Raises:
@@ -123,7 +123,7 @@ def local_job(found: JobFile, request: JobRequest, machine: Machine, resources: 
     return LocalJob(plan, Host(python.program, root, env), local_gpus(machine.environ), notes)
 
 
-def _plan(found: JobFile, request: JobRequest, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
+def _plan(found: JobFile, request: LocalJobRequest, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
     """Return the plan as it runs here, and what differs from the cloud."""
     # Packages of this machine are used where they lie: the plan needs no uploads. Where machines come from is nothing
     # to this one.

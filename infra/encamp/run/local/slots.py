@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.study import StudyPlan
-    from encamp.run.local.job import JobRequest, LocalJob
+    from encamp.run.local.job import LocalJob, LocalJobRequest
     from encamp.run.local.model import LocalReplica
     from encamp.tuning.model import Trial
 
@@ -61,7 +61,7 @@ class Slots:
         return found
 
 
-def make_slots(job: LocalJob, request: JobRequest, wanted: int | None, resources: ExitStack) -> Slots:
+def make_slots(job: LocalJob, request: LocalJobRequest, wanted: int | None, resources: ExitStack) -> Slots:
     """Return the slots of a job with a study: as many as the job has trials at a time, or fewer.
 
     Args:
