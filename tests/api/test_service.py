@@ -18,7 +18,7 @@ from encamp.cloud.rest import GoogleClient
 from encamp.errors import UsageError
 from encamp.plan.environment.planning import plan_environment
 from encamp.run.context import Context
-from encamp.run.vault import KEY_VARIABLE
+from encamp.run.encryption import KEY_VARIABLE
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from encamp.plan.environment.planning import plan_environment
 from encamp.run.actor import Actor
 from encamp.run.catalogue import Catalogue
 from encamp.run.driver import look_ahead
+from encamp.run.encryption import KEY_VARIABLE, Cipher
 from encamp.run.log_source import LogSource
 from encamp.run.submissions import Submissions
 from encamp.run.target import shared_record
-from encamp.run.vault import KEY_VARIABLE, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,9 +97,9 @@ def opened_service(spec: EnvironmentSpec, context: Context, options: ServiceOpti
         if options.in_cluster:
             _require_lasting()
         records = stack.enter_context(contextlib.closing(context.records()))
-        vault = Vault.open(context.folder)
-        submissions = Submissions(records, vault)
-        drivers = _drivers(spec, context, options, records, vault)
+        cipher = Cipher.open(context.folder)
+        submissions = Submissions(records, cipher)
+        drivers = _drivers(spec, context, options, records, cipher)
         stack.callback(drivers.close)
         index = Index(records, options.environment, lambda: submissions.positions(options.environment))
         stack.callback(index.close)
@@ -192,7 +192,7 @@ class _Drivers:
 
 
 def _drivers(
-    spec: EnvironmentSpec, context: Context, options: ServiceOptions, records: Records, vault: Vault
+    spec: EnvironmentSpec, context: Context, options: ServiceOptions, records: Records, cipher: Cipher
 ) -> _Drivers:
     if not options.in_cluster:
         adopter = Adopter(records, context, options.environment)
@@ -200,7 +200,7 @@ def _drivers(
         return _Drivers(local, Actor.myself().account, adopter, lambda: None)
     driver = require_driver(plan_environment(spec).driver, options.environment)
     connect = _cluster(context, options)
-    pods = ClusterLauncher(options.environment, spec, driver, records=records, vault=vault, connect=connect)
+    pods = ClusterLauncher(options.environment, spec, driver, records=records, cipher=cipher, connect=connect)
     # A lost pod is begun anew by its Kubernetes Job, and what nobody drives the environment's reaper ends.
     return _Drivers(pods, driver.email, lambda _: None, pods.close)
 

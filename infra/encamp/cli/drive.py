@@ -98,15 +98,15 @@ def _submitted(job_id: str, environment: str) -> NoReturn:
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.run.driver import run_job  # noqa: PLC0415
+    from encamp.run.encryption import Cipher  # noqa: PLC0415
     from encamp.run.submitted import beginning, sent_request  # noqa: PLC0415
-    from encamp.run.vault import Vault  # noqa: PLC0415
 
     spec = enter(environment)
     context = Lines().context()
     records = context.records()
     try:
         with beginning(records, job_id):
-            request = sent_request(records, Vault.open(context.folder), job_id, spec, environment)
+            request = sent_request(records, Cipher.open(context.folder), job_id, spec, environment)
             for warning in request.plan.warnings:
                 context.show(f"warning: {warning}")
             result = run_job(request, context)
