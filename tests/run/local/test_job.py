@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from encamp.errors import EncampError, PlanError, UsageError
-from encamp.plan.environment.cluster import replicas
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
+from encamp.plan.tf_config import replicas
 from encamp.run.local import job as room
 from encamp.run.local.job import LocalJobRequest, PreparedJob, local_job, prepared
 from encamp.run.local.prepare import Machine

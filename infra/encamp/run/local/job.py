@@ -15,12 +15,12 @@ from encamp.errors import UsageError
 from encamp.plan.job import plan_job
 from encamp.plan.storage import encamp_owns
 from encamp.run.local.checks import check_job_dir, check_module, package_root
-from encamp.run.local.cluster import Host
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.packages import check_requirements, fetch, install
 from encamp.run.local.planned import addresses, capped, check_runs_here, planned_replicas, with_job_dir
 from encamp.run.local.ports import reserve
 from encamp.run.local.prepare import check_number, roles, with_devices
+from encamp.run.local.tf_config import Host
 from encamp.spec.environment import EnvironmentSpec
 
 if TYPE_CHECKING:

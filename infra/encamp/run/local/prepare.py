@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
 from encamp.run.local.checks import check_counts, check_job_dir, check_module, package_root
-from encamp.run.local.cluster import Counts, Host, flag_replicas
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.interpreter import Interpreter, interpreter
 from encamp.run.local.ports import reserve
+from encamp.run.local.tf_config import Counts, Host, flag_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
