@@ -103,12 +103,12 @@ def _follower(jobs: Looking, job: KnownJob, steps: _Steps) -> Follower:
 
 def _files(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
-    from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs  # noqa: PLC0415
+    from encamp.run.driver_logs import DriverLog, DriverSpool, SealedLogs  # noqa: PLC0415
 
     intent = jobs.intent(job)
     return [
-        GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, steps.kept),
-        GrowingSpool(
+        DriverLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, steps.kept),
+        DriverSpool(
             jobs.spool(job),
             intent.replicas if intent.study is None else None,
             SealedLogs(jobs.storage, job.bucket, job.prefix),
