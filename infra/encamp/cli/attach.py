@@ -29,11 +29,10 @@ DETACHED = 130
 @ENVIRONMENT
 @verbosity_options
 def command(job: str, environment: str, *, verbose: bool, quiet: bool) -> None:
-    """Follow JOB, an id, from the beginning of its logs to its end, and exit with its exit code.
+    """Show the logs of JOB, an id, from their beginning until the job has ended, and exit with its exit code.
 
-    One that waits to be begun is waited for. A job that nobody drives is taken over by a driver that goes on by itself.
-    Ctrl-C ends the following, not the job;
-    the exit code is 130 then.
+    Waits for a job that has not started yet. A job without a driver is adopted by a new one, which outlives this
+    command. Ctrl-C ends this command with exit code 130, not the job.
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp attach --help` needs none of it
 

@@ -35,12 +35,12 @@ class _DriveCommand(JobCommand):
 @click.command(cls=_DriveCommand)
 @JOB_ID
 @ENVIRONMENT
-@click.option("--submitted", metavar="JOB", help="Begin this job, which was handed in and waits, instead of a file's.")
+@click.option("--submitted", metavar="JOB", help="Start this submitted job, instead of a file's.")
 def command(job: JobInput | None, job_id: str | None, environment: str, *, submitted: str | None) -> None:
-    """Drive JOB.yaml to its end, whoever began it: what `encamp submit --in-cluster` lets a pod run.
+    """Drive JOB.yaml until it has ended; the command of the pods that `encamp submit --in-cluster` creates.
 
-    Begins the job, or takes it over from a driver that died; where it has ended already, says how. SIGTERM leaves the
-    job to the next driver. Exit codes as by `encamp run`.
+    Starts the job, or adopts it from a driver that died; prints the outcome of a job that has ended. SIGTERM leaves the
+    job to the next driver. Exit codes are those of `encamp run`.
     """
     if job is None:
         _submitted(str(submitted), environment)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(name="notices")
 def command() -> None:
-    """Messages to people when jobs end: webhooks, e-mail, chat."""
+    """Try the messages that people get when jobs end: webhooks, e-mail, chat."""
 
 
 @command.command()

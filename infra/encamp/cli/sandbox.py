@@ -52,7 +52,7 @@ def up(queues: bool, project: str | None) -> None:
 
 @command.command()
 def down() -> None:
-    """End every process of the sandbox. What it keeps stays for the next up."""
+    """Stop every process of the sandbox. Its data stays for the next up."""
     from encamp.sandbox import lifecycle  # noqa: PLC0415
 
     ended = lifecycle.down(Layout.located(), listener(time.monotonic()))
@@ -62,7 +62,7 @@ def down() -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def status(form: str) -> None:
-    """Say what each process does, and what to do where one does not. Exit code 3 when something is wrong."""
+    """Show the state of each process, and what to do about one that does not run. Exit code 3: something is wrong."""
     from encamp.sandbox.status import FAILED, sandbox_status  # noqa: PLC0415
 
     found = sandbox_status(Layout.located())
@@ -77,7 +77,7 @@ def status(form: str) -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["sh", "fish", "json"]), default="sh", show_default=True)
 def env(form: str) -> None:
-    """Print what a shell needs to talk to the sandbox: eval "$(encamp sandbox env)"."""
+    """Print the variables by which a shell reaches the sandbox: eval "$(encamp sandbox env)"."""
     from encamp.sandbox.environment import variables  # noqa: PLC0415
 
     values = variables(Layout.open())
@@ -100,7 +100,7 @@ def token(member: str | None) -> None:
 @command.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(yes: bool) -> None:
-    """End every process and remove all that the sandbox keeps: buckets, clusters, stacks."""
+    """Stop every process and delete all data of the sandbox: buckets, clusters, stacks."""
     from encamp.sandbox import lifecycle  # noqa: PLC0415
 
     layout = Layout.located()
@@ -116,7 +116,7 @@ def reset(yes: bool) -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def doctor(form: str) -> None:
-    """Say what this machine allows, and how to mend what it does not. Exit code 3 when the sandbox cannot run."""
+    """Show what this machine allows, and how to fix what it does not. Exit code 3: the sandbox cannot run."""
     from encamp.sandbox.doctor import examine  # noqa: PLC0415
 
     show_findings(examine(Layout.located()), form)

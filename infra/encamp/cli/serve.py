@@ -41,13 +41,15 @@ _AUDIT_FILE = "audit.jsonl"
     metavar="FILE",
     help=f"Where every call is written down, - for stdout; {_AUDIT_FILE} beside the record when absent.",
 )
-@click.option("--no-credentials", is_flag=True, help="Ask callers for none: everybody of this machine may everything.")
+@click.option(
+    "--no-credentials", is_flag=True, help="Accept callers without credentials; each of this machine may do everything."
+)
 @click.option(
     "--audience",
     "audiences",
     metavar="URL",
     multiple=True,
-    help="Whom ID tokens have to be for; may be repeated, and replaces the api block's.",
+    help="Audience of ID tokens; may be repeated, and replaces those of the api block.",
 )
 @click.option(
     "--teams-file",
