@@ -719,7 +719,7 @@ def environment(project: str = "my-project") -> EnvironmentSpec:
     ("options", "words"),
     [
         (IdentityOptions(admins=frozenset({"ana@example.com"})), "in a sandbox only"),
-        (IdentityOptions(access_tokens=False), "nobody could come in"),
+        (IdentityOptions(access_tokens=False), "no caller could sign in"),
         (IdentityOptions(issuers=(IDP,)), "need an audience"),
         (IdentityOptions(audiences=("",)), "could use it here"),
         (IdentityOptions(audiences=(GCLOUD,)), "could use it here"),

@@ -103,7 +103,7 @@ def test_logs_say_that_a_job_waits_or_never_began(encamp: Callable[..., Result],
     assert said.value.hint == "`encamp logs --follow rnn` waits for it"
     queue.submissions.fail("rnn", "its key is another")
     for words in (("logs", "rnn"), ("logs", "rnn", "--follow")):
-        with pytest.raises(UsageError, match="is FAILED and was never begun, so it has no logs: its key is another"):
+        with pytest.raises(UsageError, match="is FAILED and never started, so it has no logs: its key is another"):
             raise encamp(*words).exception or AssertionError
 
 

@@ -288,7 +288,7 @@ def test_a_lease_that_is_lost_on_the_way_stops_the_tear_down(ground: Ground) -> 
 
     ground.google.troubles.append(("POST /upload.*manifest", taken))
     finding = ground.reap()
-    assert (finding.verdict, "taken this job over" in finding.why) == (Verdict.FAILED, True)
+    assert (finding.verdict, "adopted this job" in finding.why) == (Verdict.FAILED, True)
     assert ("scratch" in ground.google.buckets, "job-j" in ground.world.stacks) == (True, True)
     assert not any(" destroy " in call for call in ground.world.calls)
 

@@ -79,7 +79,7 @@ def test_a_job_that_was_handed_in_waits_and_is_begun_by_who_asks_for_it_as_such(
     assert (record.waiting, record.state, record.environment, record.intent) == (True, State.QUEUED, "e", None)
     assert record.submitted is not None
     assert (record.submitted.by, record.submitted.priority) == ("ana@example.com", 3)
-    with pytest.raises(UsageError, match="was handed in and waits"):
+    with pytest.raises(UsageError, match="was submitted and waits"):
         records.begin("rnn", "rnn-1234", {"environment": "e"})
     clock.now += 9
     lease = records.begin("rnn", "rnn-1234", {"environment": "e"}, submitted=True)

@@ -145,7 +145,7 @@ def identity_for(
     service = endpoint(Service.OAUTH2, environ if spec.is_sandbox else {})
     if spec.is_sandbox and not is_loopback(service):
         raise UsageError(
-            "the tokens of a sandbox are told by the sandbox, and nothing says where it is",
+            "only a sandbox can verify its tokens, and nothing says where it is",
             where=f"environment {spec.name}",
             hint='eval "$(encamp sandbox env)"',
         )
@@ -195,7 +195,9 @@ def _check(spec: EnvironmentSpec, options: IdentityOptions) -> None:
             hint="give people roles in encamp:environment.access",
         )
     if not options.audiences and not options.access_tokens:
-        raise UsageError("nobody could come in: neither ID tokens nor access tokens are taken", hint="name an audience")
+        raise UsageError(
+            "no caller could sign in: ID tokens and access tokens are both refused", hint="name an audience"
+        )
     if options.issuers and not options.audiences:
         raise UsageError("issuers of ID tokens need an audience", hint="name the service's own URL as audience")
     for audience in options.audiences:

@@ -87,9 +87,7 @@ class Cipher:
                 hint="submit it again under another id",
             ) from error
         if not isinstance(found, dict):
-            raise DecryptionError(
-                "the job as it was sent is none", where=where, hint="submit it again under another id"
-            )
+            raise DecryptionError("the decrypted data is no job", where=where, hint="submit it again under another id")
         return found
 
     def digest(self, data: Mapping[str, Any]) -> str:

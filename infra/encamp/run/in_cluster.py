@@ -109,5 +109,5 @@ def go_on(
             raise error
         if records.holder_of(job_id) is None and all(one.verdict is Verdict.HELD for one in findings):
             why = findings[-1].why if findings else "nothing of it is known"
-            raise EngineError(f"the job goes on without this driver: {why}", where=job_id)
+            raise EngineError(f"the job continues without this driver: {why}", where=job_id)
         sleep(_PAUSE_SECONDS)

@@ -360,7 +360,7 @@ class Records:
             )
         if record.waiting:
             return UsageError(
-                "this job was handed in and waits until a driver is free",
+                "this job was submitted and waits for a free driver",
                 where=job_id,
                 hint=f"`encamp attach {job_id}` follows it; a new run needs another --job-id",
             )
