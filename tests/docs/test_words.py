@@ -48,7 +48,7 @@ def test_retired_words_stand_nowhere() -> None:
 
 def test_a_dry_run_is_called_that() -> None:
     """The name that it had."""
-    named = []
+    named: list[tuple[str, int]] = []
     for name, text in texts().items():
         if name.endswith(".py"):
             tokens = tokenize.generate_tokens(io.StringIO(text).readline)
