@@ -27,7 +27,17 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.jobs]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: The first page brings the sandbox up and runs the job that the others look at.
-PAGES = ("docs/getting-started.md", "docs/commands.md", "docs/images.md", "docs/acceptance.md", "docs/costs.md")
+PAGES = (
+    "docs/getting-started.md",
+    "docs/commands.md",
+    "docs/images.md",
+    "docs/acceptance.md",
+    "docs/costs.md",
+    "docs/queues.md",
+    # Each writes an environment of its own in place of the committed one.
+    "docs/access.md",
+    "docs/policy.md",
+)
 BESIDES = ("Makefile", "docs", "examples/scikit-learn")
 COMMAND_SECONDS = 240
 _END = "end of the command"
@@ -108,6 +118,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory, camps: Any) -> Iterator[Shel
 def test_the_commands_of_a_page_print_what_it_shows(page: str, blocks: list[Block], shell: Shell) -> None:
     for block in (block for block in blocks if block.page == page):
         if block.file:
+            (shell.folder / block.file).parent.mkdir(exist_ok=True)
             (shell.folder / block.file).write_text(block.text, encoding="utf-8")
         if block.language == "console" and not block.shown:
             run_block(block, shell)
