@@ -738,7 +738,7 @@ def test_options_that_contradict_each_other(options: IdentityOptions, words: str
 
 
 def test_a_sandboxs_tokens_are_sent_to_nobody_else() -> None:
-    with pytest.raises(UsageError, match="told by the sandbox"):
+    with pytest.raises(UsageError, match="only a sandbox can verify"):
         identity_for(environment("sandbox-encamp"), IdentityOptions(), {})
 
 

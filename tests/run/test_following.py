@@ -186,7 +186,7 @@ def test_a_job_that_nobody_drives_is_taken_over_once(
         return Ended()
 
     monkeypatch.setattr(following, "start_adopter", start)
-    with pytest.raises(EngineError, match=r"ended with 3\n  . first\n  . the cluster is gone"):
+    with pytest.raises(EngineError, match=r"exited with 3\n  . first\n  . the cluster is gone"):
         _follower(records, tmp_path, then=lambda: None).run()
     assert started == [("j", "sandbox")]
 

@@ -57,7 +57,7 @@ class LeaseLostError(EngineError):
     """Another driver has the job: its finder stops at once and takes nothing down."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__("another driver has taken this job over", where=job_id)
+        super().__init__("another driver has adopted this job", where=job_id)
 
 
 class ChangedError(UsageError):
