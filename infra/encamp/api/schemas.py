@@ -32,7 +32,6 @@ STATES: Final = {
 _NAMES: Final = {"TrainingJobSpec": "Job", "TrainingInputSpec": "TrainingInput"}
 #: Names of 32-bit integers: all others have 64 bits, and are texts on the wire.
 INT32: Final = frozenset({"maxTrials", "maxParallelTrials", "maxFailedTrials", "priority", "bootDiskSizeGb"})
-_FORMATS: Final = {"maxRunningTime": "google-duration", "maxWaitTime": "google-duration"}
 #: Files of whoever calls: they are uploaded first, and named in packageUris.
 _NOT_HERE: Final = {"EncampSpec": ("packagePath", "packages")}
 
@@ -88,8 +87,8 @@ def _typed(name: str, given: Schema) -> Schema:
         made["additionalProperties"] = _typed("", only["additionalProperties"])
     if kind == "number":
         made["format"] = "double"
-    if name in _FORMATS:
-        made["format"] = _FORMATS[name]
+    elif "format" in only:
+        made["format"] = only["format"]
     return made
 
 

@@ -206,7 +206,7 @@ def _of_file(
         _options(given, limits.max_replica_restarts, limits.max_restarts),
         custom_container=any(group.custom_container for group in job.plan.groups),
         restart_all=bool(scheduling.get("resilient_to_worker_restart")),
-        max_running_seconds=limits.max_running_time_seconds,
+        max_running_time=limits.max_running_time,
     )
     if job.plan.study is not None:
         return _study(job, wish, given, options, resources)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.duration import seconds_of
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
 from encamp.plan.names import log_name
@@ -48,8 +49,8 @@ def job_facts(plan: JobPlan, *, secret: bool = False) -> dict[str, object]:
         "jobDir": plan.storage.job_dir,
         "resultsBucket": plan.storage.results_bucket,
         "resultsDays": plan.storage.results_days,
-        "maxRunningSeconds": plan.limits.max_running_time_seconds,
-        "maxWaitSeconds": plan.limits.max_wait_time_seconds,
+        "maxRunningSeconds": plan.limits.max_running_time.seconds,
+        "maxWaitSeconds": seconds_of(plan.limits.max_wait_time),
         "labels": dict(plan.labels),
         **({"packages": list(plan.storage.staged)} if plan.storage.staged else {}),
         **({"sharedPools": [pool.name for pool in plan.shared_pools]} if plan.shared_pools else {}),

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from encamp.duration import seconds_of
 from encamp.errors import PlanError
 from encamp.plan.access.identity import identity, identity_warnings
 from encamp.plan.cost.bill import bill_labels, pod_labels
@@ -21,7 +22,7 @@ from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replic
 from encamp.plan.images import python_warning
 from encamp.plan.imports import missing_imports
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
-from encamp.plan.limits import limits, node_run_duration_seconds, seconds
+from encamp.plan.limits import limits, node_run_duration_seconds
 from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
 from encamp.plan.machines.preconditions import consumption_warnings
@@ -183,7 +184,7 @@ def _paid(
     budget = job.encamp.budget.usd if job.encamp.budget else None
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
-    expected = seconds(job.encamp.expected_time)
+    expected = seconds_of(job.encamp.expected_time)
     asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected, bounded=fixed)
     paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:

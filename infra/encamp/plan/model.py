@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from encamp.duration import Duration
     from encamp.plan.access.model import AccessPlan
     from encamp.plan.cost.model import CostPlan
     from encamp.plan.egress import EgressPlan
@@ -231,8 +232,8 @@ class LimitsPlan:
     """The limits that end a job, whoever watches it.
 
     Attributes:
-        max_running_time_seconds: counted from RUNNING; the driver cancels the job then.
-        max_wait_time_seconds: longest wait for RUNNING, None for no limit.
+        max_running_time: counted from RUNNING; the driver cancels the job then.
+        max_wait_time: longest wait for RUNNING, None for no limit.
         max_restarts: how often the whole job is tried again.
         max_replica_restarts: how often one replica is tried again before the whole job is.
         active_deadline_seconds: counted from the creation of the JobSet's jobs, in a queue from their admission; the
@@ -240,8 +241,8 @@ class LimitsPlan:
         queue_seconds: how long it may wait in a queue before; no machine is there meanwhile.
     """
 
-    max_running_time_seconds: int
-    max_wait_time_seconds: int | None
+    max_running_time: Duration
+    max_wait_time: Duration | None
     max_restarts: int
     max_replica_restarts: int
     active_deadline_seconds: int

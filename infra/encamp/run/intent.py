@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
+from encamp.duration import seconds_of
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
 from encamp.plan.declared import RESOURCE_POLICY, declared_resources
@@ -170,8 +171,8 @@ def planned_intent(
         account=plan.identity.service_account if plan.identity.account_id is not None else None,
         labels=dict(plan.labels),
         deadline=deadline,
-        max_running_seconds=plan.limits.max_running_time_seconds,
-        max_wait_seconds=plan.limits.max_wait_time_seconds,
+        max_running_seconds=plan.limits.max_running_time.seconds,
+        max_wait_seconds=seconds_of(plan.limits.max_wait_time),
         replicas=tuple(log_name(group.role, index) for group in plan.groups for index in range(group.count)),
         machines=dict(machines),
         spec_hash=spec_hash,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from encamp.spec.fields import Double, Flag, Int64, Text, Written, absent
+from encamp.spec.fields import Double, DurationText, Flag, Int64, Text, Written, absent
 
 
 class GpuType(StrEnum):
@@ -260,7 +260,7 @@ class EncampSpec(Written):
     TPUs."""
     budget: BudgetSpec | None = None
     """The cost limit of the job."""
-    expected_time: Text | None = None
+    expected_time: DurationText | None = None
     """How long one run, of a tuning job all its trials, is expected to take, such as ``5400s``; its cost is shown
     beside the worst case. When absent, scheduling.maxRunningTime makes that cost a ceiling; without both only an hour
     is priced. It ends nothing."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from encamp.spec.fields import Double, Flag, Int64, Text
+from encamp.spec.fields import Double, DurationText, Flag, Int64, Text, declared
 from encamp.spec.job import OUTPUT_ONLY, TrainingJobSpec
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _WORDS: Mapping[Any, str] = {
     Text: "string",
+    DurationText: "duration",
     Int64: "whole number",
     Double: "number",
     Flag: "true or false",
@@ -131,10 +132,8 @@ def _under(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 def default(info: FieldInfo) -> Any:
     """Return the value that a missing field stands for: the model's documented one, or the field's own default."""
-    extra = info.json_schema_extra
-    if isinstance(extra, dict):
-        return extra["default"]
-    return None if isinstance(info.default, BaseModel) else info.default
+    found = declared(info).written_default
+    return found if found is not None or isinstance(info.default, BaseModel) else info.default
 
 
 def inner_model(info: FieldInfo) -> type[BaseModel] | None:

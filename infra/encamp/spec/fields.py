@@ -3,19 +3,55 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+
+from encamp.duration import Duration
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 _INT64 = 2**63
 _LONGEST_INT64 = 20
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a field's declaration says beside its type. pydantic calls it to complete the field's JSON Schema.
+
+    Attributes:
+        default: what a missing field means, as the model would hold it; None if nothing stands for it.
+    """
+
+    default: Any = None
+
+    def __call__(self, schema: dict[str, Any]) -> None:
+        """Add the default to a JSON Schema."""
+        if self.default is not None:
+            schema["default"] = self.written_default
+
+    @property
+    def written_default(self) -> Any:
+        """The default as a file would say it."""
+        return str(self.default) if isinstance(self.default, Duration) else self.default
+
+
 def absent(means: Any) -> Any:
     """Return a field that may be missing, and what a missing one means; the schema and the documentation say so."""
-    return Field(default=None, json_schema_extra={"default": means})
+    return Field(default=None, json_schema_extra=Declared(means))
 
 
 class Written(BaseModel):
@@ -28,6 +64,17 @@ class Written(BaseModel):
         frozen=True,
         protected_namespaces=(),
     )
+
+    def or_default(self, name: str) -> Any:
+        """Return the value of a field; where it is missing, the default that it is declared with."""
+        value = getattr(self, name)
+        return declared(type(self).model_fields[name]).default if value is None else value
+
+
+def declared(info: FieldInfo) -> Declared:
+    """Return what a field's declaration says."""
+    extra = info.json_schema_extra
+    return extra if isinstance(extra, Declared) else Declared()
 
 
 def _int64(value: Any) -> Any:
@@ -76,3 +123,21 @@ def _text(value: Any) -> Any:
 
 #: A string that can reach a process: no NUL, no lone surrogate.
 Text = Annotated[str, BeforeValidator(_text)]
+
+
+def _duration(value: Any) -> Duration:
+    if isinstance(value, Duration):
+        return value
+    try:
+        return Duration.parse(_text(value))
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{what}", {"what": str(error)}) from None
+
+
+#: A span of time, in files the text of :class:`~encamp.duration.Duration`.
+DurationText = Annotated[
+    Duration,
+    PlainValidator(_duration),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "format": "google-duration", "pattern": Duration.PATTERN}),
+]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
+from encamp.duration import duration_hint
 from encamp.errors import Problem, SpecError
 from encamp.spec.data_files import data_file
 from encamp.spec.paths import dotted, nearest
@@ -29,7 +30,6 @@ _Model = TypeVar("_Model", bound=BaseModel)
 #: A scheme has a longest length: without, every letter of a long word would be the beginning of one.
 _URL = re.compile(r"\b(?!gs:)([a-z][a-z0-9+.-]{0,30}://)[^\s'\"]+", re.IGNORECASE)
 _QUOTED = re.compile(r"'([^']+)'")
-_DURATIONS = {("max_running_time",), ("max_wait_time",)}
 _LONGEST_SHOWN = 60
 _LISTS = {list, tuple}
 #: Which argument of a list's or mapping's type is the type of what it holds.
@@ -247,7 +247,7 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
     message = _KINDS.get(detail["type"], detail["msg"])
     written = reading.document.written.get(spelled)
     message = f"{message}, not {_kind(detail['input'], written)}"
-    reading.report(spelled, message, rule=rule, hint=_advice(detail, full[-1:], written))
+    reading.report(spelled, message, rule=rule, hint=_advice(detail, written))
 
 
 def _rule(path: DataPath) -> str | None:
@@ -272,15 +272,15 @@ def _kind(value: Any, written: str | None) -> str:
     return "a mapping"
 
 
-def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> str | None:
+def _advice(detail: Mapping[str, Any], written: str | None) -> str | None:
     value = detail["input"]
     if detail["type"] == "list_type" and isinstance(value, str):
         is_short = len(value) <= _LONGEST_SHOWN and _without_urls(value) == value
         return f"write a list: [{value}]" if is_short else "write a list"
     if detail["type"] == "bool_type" and value in ("true", "false"):
         return f"write {value} without quotes"
-    if last in _DURATIONS and isinstance(value, int) and not isinstance(value, bool):
-        return f'write "{value}s": seconds with an s'
+    if detail["type"] == "duration":
+        return duration_hint(value)
     if written is not None and detail["type"] == "text" and isinstance(detail["input"], (bool, int, float)):
         return f'put it in quotes: "{written}" (YAML reads {written} without quotes as {_read_as(detail["input"])})'
     return None

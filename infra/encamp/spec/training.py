@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from encamp.spec.fields import Flag, Int64, Text, Written, absent
+from encamp.duration import Duration
+from encamp.spec.fields import DurationText, Flag, Int64, Text, Written, absent
 from encamp.spec.tuning import HyperparameterSpec
 
 
@@ -90,9 +91,9 @@ class ReplicaConfig(Written):
 class Scheduling(Written):
     """Start, length and priority of the job."""
 
-    max_running_time: Text | None = absent("604800s")
+    max_running_time: DurationText | None = absent(Duration.of(604_800))
     """Longest run, such as ``7200s``; 7 days when absent."""
-    max_wait_time: Text | None = None
+    max_wait_time: DurationText | None = None
     """Longest wait before RUNNING, at least ``1800s``; without limit when absent."""
     priority: Int64 | None = absent(0)
     """0 to 1000, larger first among waiting jobs."""

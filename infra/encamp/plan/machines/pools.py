@@ -17,7 +17,7 @@ from encamp.plan.names import pool_name
 from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
-from encamp.spec.rules.options import LONGEST_FLEX_SECONDS
+from encamp.spec.rules.options import LONGEST_FLEX
 from encamp.spec.training import Strategy
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) ->
         max_nodes=use.max_nodes,
         disk_type=machine.disk.type,
         disk_size_gb=machine.disk.size_gb,
-        max_run_duration_seconds=min(longest, LONGEST_FLEX_SECONDS) if got in WHEN_THERE_IS_ROOM else longest,
+        max_run_duration_seconds=min(longest, LONGEST_FLEX.seconds) if got in WHEN_THERE_IS_ROOM else longest,
         labels=use.labels,
         taint=use.taint,
         tpu_hosts=shape.tpu_hosts,
