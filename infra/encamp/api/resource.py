@@ -16,13 +16,14 @@ from encamp.run.study.known import recorded_results
 from encamp.run.study.results import training_output
 from encamp.run.times import rfc3339
 from encamp.spec.job import OUTPUT_ONLY
+from encamp.spec.roles import COUNTED_ROLES, Role
 
 if TYPE_CHECKING:
     from encamp.run.journal import RunRecord
     from encamp.spec.job import TrainingJobSpec
 
-_COUNTS: Final = ("workerCount", "parameterServerCount", "evaluatorCount")
-_CONFIGS: Final = ("masterConfig", "workerConfig", "parameterServerConfig", "evaluatorConfig")
+_COUNTS: Final = tuple(f"{role.key}Count" for role in COUNTED_ROLES)
+_CONFIGS: Final = tuple(f"{role.key}Config" for role in Role)
 #: Images of the algorithms that AI Platform brought along.
 _BUILT_IN: Final = "/cloud-ml-algos/"
 _ETAG_BYTES: Final = 8

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from encamp.errors import UsageError
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
 
 _INPUT = "trainingInput"
-_ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer", "evaluator": "evaluator"}
 #: Where what follows ``--`` is kept between parsing and the command.
 ARGUMENTS = "encamp.arguments"
 #: Where everything that follows the verb is kept as it was given.
@@ -89,12 +89,12 @@ def _environment_storage(_: str) -> dict[str, str]:
 
 def _roles() -> list[JobFlag]:
     flags: list[JobFlag] = []
-    for name, field in _ROLES.items():
+    for role in Role:
+        name, field = role.flag, role.key
         group, config = "Machines", (_INPUT, f"{field}Config")
-        whose = f"of the {name.replace('-', ' ')}{'' if name == 'master' else 's'}"
-        if name != "master":
-            count = f"How many {name.replace('-', ' ')}s."
-            flags.append(JobFlag(f"--{name}-count", (_INPUT, f"{field}Count"), "N", count, group))
+        whose = f"of the {role.words}{'' if role is Role.MASTER else 's'}"
+        if role.count_field is not None:
+            flags.append(JobFlag(f"--{name}-count", (_INPUT, f"{field}Count"), "N", f"How many {role.words}s.", group))
         flags += [
             JobFlag(f"--{name}-machine-type", (_INPUT, f"{field}Type"), "TYPE", f"Machine type {whose}.", group),
             JobFlag(

@@ -49,6 +49,7 @@ from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings, wanted_storage
 from encamp.plan.study import study, study_variables
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -237,12 +238,7 @@ def _locked_memory_warnings(environment: EnvironmentSpec, requests: Sequence[Rol
 
 def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:
     """Return a warning for roles with containerCommand or containerArgs, which get no ``--job-dir``."""
-    configs = {
-        "master": training_input.master_config,
-        "worker": training_input.worker_config,
-        "ps": training_input.parameter_server_config,
-        "evaluator": training_input.evaluator_config,
-    }
+    configs = {role: getattr(training_input, role.config_field) for role in Role}
     told = [role for role, config in configs.items() if config and (config.container_command or config.container_args)]
     if not told:
         return []

@@ -1,7 +1,6 @@
 """The plan of a job: plain, frozen, comparable data.
 
-Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's. Sizes are GiB, durations
-seconds, money US dollars by list price.
+Names of machines and accelerators are GKE's; ``requested`` keeps AI Platform's. Sizes are GiB, money US dollars.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.machines.model import NodePoolPlan  # noqa: TC001 - its other users take it from here
-from encamp.plan.role import Role  # noqa: TC001 - its other users take it from here
 from encamp.spec.encamp import IdentityMode
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from encamp.plan.study import StudyPlan
     from encamp.plan.trainer_imports import TrainerImports
     from encamp.spec.environment.model import Adoptable
+    from encamp.spec.roles import Role
 
 
 #: Seconds that a job's deadline grants beyond the cluster's own: to stop replicas, seal their logs and destroy.

@@ -235,7 +235,7 @@ class EncampSpec(Written):
     absent. They are deleted with the job either way."""
     machines: MachinesSpec | None = None
     """Today's machines, GPUs and TPUs, by role."""
-    provisioning: Provisioning | None = absent("ON_DEMAND")
+    provisioning: Provisioning | None = absent(Provisioning.ON_DEMAND)
     """How machines are provisioned: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is capacity, at most 7 days),
     ``QUEUED`` (all at once, when there is capacity), ``RESERVATION``."""
     reservation: Text | None = None
@@ -243,7 +243,7 @@ class EncampSpec(Written):
     zone: Text | None = None
     """The one zone of the job's machines, such as ``us-central1-b``; where it is absent, every zone of the region that
     has them. A reservation and COMPACT need one."""
-    placement: Placement | None = absent("ANY")
+    placement: Placement | None = absent(Placement.ANY)
     """``COMPACT``: the machines of a role stand close together in one zone, for traffic between replicas. TPU slices
     of several hosts always do."""
     queue: Text | None = None
@@ -268,7 +268,7 @@ class EncampSpec(Written):
     """How long results, logs and receipt are kept."""
     identity: IdentitySpec | None = None
     """The IAM identity of the replicas."""
-    substitutions: Substitutions | None = absent("allowed")
+    substitutions: Substitutions | None = absent(Substitutions.ALLOWED)
     """``allowed`` (default): resources that Google no longer offers are replaced, with a warning. ``never``: the job is
     refused."""
     storage: StorageSpec | None = None

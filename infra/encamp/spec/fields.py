@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
@@ -46,7 +47,7 @@ class Declared:
     @property
     def written_default(self) -> Any:
         """The default as a file would say it."""
-        return str(self.default) if isinstance(self.default, Duration) else self.default
+        return str(self.default) if isinstance(self.default, (Duration, StrEnum)) else self.default
 
 
 def absent(means: Any) -> Any:

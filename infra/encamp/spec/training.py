@@ -65,7 +65,7 @@ class AcceleratorConfig(Written):
 class DiskConfig(Written):
     """Boot disk of each machine of a role."""
 
-    boot_disk_type: BootDiskType | None = absent("pd-ssd")
+    boot_disk_type: BootDiskType | None = absent(BootDiskType.PD_SSD)
     """``pd-ssd`` when absent."""
     boot_disk_size_gb: Int64 | None = absent(100)
     """Size in GB; 100 when absent."""
@@ -99,7 +99,7 @@ class Scheduling(Written):
     """0 to 1000, larger first among waiting jobs."""
     resilient_to_worker_restart: Flag | None = absent(False)
     """True: one worker's restart restarts the whole job."""
-    strategy: Strategy | None = absent("ON_DEMAND")
+    strategy: Strategy | None = absent(Strategy.ON_DEMAND)
     """LOW_COST allows machines that may be taken away."""
 
 
@@ -113,7 +113,7 @@ class EncryptionConfig(Written):
 class TrainingInputSpec(Written):
     """The training: its program, its machines and its limits."""
 
-    scale_tier: ScaleTier | None = absent("BASIC")
+    scale_tier: ScaleTier | None = absent(ScaleTier.BASIC)
     """Ready-made machines, or CUSTOM; BASIC when absent."""
     master_type: Text | None = None
     """Machine type of the master; CUSTOM only."""

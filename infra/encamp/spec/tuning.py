@@ -58,14 +58,14 @@ class ParameterSpec(Written):
     """Values of a CATEGORICAL."""
     discrete_values: list[Double] | None = None
     """Values of a DISCRETE, strictly increasing, at most 1000."""
-    scale_type: ParameterScale | None = absent("NONE")
+    scale_type: ParameterScale | None = absent(ParameterScale.NONE)
     """Scale of a DOUBLE or INTEGER."""
 
 
 class HyperparameterSpec(Written):
     """A tuning study over the job."""
 
-    goal: Goal | None = absent("MAXIMIZE")
+    goal: Goal | None = absent(Goal.MAXIMIZE)
     """MAXIMIZE (the default) or MINIMIZE."""
     params: list[ParameterSpec] | None = None
     """The tuned parameters, at least one."""
@@ -77,7 +77,7 @@ class HyperparameterSpec(Written):
     """Failed trials that end the study; 0 leaves it to the service."""
     hyperparameter_metric_tag: Text | None = absent("training/hptuning/metric")
     """Summary tag of the metric; ``training/hptuning/metric`` when absent."""
-    algorithm: Algorithm | None = absent("ALGORITHM_UNSPECIFIED")
+    algorithm: Algorithm | None = absent(Algorithm.ALGORITHM_UNSPECIFIED)
     """Search algorithm; Bayesian when absent."""
     enable_trial_early_stopping: Flag | None = absent(False)
     """Whether hopeless trials are stopped early."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from encamp.plan.role import Role
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

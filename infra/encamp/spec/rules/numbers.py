@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from encamp.duration import Duration
 from encamp.spec.machines_today import disk_sizes_gb
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 
 if TYPE_CHECKING:
     from encamp.spec.rules.case import Case
@@ -41,7 +42,7 @@ def check_priority(case: Case) -> None:
 def check_disks(case: Case) -> None:
     """Check that boot disks have a size that Compute Engine makes."""
     smallest, largest = disk_sizes_gb()
-    for role in ROLES:
+    for role in Role:
         disk = case.config(role).disk_config
         if (
             disk is not None

@@ -10,13 +10,14 @@ from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, IdentityMode, Provisioning, StorageKind
 from encamp.spec.machines_today import built_in_gpu
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 from encamp.spec.rules.places import BUCKET
 from encamp.spec.training import Strategy
 
 if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
-    from encamp.spec.rules.case import Case, RoleFields
+    from encamp.spec.rules.case import Case
 
 _RESERVATION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 #: Google ends a machine of flex-start or queued provisioning after 7 days.
@@ -35,7 +36,7 @@ def check_provisioning(case: Case) -> None:
     if block.provisioning is Provisioning.RESERVATION and block.reservation is None:
         case.problem("E07", ("encamp", "reservation"), "is missing: which reservation is not said", "write its name")
     unaided = {Provisioning.SPOT, Provisioning.ON_DEMAND}
-    if block.provisioning not in unaided and not any(_accelerated(case, role) for role in ROLES):
+    if block.provisioning not in unaided and not any(_accelerated(case, role) for role in Role):
         message = f"{block.provisioning.value} is for machines with GPUs or TPUs, and the job has none"
         case.problem("E07", path, message, "choose SPOT or ON_DEMAND, or accelerators in encamp.machines")
     scheduling = case.input.scheduling
@@ -56,10 +57,10 @@ def _reservation(case: Case, name: str) -> None:
         case.problem("E07", path, message, "write its name alone, without project and zone")
 
 
-def _accelerated(case: Case, role: RoleFields) -> bool:
+def _accelerated(case: Case, role: Role) -> bool:
     """Whether a role has GPUs or TPUs, or something wrong that may mean them."""
     machine = case.machine(role)
-    if case.broken("encamp", "machines", role.machine_field) or case.broken(INPUT, "scale_tier"):
+    if case.broken("encamp", "machines", role.field) or case.broken(INPUT, "scale_tier"):
         return True
     if machine is not None and (machine.gpu is not None or machine.tpu is not None):
         return True
