@@ -42,7 +42,9 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_a_command_of_readme_exists_with_its_options(text: str) -> None:
     command, rest = command_of(shlex.split(text.replace("'...'", "x"))[1:])
     assert command is not cli or rest == [], text
-    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help", "-h"}
+    known = {
+        option for one in command.get_params(click.Context(command)) for option in (*one.opts, *one.secondary_opts)
+    } | {"--help", "-h"}
     assert [word for word in rest if word.startswith("-") and word.partition("=")[0] not in known] == []
 
 

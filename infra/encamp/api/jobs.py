@@ -23,6 +23,7 @@ from encamp.duration import seconds_of
 from encamp.errors import Problem
 from encamp.run.records import ChangedError
 from encamp.run.submissions import Again, AlreadyUsedError, NameUsedError, Submission
+from encamp.spec.training import Scheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,7 +137,7 @@ class Jobs:
             environment=self._environment,
             job=read.data,
             by=call.caller.email,
-            priority=(scheduling.priority if scheduling is not None else None) or 0,
+            priority=(scheduling or Scheduling()).or_default("priority"),
             wait_seconds=seconds_of(plan.limits.max_wait_time) if plan is not None else None,
             warnings=plan.warnings if plan is not None else (),
         )

@@ -190,7 +190,7 @@ def _of_file(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
 ) -> _Wished:
     """Return the training that a job file describes, some of its fields replaced by flags."""
-    from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
+    from encamp.cli.job_flags import ARGS_PATH, job_flags  # noqa: PLC0415
     from encamp.cli.job_input import JobInput  # noqa: PLC0415
     from encamp.jobs.target import environment_named  # noqa: PLC0415
     from encamp.run.local.job import JobWish, local_job, prepared  # noqa: PLC0415
@@ -199,7 +199,9 @@ def _of_file(
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
     over = (*_COUNTS.values(), "module_name", "package_path", "max_trials", "resume_previous_job_id")
     chosen = {name: value for name, value in _named(given, *over).items() if value is not None}
-    values: dict[Any, Any] = {flag.path: flag.read(str(chosen[flag.name])) for flag in FLAGS if flag.name in chosen}
+    values: dict[Any, Any] = {
+        flag.path: flag.read(str(chosen[flag.name])) for flag in job_flags() if flag.name in chosen
+    }
     if arguments is not None:
         values[ARGS_PATH] = list(arguments)
     stamp = time.strftime("%Y%m%d_%H%M%S")

@@ -18,7 +18,7 @@ from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
 from encamp.spec.rules.options import LONGEST_FLEX
-from encamp.spec.training import Strategy
+from encamp.spec.training import DiskConfig, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
-DEFAULT_DISK_GB = 100
+#: Size of boot disks that no field of a job gives one.
+DEFAULT_DISK_GB: int = DiskConfig().or_default("boot_disk_size_gb")
 
 #: For machines without accelerators Google offers these two only.
 _FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
