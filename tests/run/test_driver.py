@@ -23,7 +23,6 @@ from encamp.plan.model import (
     ReplicaGroupPlan,
     RequestedMachine,
     ResourceAmounts,
-    Role,
     StoragePlan,
 )
 from encamp.retries import RetryPolicy
@@ -32,6 +31,7 @@ from encamp.run.driver import JobRequest, run_job
 from encamp.run.reap import Verdict, Wishes, reap
 from encamp.run.receipt import receipt_text
 from encamp.run.states import State
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
