@@ -14,8 +14,8 @@ from tests.job_cases import planned_cases
 from tests.plan.planned import plan_case
 
 from encamp.plan.environment.charts import JOBSET, KUEUE, read_chart
-from encamp.sandbox.provider import UNKNOWN, Secret, messages
-from encamp.sandbox.provider.values import decode
+from encamp_sandbox.provider import UNKNOWN, Secret, messages
+from encamp_sandbox.provider.values import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
