@@ -1,6 +1,6 @@
 """The jobs of the tests, by name: goldens, rows of the tables in ``plan/jobs/``, examples, and invalid files.
 
-A row is a job file and the facts that its plan must have. Invalid files stand in ``spec/problems/``, with what is wrong.
+A row is a job file and the facts that its plan must have. Invalid files and what is wrong stand in ``spec/problems/``.
 """
 
 from __future__ import annotations
