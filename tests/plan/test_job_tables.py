@@ -31,7 +31,8 @@ def test_a_plan_has_the_facts_of_its_row(name: str) -> None:
     found: dict[str, Any] = facts(planned.plan, objects)
     found["warnings"] = [text for text in planned.warnings if expected_warning(text)]
     found["study"] = planned.plan.study and planned.plan.study.to_json()
-    wanted = {"warnings": []} | case.expected
+    none: list[str] = []
+    wanted: dict[str, Any] = {"warnings": none} | case.expected
     whole = {"document": job_document(planned.plan), **objects}
     found["at"] = {path: at(whole, path) for path in wanted.get("at", {})}
     assert {fact: found[fact] for fact in wanted} == wanted
