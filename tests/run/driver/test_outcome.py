@@ -9,7 +9,7 @@ import pytest
 from tests.run.driver.world import LABELS, World, record_of
 
 from encamp.errors import EngineError, ExitCode, UsageError
-from encamp.run.reap import Verdict, Wishes, reap
+from encamp.run.reap import ReapOptions, Verdict, reap
 from encamp.run.states import State
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,7 @@ def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world
     assert world.logs == []
     assert (finding.verdict, "still trains" in finding.why) == (Verdict.HELD, True)
     world.trains(0)
-    (finding,) = reap(world.context, "sandbox", Wishes(dry_run=True))
+    (finding,) = reap(world.context, "sandbox", ReapOptions(dry_run=True))
     assert (finding.verdict, list(world.stacks)) == (Verdict.WOULD_END, ["sandbox", "by-hand"])
     (finding,) = reap(world.context, "sandbox")
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])

@@ -89,9 +89,8 @@ class World:
         (self.folder / "engine" / f"{name}.json").write_text(json.dumps(data))
 
     def run(self, **changes: Any) -> RunResult:
-        return run_job(
-            JobRequest(job_plan(**changes), {"jobId": "job_1", "trainingInput": {}}, "sandbox"), self.context
-        )
+        request = JobRequest(job_plan(**changes), {"jobId": "job_1", "trainingInput": {}}, "sandbox")
+        return run_job(request, self.context)
 
     def trains(self, code: int | None, role: str = "master") -> None:
         """The state of the cluster once ``up`` has returned: one replica that runs, or has ended."""

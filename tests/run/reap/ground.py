@@ -9,7 +9,7 @@ import pytest
 
 from encamp.cloud.leftovers import JOB_LABEL
 from encamp.run.intent import planned_intent
-from encamp.run.reap import Finding, Wishes, reap
+from encamp.run.reap import Finding, ReapOptions, reap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +71,8 @@ class Ground:
         google = self.google
         return sorted([*google.buckets, *google.pools, *google.placements, *google.accounts])
 
-    def reap(self, **wishes: Any) -> Finding:
-        (finding,) = reap(self.world.context, "sandbox", Wishes(**wishes))
+    def reap(self, **options: Any) -> Finding:
+        (finding,) = reap(self.world.context, "sandbox", ReapOptions(**options))
         return finding
 
     def found(self) -> Any:

@@ -49,7 +49,7 @@ def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, unt
 
 
 def test_limits_count_from_when_the_record_says(ground: Ground) -> None:
-    ground.record(max_wait_seconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
+    ground.record(maxWaitSeconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
     ground.world.trains(None)
     finding = ground.reap()
     assert (finding.verdict, "maxWaitTime" in ground.found().outcome.message) == (Verdict.ENDED, True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.run.reap import Verdict, Wishes, reap
+from encamp.run.reap import ReapOptions, Verdict, reap
 
 if TYPE_CHECKING:
     from tests.run.reap.ground import Ground
@@ -25,7 +25,7 @@ def test_what_another_driver_or_environment_holds_is_not_touched(ground: Ground)
     assert "scratch" in ground.google.buckets
     records = ground.world.context.records()
     lease = records.adopt("job_1", "j", {})
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, "scratch" in ground.google.buckets) == (Verdict.HELD, True)
     records.release(lease)
     records.close()
@@ -44,6 +44,6 @@ def test_a_lease_that_is_lost_on_the_way_stops_the_tear_down(ground: Ground) -> 
 
     ground.google.troubles.append(("POST /upload.*manifest", taken))
     finding = ground.reap()
-    assert (finding.verdict, "taken this job over" in finding.why) == (Verdict.FAILED, True)
+    assert (finding.verdict, "adopted this job" in finding.why) == (Verdict.FAILED, True)
     assert ("scratch" in ground.google.buckets, "job-j" in ground.world.stacks) == (True, True)
     assert not any(" destroy " in call for call in ground.world.calls)

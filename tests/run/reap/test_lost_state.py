@@ -11,7 +11,7 @@ import pytest
 from tests.run.reap.ground import LATER, LOOK_ALIKES, Ground
 
 from encamp.cloud.storage import Storage
-from encamp.plan.facts import FACTS_ANNOTATION, job_facts
+from encamp.plan.summary import SUMMARY_ANNOTATION, job_summary
 from encamp.run.catalogue import Catalogue
 from encamp.run.job_resource import job_resource
 from encamp.run.reap import Verdict, reap
@@ -55,7 +55,7 @@ def test_record_and_state_that_are_lost_leave_the_job_set(ground: Ground) -> Non
     ground.world.trains(None)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     left = ground.reap()
     assert (left.job, left.verdict, ground.found().state) == ("job_1", Verdict.HELD, State.RUNNING)
     job_set["status"]["terminalState"] = "Completed"
@@ -72,7 +72,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
     objects = ground.world.kubernetes.objects
     job_set = objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     job_set["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     condition = {"type": "Completed", "status": "True", "lastTransitionTime": "2026-01-01T00:02:00Z"}
     job_set["status"]["conditions"] = [condition]
@@ -99,7 +99,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
 
 def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Ground) -> None:
     """Neither outputs nor a record: the job's component says what was to be; a create never answered, and happened."""
-    intent = json.dumps(job_facts(ground.plan))
+    intent = json.dumps(job_summary(ground.plan).to_json())
     ground.stack("by-hand", resources=["bucket"], pending=["scratch"], intent=intent, written="2026-01-01T00:00:00Z")
     ground.furnish()
     lock = ground.world.folder / "engine" / "lock"

@@ -10,7 +10,7 @@ from tests.run.reap.ground import LOOK_ALIKES, Ground
 
 from encamp.errors import ExitCode
 from encamp.retries import SHORT
-from encamp.run.reap import Verdict, Wishes, reap, worst
+from encamp.run.reap import ReapOptions, Verdict, reap, worst
 from encamp.run.states import State
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def test_an_environment_that_is_gone_still_has_its_jobs_ended(ground: Ground) ->
     del ground.google.buckets["artifacts"]
     (ground.world.folder / "engine" / "stacks.json").write_text("{}")
     ground.world.context._environments.clear()
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, ground.found().outcome.message) == (Verdict.ENDED, "its cluster is gone")
     assert ground.listed() == LOOK_ALIKES[1:]
     assert ground.found().receipt["outcome"]["state"] == "FAILED"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.plan.facts import FACTS_ANNOTATION, job_facts
-from encamp.run.reap import Verdict, Wishes, reap, worst
+from encamp.plan.summary import SUMMARY_ANNOTATION, job_summary
+from encamp.run.reap import ReapOptions, Verdict, reap, worst
 from encamp.run.states import State
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_a_state_that_nobody_can_read_is_set_aside_and_its_job_comes_to_its_end(
     ground.world.trains(0)
     for name in ("job-j", "job-stray"):
         (states / f"{name}.json").write_text("garbage")
-    would = {one.job: one for one in reap(ground.world.context, "sandbox", Wishes(dry_run=True))}
+    would = {one.job: one for one in reap(ground.world.context, "sandbox", ReapOptions(dry_run=True))}
     assert (would["job_1"].verdict, would["stack job-stray"].verdict) == (Verdict.WOULD_END, Verdict.WOULD_SET_ASIDE)
     assert str(states / "job-j.json") in would["job_1"].resources[0]
     assert len(list(states.iterdir())) == 2
@@ -63,7 +63,7 @@ def test_an_unreadable_state_of_a_job_that_only_the_cloud_tells_of(ground: Groun
     ground.world.trains(0)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     assert ground.reap().verdict is Verdict.ENDED
     assert (ground.found().state, ground.listed(), list(states.iterdir())) == (State.SUCCEEDED, LOOK_ALIKES, [])
 
