@@ -16,7 +16,7 @@ import pytest
 from encamp.cloud.leftovers import JOB_LABEL
 from encamp.cloud.storage import Storage
 from encamp.errors import ExitCode
-from encamp.plan.facts import FACTS_ANNOTATION, job_facts
+from encamp.plan.summary import SUMMARY_ANNOTATION, job_summary
 from encamp.retries import SHORT
 from encamp.run.catalogue import Catalogue
 from encamp.run.intent import planned_intent
@@ -145,7 +145,7 @@ def test_record_and_state_that_are_lost_leave_the_job_set(ground: Ground) -> Non
     ground.world.trains(None)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     left = ground.reap()
     assert (left.job, left.verdict, ground.found().state) == ("job_1", Verdict.HELD, State.RUNNING)
     job_set["status"]["terminalState"] = "Completed"
@@ -162,7 +162,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
     objects = ground.world.kubernetes.objects
     job_set = objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     job_set["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     condition = {"type": "Completed", "status": "True", "lastTransitionTime": "2026-01-01T00:02:00Z"}
     job_set["status"]["conditions"] = [condition]
@@ -189,7 +189,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
 
 def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Ground) -> None:
     """Neither outputs nor a record: the job's component says what was to be; a create never answered, and happened."""
-    intent = json.dumps(job_facts(ground.plan))
+    intent = json.dumps(job_summary(ground.plan).to_json())
     ground.stack("by-hand", resources=["bucket"], pending=["scratch"], intent=intent, written="2026-01-01T00:00:00Z")
     ground.furnish()
     lock = ground.world.folder / "engine" / "lock"
@@ -324,7 +324,7 @@ def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, unt
 
 
 def test_limits_count_from_when_the_record_says(ground: Ground) -> None:
-    ground.record(max_wait_seconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
+    ground.record(maxWaitSeconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
     ground.world.trains(None)
     finding = ground.reap()
     assert (finding.verdict, "maxWaitTime" in ground.found().outcome.message) == (Verdict.ENDED, True)
@@ -487,7 +487,7 @@ def test_an_unreadable_state_of_a_job_that_only_the_cloud_tells_of(ground: Groun
     ground.world.trains(0)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     assert ground.reap().verdict is Verdict.ENDED
     assert (ground.found().state, ground.listed(), list(states.iterdir())) == (State.SUCCEEDED, LOOK_ALIKES, [])
 

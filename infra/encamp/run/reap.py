@@ -277,7 +277,7 @@ class _Reaping:
         due = [
             one
             for one in unsealed(self.context, self.records)
-            if one.intent.bucket == self.target.outputs.artifacts_bucket
+            if one.intent.artifacts_bucket == self.target.outputs.artifacts_bucket
             and self.wishes.job in {None, one.intent.job_id, one.intent.name}
         ]
         for one in due:
