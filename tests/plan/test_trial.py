@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.plan.started import ARGUMENT, NASTY, started
 
 from encamp.errors import PlanError
-from encamp.plan.environment.cluster import cluster_spec, tf_config
 from encamp.plan.job import plan_job
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.job import LONGEST_STRING, render_manifests
@@ -20,6 +19,7 @@ from encamp.plan.manifests.words import RUN_MOUNT, VALUES_MARK
 from encamp.plan.names import LARGEST_TRIAL
 from encamp.plan.study import METRIC_FILE, StudyPlan
 from encamp.plan.summary import job_summary
+from encamp.plan.tf_config import cluster_spec, tf_config
 from encamp.plan.trial import trial_job_set, trial_plan
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job

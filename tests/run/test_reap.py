@@ -21,7 +21,7 @@ from encamp.retries import SHORT
 from encamp.run.catalogue import Catalogue
 from encamp.run.intent import planned_intent
 from encamp.run.job_resource import job_resource
-from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
+from encamp.run.reap import Finding, ReapOptions, Verdict, reap, worst
 from encamp.run.receipt import spec_hash
 from encamp.run.records import Records
 from encamp.run.states import State
@@ -89,8 +89,8 @@ class Ground:
         google = self.google
         return sorted([*google.buckets, *google.pools, *google.placements, *google.accounts])
 
-    def reap(self, **wishes: Any) -> Finding:
-        (finding,) = reap(self.world.context, "sandbox", Wishes(**wishes))
+    def reap(self, **options: Any) -> Finding:
+        (finding,) = reap(self.world.context, "sandbox", ReapOptions(**options))
         return finding
 
     def found(self) -> Any:
@@ -255,7 +255,7 @@ def test_an_environment_that_is_gone_still_has_its_jobs_ended(ground: Ground) ->
     del ground.google.buckets["artifacts"]
     (ground.world.folder / "engine" / "stacks.json").write_text("{}")
     ground.world.context._environments.clear()
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, ground.found().outcome.message) == (Verdict.ENDED, "its cluster is gone")
     assert ground.listed() == LOOK_ALIKES[1:]
     assert ground.found().receipt["outcome"]["state"] == "FAILED"
@@ -269,7 +269,7 @@ def test_what_another_driver_or_environment_holds_is_not_touched(ground: Ground)
     assert "scratch" in ground.google.buckets
     records = ground.world.context.records()
     lease = records.adopt("job_1", "j", {})
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, "scratch" in ground.google.buckets) == (Verdict.HELD, True)
     records.release(lease)
     records.close()
@@ -288,7 +288,7 @@ def test_a_lease_that_is_lost_on_the_way_stops_the_tear_down(ground: Ground) -> 
 
     ground.google.troubles.append(("POST /upload.*manifest", taken))
     finding = ground.reap()
-    assert (finding.verdict, "taken this job over" in finding.why) == (Verdict.FAILED, True)
+    assert (finding.verdict, "adopted this job" in finding.why) == (Verdict.FAILED, True)
     assert ("scratch" in ground.google.buckets, "job-j" in ground.world.stacks) == (True, True)
     assert not any(" destroy " in call for call in ground.world.calls)
 
@@ -462,7 +462,7 @@ def test_a_state_that_nobody_can_read_is_set_aside_and_its_job_comes_to_its_end(
     ground.world.trains(0)
     for name in ("job-j", "job-stray"):
         (states / f"{name}.json").write_text("garbage")
-    would = {one.job: one for one in reap(ground.world.context, "sandbox", Wishes(dry_run=True))}
+    would = {one.job: one for one in reap(ground.world.context, "sandbox", ReapOptions(dry_run=True))}
     assert (would["job_1"].verdict, would["stack job-stray"].verdict) == (Verdict.WOULD_END, Verdict.WOULD_SET_ASIDE)
     assert str(states / "job-j.json") in would["job_1"].resources[0]
     assert len(list(states.iterdir())) == 2

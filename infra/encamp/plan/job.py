@@ -14,7 +14,6 @@ from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.egress import plan_egress
-from encamp.plan.environment.cluster import cluster
 from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replica_groups
@@ -48,6 +47,7 @@ from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings, wanted_storage
 from encamp.plan.study import study, study_variables
+from encamp.plan.tf_config import cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

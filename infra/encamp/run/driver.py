@@ -241,12 +241,12 @@ class _Driver:
         if self._interrupts.reason is Stop.LOST or not self._records.holds(self._lease):
             other = self._records.holder_of(job) or "another driver, which has ended since,"
             raise EngineError(
-                f"{other} has taken this job over; this driver ends and takes nothing down",
+                f"{other} has adopted this job; this driver stops and deletes nothing",
                 where=job,
                 hint=f"`encamp attach {job}` follows it",
             )
         if self._interrupts.reason is Stop.LEFT:
-            raise EngineError("this driver was ended; the job goes on", where=job, hint=f"`encamp attach {job}`")
+            raise EngineError("this driver was stopped; the job continues", where=job, hint=f"`encamp attach {job}`")
 
     def _train(self) -> Outcome:
         self._records.move(self._lease, State.PREPARING)

@@ -96,8 +96,8 @@ class Reaper:
             cast("Cluster", self._cluster), self._intent.namespace, self._folder / "logs", self._log
         )
 
-    def would(self) -> Finding:
-        """Say what would be done, and do nothing."""
+    def dry_run(self) -> Finding:
+        """Report the action for the job without performing it."""
         judgement = self._judged(self._candidate.record)
         verdict = Verdict.WOULD_END if judgement.over else Verdict.HELD
         return Finding(self._job, verdict, judgement.why, resources=self._resources())

@@ -178,7 +178,7 @@ class StudySupervisor(Supervision):
     def _made(self, plan: StudyPlan, host: ClusterTrials) -> Study:
         need("tuning", TUNING)
         from encamp.tuning.methods import search_for  # noqa: PLC0415 - heavy, and wanted by studies alone
-        from encamp.tuning.stopping import hopeless  # noqa: PLC0415
+        from encamp.tuning.stopping import unpromising  # noqa: PLC0415
 
         return Study(
             plan,
@@ -187,7 +187,7 @@ class StudySupervisor(Supervision):
             job_id=self._job.intent.job_id,
             trials=self._trials(host),
             keep=self._job.keep,
-            hopeless=partial(hopeless, plan),
+            unpromising=partial(unpromising, plan),
             show=self._watch.show,
             clock=self._clock,
         )
