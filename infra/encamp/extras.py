@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TUNING = "a job with hyperparameters"
-_SERVERS = ("h11", "starlette", "uvicorn")
+_SERVERS = ("h11", "lark", "starlette", "uvicorn")
 #: Name of an extra to the modules that it brings.
 EXTRAS: dict[str, Sequence[str]] = {
     "notices": ("apprise",),
     "postgres": ("psycopg",),
     "sandbox": _SERVERS,
-    "serve": _SERVERS,
+    "serve": (*_SERVERS, "jwt"),
     "tuning": ("numpy", "scipy", "sklearn", "threadpoolctl"),
 }
 

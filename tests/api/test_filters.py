@@ -130,6 +130,7 @@ def test_keeps_back(text: str) -> None:
         ("labels=team", 1, "write labels.KEY=VALUE"),
         ("jobId ! a", 7, "'!' cannot stand here"),
         ("(" * 21 + "jobId:a" + ")" * 21, 21, "more than 20 parentheses"),
+        ("NOT " * 21 + "jobId:a", 81, "more than 20 parentheses or negations"),
         ("jobId:" + "a" * 2000, 2000, "it has 2006 characters, more than 2000"),
     ],
 )

@@ -114,7 +114,7 @@ def test_an_unknown_environment_is_named(encamp: Callable[..., Ran]) -> None:
 
 
 def test_planning_starts_fast() -> None:
-    slow = ("pulumi", "grpc", "lightkube", "tensorflow", "jinja2", "httpx", "rich")
+    slow = ("pulumi", "grpc", "tensorflow", "jinja2", "httpx", "rich")
     code = (
         "import sys; from encamp.cli.main import cli; "
         f"cli.main(['plan', {str(DIGITS)!r}], standalone_mode=False); "

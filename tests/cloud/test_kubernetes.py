@@ -81,7 +81,7 @@ def test_a_servers_retry_after_is_followed(kubernetes: Any) -> None:
     assert pauses == [3.0, 5.0]
 
 
-@pytest.mark.parametrize(("failures", "message"), [(2, ""), (9, "the credential plugin failed: no network")])
+@pytest.mark.parametrize(("failures", "message"), [(2, ""), (9, "the credential plugin failed with 1: no network")])
 def test_a_credential_plugin_that_fails_is_run_again_a_few_times(
     kubernetes: Any, tmp_path: Any, failures: int, message: str
 ) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from encamp.cloud.log_filter import DEEPEST, FIRST, LAST, LONGEST, FilterError, instant, matcher, parsed
 
@@ -40,6 +43,13 @@ GCLOUD_AGAIN = (
         ('labels."compute.googleapis.com/name"="n"', True),
         ('NOT resource.type="ml_job"', False),
         ('resource.labels.other!="x" resource.type:ml', True),
+        # OR binds closer than AND.
+        ('resource.type="ml_job" AND severity="INFO" OR severity="ERROR"', True),
+        ('severity="ERROR" OR severity="INFO" AND resource.type="a"', False),
+        ('severity="ERROR" OR severity="INFO" resource.type="a"', False),
+        ('resource.type="a" OR NOT severity="INFO" AND NOT severity="INFO" OR resource.type="a"', True),
+        ('-resource.type="ml_job"', False),
+        ('- NOT resource.type="ml_job"', True),
         (GCLOUD, False),
         (GCLOUD_AGAIN, True),
         (GCLOUD_AGAIN.replace("000041", "000042"), False),
@@ -97,6 +107,22 @@ def test_what_an_entry_that_matches_must_have(text: str, jobs: set[str] | None, 
     found = parsed(text)
     assert found.texts("resource.labels.job_id") == (None if jobs is None else frozenset(jobs))
     assert found.span() == span
+
+
+_WORDS = ["a", "labels", ".", "severity", "ERROR", "timestamp", '"x"', '"u', "=", "!=", ":", ">=", "=~", "(", ")"]
+_WORDS += ["AND", "OR", "NOT", "-", " ", "\\", "\n", "é", "\ud800", 'a="x"', ' timestamp>"2026-01-01" ']
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(_WORDS), max_size=12).map("".join) | st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(FilterError):
+        assert matcher(text)(ENTRY) in {True, False}
+
+
+def test_the_longest_filter_is_read() -> None:
+    text = " OR ".join(['a="b"'] * (LONGEST // 9))
+    assert matcher(text)({"a": "b"})
 
 
 def test_times_of_any_precision_and_zone_are_compared_as_texts() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from encamp.cloud.kubeconfig import api_client
+from encamp.cloud.api_client import api_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.job_cases import job_case, planned_cases
 from tests.plan.planned import plan_case
 
-from encamp.cloud.kubeconfig import api_client
+from encamp.cloud.api_client import api_client
 from encamp.plan.environment.api import ApiPlan, api_objects
 from encamp.plan.environment.driver import STARTED_BY_ACCOUNT, DriverPlan, admissions, driver_job, driver_secret
 from encamp.plan.environment.planning import plan_environment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.cloud.kubeconfig import api_client
+from encamp.cloud.api_client import api_client
 from encamp.cloud.kubernetes import Cluster
 from encamp.plan.environment.charts import read_chart
 from encamp.plan.environment.queue_manifests import queue_manifests

@@ -6,17 +6,13 @@ Sources: RFC 7517 (key sets), RFC 7518 (algorithms), openid.net/specs/openid-con
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, SECP384R1, EllipticCurvePublicNumbers
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt import PyJWK, PyJWTError
 
 from encamp.api.errors import ApiError
 
@@ -32,16 +28,15 @@ _LOOK_AGAIN_SECONDS: Final = 60.0
 _REST_SECONDS: Final = 5.0
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age=(\d{1,9})\b")
 _RSA_BITS: Final = range(2048, 8193)
-_CURVES: Final = {"P-256": (SECP256R1, "ES256"), "P-384": (SECP384R1, "ES384")}
+#: The algorithm of each type of key and curve.
+_ALGORITHMS: Final[dict[tuple[Any, Any], str]] = {
+    ("RSA", None): "RS256",
+    ("EC", "P-256"): "ES256",
+    ("EC", "P-384"): "ES384",
+}
+#: The members of a public key; a private one is never read.
+_PUBLIC: Final = ("kty", "kid", "crv", "n", "e", "x", "y")
 _DISCOVERY: Final = "/.well-known/openid-configuration"
-
-
-@dataclass(frozen=True)
-class SigningKey:
-    """A key and the one algorithm that it is for; ``pem`` is a SubjectPublicKeyInfo."""
-
-    algorithm: str
-    pem: bytes
 
 
 class SigningKeys:
@@ -61,11 +56,11 @@ class SigningKeys:
         self._issuer = issuer
         self._url = url
         self._now = now
-        self._keys: dict[str, SigningKey] = {}
+        self._keys: dict[str, PyJWK] = {}
         self._fresh_until = self._looked = self._failed = float("-inf")
         self._fetching = asyncio.Lock()
 
-    async def find(self, key_id: str) -> SigningKey | None:
+    async def find(self, key_id: str) -> PyJWK | None:
         """Return the key of an id, None if the issuer has none with it.
 
         Raises:
@@ -107,7 +102,7 @@ class SigningKeys:
         return answer
 
 
-def keys_of(data: Any) -> Iterator[tuple[str, SigningKey]]:
+def keys_of(data: Any) -> Iterator[tuple[str, PyJWK]]:
     """Yield the keys of a key set that sign tokens, by id. What is no such key is passed over, as RFC 7517 wants it.
 
     Raises:
@@ -122,29 +117,17 @@ def keys_of(data: Any) -> Iterator[tuple[str, SigningKey]]:
             yield one["kid"], key
 
 
-def _key(data: dict[str, Any]) -> SigningKey | None:
+def _key(data: dict[str, Any]) -> PyJWK | None:
     usable = data.get("use") in (None, "sig") and "verify" in (data.get("key_ops") or ["verify"])
     if not usable or not isinstance(data.get("kid"), str) or not data["kid"]:
         return None
     try:
-        if data.get("kty") == "RSA":
-            algorithm, public = "RS256", RSAPublicNumbers(_number(data["e"]), _number(data["n"])).public_key()
-            fits = public.key_size in _RSA_BITS
-        else:
-            curve, algorithm = _CURVES[data["crv"]]
-            public = EllipticCurvePublicNumbers(_number(data["x"]), _number(data["y"]), curve()).public_key()
-            fits = data.get("kty") == "EC"
-    except (KeyError, TypeError, ValueError):
+        algorithm = _ALGORITHMS[data.get("kty"), data.get("crv")]
+        key = PyJWK({name: data[name] for name in _PUBLIC if name in data}, algorithm)
+    except (PyJWTError, KeyError, TypeError, ValueError):
         return None
-    if not fits or data.get("alg") not in (None, algorithm):
-        return None
-    return SigningKey(algorithm, public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-
-
-def _number(text: Any) -> int:
-    if not isinstance(text, str):
-        raise TypeError(type(text))
-    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    fits = algorithm != "RS256" or key.key.key_size in _RSA_BITS
+    return key if fits and data.get("alg") in (None, algorithm) else None
 
 
 def _kept_seconds(answer: httpx.Response) -> float:

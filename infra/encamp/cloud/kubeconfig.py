@@ -1,182 +1,255 @@
-"""A kubeconfig string as an HTTP client: server, trust, and the credentials of its user.
+"""Reader of kubeconfigs: cluster, trust, credential of the user, and the answers of the user's exec plugin.
 
-The exec plugin protocol (kubernetes.io, "Authenticating", client-go credential plugins) is spoken here, in v1 and
-v1beta1: one plugin run serves all threads until the token ends or is refused.
+No error quotes a kubeconfig: it may hold credentials.
+Source: kubernetes.io/docs/reference/config-api/kubeconfig.v1 and client-authentication.v1.
 """
 
 from __future__ import annotations
 
-import asyncio
+import base64
 import json
 import os
+import ssl
 import subprocess
-import threading
-from datetime import UTC, datetime, timedelta
+import tempfile
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import yaml
 
-from encamp.cloud.endpoints import is_loopback
 from encamp.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import Mapping
 
-    from lightkube.config.models import User, UserExec
+EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+EXEC_SECONDS: Final = 60.0
+_PLUGIN_HINT: Final = (
+    '`gcloud components install gke-gcloud-auth-plugin`; for the sandbox, `eval "$(encamp sandbox env)"`'
+)
 
-#: A token is renewed this long before it ends.
-_MARGIN = timedelta(minutes=1)
-_PLUGIN_SECONDS = 60
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=32)
-_UNAUTHORIZED = 401
+
+class KubeconfigError(EngineError):
+    """A kubeconfig is missing, or does not say what is needed."""
 
 
 class CredentialError(EngineError):
-    """The credential plugin gave no token this time."""
+    """The credential plugin gave no credential this time."""
 
 
-def api_client(kubeconfig: str) -> httpx.Client:
-    """Return a client of the API server of the kubeconfig's current context.
+@dataclass(frozen=True)
+class ExecPlugin:
+    """A command that gives a credential."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    version: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A credential: a bearer token, or a client certificate and its key in PEM; ``expires`` is an aware time."""
+
+    token: str | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ClusterAccess:
+    """One context of a kubeconfig: the API server's address, its CA, and the user's credential."""
+
+    server: str
+    namespace: str
+    authority: bytes | None = None
+    server_name: str | None = None
+    insecure: bool = False
+    credential: Credential = field(default_factory=Credential, repr=False)
+    token_file: str | None = None
+    basic: tuple[str, str] | None = field(default=None, repr=False)
+    plugin: ExecPlugin | None = None
+
+
+def load(text: str | None, context: str | None = None, cluster: str | None = None) -> ClusterAccess:
+    """Read a kubeconfig.
+
+    Args:
+        text: its content or its path; None takes the first file of ``KUBECONFIG``, else ``~/.kube/config``.
+        context: name of the context; None takes the current one.
+        cluster: name of the cluster to take instead of the context's.
 
     Raises:
-        EngineError: the text is no kubeconfig, or its certificates cannot be read.
+        KubeconfigError: there is none, or it does not say what is needed.
     """
-    return httpx.Client(**_options(kubeconfig))
-
-
-def async_api_client(kubeconfig: str) -> httpx.AsyncClient:
-    """Return a client like ``api_client``'s, for one event loop."""
-    return httpx.AsyncClient(**_options(kubeconfig))
-
-
-def _options(kubeconfig: str) -> dict[str, Any]:
-    from lightkube import KubeConfig  # noqa: PLC0415 - half a second of models, wanted only here
-    from lightkube.config.client_adapter import verify_cluster  # noqa: PLC0415
-    from lightkube.core.exceptions import ConfigError  # noqa: PLC0415
-
+    if text is None:
+        paths = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+        text = paths[0] if paths else str(Path.home() / ".kube" / "config")
+    if "\n" in text or text.lstrip().startswith("{"):
+        return parse(text, Path.cwd(), context, cluster)
+    path = Path(text).expanduser()
     try:
-        config = KubeConfig.from_dict(yaml.safe_load(kubeconfig)).get()
-        if config is None or config.user is None:
-            raise EngineError("the kubeconfig has no current context with a user", where="kubeconfig")
-        verify = verify_cluster(config.cluster, config.user, config.abs_file)
-    except (ConfigError, AttributeError, OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        # Without the cause: what a parser quotes of the text may be a credential.
-        raise EngineError(
-            f"the cluster's kubeconfig cannot be read: {type(error).__name__}",
-            where="kubeconfig",
-            hint="run `pulumi up` of the environment's stack",
-        ) from None
-    return {
-        "base_url": config.cluster.server,
-        "verify": verify,
-        "auth": _auth(config.user),
-        "timeout": _TIMEOUT,
-        "limits": _LIMITS,
-        "trust_env": not is_loopback(config.cluster.server),
-    }
+        return parse(path.read_text(encoding="utf-8"), path.absolute().parent, context, cluster)
+    except (OSError, UnicodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise KubeconfigError(f"the kubeconfig cannot be read: {said}", where=str(path)) from None
 
 
-class _Bearer(httpx.Auth):
-    def __init__(self, token: str) -> None:
-        self._header = f"Bearer {token}"
+def parse(text: str, folder: Path, context: str | None = None, cluster: str | None = None) -> ClusterAccess:
+    """Read the content of a kubeconfig; its relative paths start at a folder. See ``load``.
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["Authorization"] = self._header
-        yield request
-
-
-class _TokenFile(httpx.Auth):
-    """A token from a file that another process renews, as the kubelet renews that of a pod's account."""
-
-    def __init__(self, file: str) -> None:
-        self._file = Path(file)
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        try:
-            token = self._file.read_text(encoding="ascii").strip()
-        except (OSError, ValueError) as error:
-            raise EngineError("the token of the kubeconfig cannot be read", where=str(self._file)) from error
-        request.headers["Authorization"] = f"Bearer {token}"
-        yield request
+    Raises:
+        KubeconfigError: it does not say what is needed.
+    """
+    try:
+        data = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError):
+        raise KubeconfigError("the kubeconfig is no YAML") from None
+    if not isinstance(data, dict):
+        raise KubeconfigError("the kubeconfig is no mapping")
+    try:
+        return _access(data, folder, context, cluster)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise KubeconfigError(f"the kubeconfig cannot be read: {type(error).__name__}") from None
 
 
-class ExecPlugin(httpx.Auth):
-    """Tokens of an exec plugin such as gke-gcloud-auth-plugin."""
+def ssl_context(access: ClusterAccess, credential: Credential) -> ssl.SSLContext:
+    """Return whom to trust, and the client certificate of a credential; it reads files.
 
-    def __init__(self, plugin: UserExec) -> None:
-        self._plugin = plugin
-        self._lock = threading.Lock()
-        self._token: str | None = None
-        self._until: datetime | None = None
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send with the token at hand; after a 401 once more with a new one."""
-        token = self._current(refused=None)
-        request.headers["Authorization"] = f"Bearer {token}"
-        answer = yield request
-        if answer.status_code == _UNAUTHORIZED:
-            request.headers["Authorization"] = f"Bearer {self._current(refused=token)}"
-            yield request
-
-    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Authenticate as ``auth_flow`` does; the plugin runs beside the event loop."""
-        token = await asyncio.to_thread(self._current, None)
-        request.headers["Authorization"] = f"Bearer {token}"
-        answer = yield request
-        if answer.status_code == _UNAUTHORIZED:
-            request.headers["Authorization"] = f"Bearer {await asyncio.to_thread(self._current, token)}"
-            yield request
-
-    def _current(self, refused: str | None) -> str:
-        with self._lock:
-            ended = self._until is not None and datetime.now(UTC) > self._until - _MARGIN
-            if self._token is None or ended or self._token == refused:
-                self._token, self._until = _run(self._plugin)
-            return self._token
+    Raises:
+        ValueError, OSError: a certificate or a key cannot be read.
+    """
+    if access.authority is not None:
+        context = ssl.create_default_context(cadata=access.authority.decode())
+    else:
+        context = httpx.create_ssl_context()
+    if access.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate = credential.certificate or access.credential.certificate
+    key = credential.key or access.credential.key
+    if certificate and key:
+        # The ssl module loads a certificate from a file only; the file is private and lives for this call.
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(certificate + b"\n" + key)
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context
 
 
-def _run(plugin: UserExec) -> tuple[str, datetime | None]:
-    given = {variable.name: variable.value for variable in plugin.env or []}
-    info = {"apiVersion": plugin.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
+def _access(data: Mapping[str, Any], folder: Path, context: str | None, cluster: str | None) -> ClusterAccess:
+    name = context or data.get("current-context")
+    if not name:
+        raise KubeconfigError("the kubeconfig has no current context", hint="name one: the provider's context")
+    chosen = _named(data, "contexts", "context", name)
+    where = _named(data, "clusters", "cluster", cluster or chosen.get("cluster", ""))
+    user = _named(data, "users", "user", chosen["user"]) if chosen.get("user") else {}
+    if not where.get("server"):
+        raise KubeconfigError("the kubeconfig's cluster has no server", where=f"context {name}")
+    return ClusterAccess(
+        server=str(where["server"]).rstrip("/"),
+        namespace=chosen.get("namespace") or "",
+        authority=_bytes(where, "certificate-authority", folder),
+        server_name=where.get("tls-server-name"),
+        insecure=bool(where.get("insecure-skip-tls-verify")),
+        credential=Credential(
+            token=user.get("token"),
+            certificate=_bytes(user, "client-certificate", folder),
+            key=_bytes(user, "client-key", folder),
+        ),
+        token_file=str(folder / user["tokenFile"]) if user.get("tokenFile") else None,
+        basic=(user["username"], user.get("password", "")) if user.get("username") else None,
+        plugin=_plugin(user["exec"], folder) if user.get("exec") else None,
+    )
+
+
+def _named(data: Mapping[str, Any], group: str, kind: str, name: str) -> dict[str, Any]:
+    for entry in data.get(group) or []:
+        if entry.get("name") == name:
+            return entry.get(kind) or {}
+    raise KubeconfigError(f"the kubeconfig has no {kind} named {name!r}")
+
+
+def _bytes(data: Mapping[str, Any], key: str, folder: Path) -> bytes | None:
+    if data.get(f"{key}-data"):
+        return base64.b64decode(data[f"{key}-data"])
+    if not data.get(key):
+        return None
+    path = folder / data[key]
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"the kubeconfig's {key} cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _plugin(spec: Mapping[str, Any], folder: Path) -> ExecPlugin:
+    command = str(spec.get("command", ""))
+    # As client-go: a bare name is looked up on PATH, a relative path starts at the kubeconfig's folder.
+    if os.sep in command and not os.path.isabs(command):  # noqa: PTH117  the text is what matters here
+        command = str(folder / command)
+    version = str(spec.get("apiVersion", ""))
+    if version not in EXEC_VERSIONS:
+        raise KubeconfigError(f"the kubeconfig's exec plugin speaks {version or 'no version'}", where=command)
+    return ExecPlugin(
+        command=command,
+        args=tuple(str(item) for item in spec.get("args") or ()),
+        env={item["name"]: item["value"] for item in spec.get("env") or ()},
+        version=version,
+        hint=str(spec.get("installHint") or ""),
+    )
+
+
+def ask(plugin: ExecPlugin) -> Credential:
+    """Run an exec plugin.
+
+    Raises:
+        EngineError: it is not there.
+        CredentialError: it fails, or answers something else than a credential.
+    """
+    info = {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": {"interactive": False}}
     try:
         answer = subprocess.run(
-            [plugin.command, *(plugin.args or [])],
-            env={**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            [plugin.command, *plugin.args],
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(info)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PLUGIN_SECONDS,
-            check=True,
-            text=True,
+            timeout=EXEC_SECONDS,
+            check=False,
         )
-        status = json.loads(answer.stdout)["status"]
-        end = status.get("expirationTimestamp")
-        return str(status["token"]), datetime.fromisoformat(end) if end else None
     except FileNotFoundError as error:
         raise EngineError(
             "the credential plugin of the kubeconfig is not on PATH",
             where=plugin.command,
-            hint='`gcloud components install gke-gcloud-auth-plugin`; for the sandbox, `eval "$(encamp sandbox env)"`',
+            hint=plugin.hint or _PLUGIN_HINT,
         ) from error
-    except subprocess.CalledProcessError as error:
+    except OSError as error:
+        raise CredentialError(f"the credential plugin cannot be run: {error.strerror}", where=plugin.command) from error
+    except subprocess.TimeoutExpired:
+        raise CredentialError(f"the credential plugin took over {EXEC_SECONDS:.0f} s", where=plugin.command) from None
+    if answer.returncode != 0:
+        said = answer.stderr.decode(errors="replace").strip()[-300:]
         raise CredentialError(
-            f"the credential plugin failed: {error.stderr.strip()[-300:]}",
+            f"the credential plugin failed with {answer.returncode}: {said}",
             where=plugin.command,
             hint="renew the credentials with `gcloud auth login`",
-        ) from error
-    except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
-        raise CredentialError("the credential plugin gave no token", where=plugin.command) from error
+        )
+    return _answer(answer.stdout, plugin)
 
 
-def _auth(user: User) -> httpx.Auth | None:
-    if user.exec:
-        return ExecPlugin(user.exec)
-    if user.token:
-        return _Bearer(user.token)
-    if user.token_file:
-        return _TokenFile(user.token_file)
-    if user.username and user.password:
-        return httpx.BasicAuth(user.username, user.password)
-    return None
+def _answer(output: bytes, plugin: ExecPlugin) -> Credential:
+    try:
+        status = json.loads(output)["status"]
+        expires = status.get("expirationTimestamp")
+        return Credential(
+            token=status.get("token"),
+            certificate=status["clientCertificateData"].encode() if status.get("clientCertificateData") else None,
+            key=status["clientKeyData"].encode() if status.get("clientKeyData") else None,
+            expires=datetime.fromisoformat(expires) if expires else None,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CredentialError("the credential plugin answered no ExecCredential", where=plugin.command) from None

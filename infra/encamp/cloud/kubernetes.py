@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.cloud.kubeconfig import CredentialError, api_client
+from encamp.cloud.api_client import api_client
+from encamp.cloud.kubeconfig import CredentialError
 from encamp.errors import EngineError
 from encamp.retries import RetryPolicy, TransientError, retry_after, with_retries
 

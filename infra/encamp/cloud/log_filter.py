@@ -1,4 +1,4 @@
-"""Cloud Logging's query language, as far as encamp and gcloud use it: comparisons, AND, OR, NOT, parentheses.
+"""Cloud Logging's query language, as far as encamp and gcloud use it: all but regular expressions and functions.
 
 A filter can be asked for what an entry that matches must have, so that whoever keeps entries need not read them all.
 Source: cloud.google.com/logging/docs/view/logging-query-language.
@@ -10,7 +10,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from encamp.filter_grammar import FilterBuilder, filter_grammar
+from encamp.grammar import GrammarError, TooDeepError, TooLongError
+
+if TYPE_CHECKING:
+    from lark import Token
 
 Matcher = Callable[[dict[str, Any]], bool]
 
@@ -19,11 +25,9 @@ LONGEST, DEEPEST = 20_000, 50
 #: The first and the last instant there is, as ``instant`` writes them.
 FIRST, LAST = "", "9999-12-31T23:59:59.999999999"
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<sign>=~|!~|>=|<=|!=|[=<>:()])|(?P<word>[^\s=<>:!()"]+(?:"[^"]*"[^\s=<>:!()"]*)*))"""
-)
+#: A path of fields, whose parts may stand in quotes, or a value without special characters.
+_WORD: Final = r"""[^\s=<>:!()"]+(?:"[^"]*"[^\s=<>:!()"]*)*"""
 _SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
-_SIGNS = (">=", "<=", "!=", "=", "<", ">", ":")
 _TIMES = ("timestamp", "receiveTimestamp")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -122,24 +126,16 @@ def parsed(text: str) -> Filter:
     Raises:
         FilterError: it cannot be read.
     """
-    if len(text) > LONGEST:
-        raise FilterError(f"it is longer than {LONGEST} characters")
-    tokens: list[str] = []
-    position = 0
-    text = text.strip()
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if not found or not found.lastgroup:
-            raise FilterError(f"unexpected text at {position}")
-        tokens.append(found.group(found.lastgroup))
-        position = found.end()
-    if not tokens:
+    if len(text) <= LONGEST and not text.strip():
         return _Every(())
-    parser = _Parser(tokens)
-    result = parser.either()
-    if parser.at < len(tokens):
-        raise FilterError(f"unexpected {tokens[parser.at]}")
-    return result
+    try:
+        return _GRAMMAR.parse(text)
+    except TooLongError:
+        raise FilterError(f"it is longer than {LONGEST} characters") from None
+    except TooDeepError:
+        raise FilterError(f"it nests deeper than {DEEPEST}") from None
+    except GrammarError as error:
+        raise FilterError(_problem(error)) from None
 
 
 def matcher(text: str) -> Matcher:
@@ -168,58 +164,42 @@ def instant(text: str) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{fraction or '':0<9}"
 
 
-class _Parser:
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._depth = 0
-        self.at = 0
+class _Conditions(FilterBuilder[Filter]):
+    """Conditions on log entries."""
 
-    def _peek(self) -> str:
-        return self._tokens[self.at] if self.at < len(self._tokens) else ""
-
-    def _take(self) -> str:
-        if self.at >= len(self._tokens):
-            raise FilterError("it ends too early")
-        self.at += 1
-        return self._tokens[self.at - 1]
-
-    def either(self) -> Filter:
-        parts = [self._both()]
-        while self._peek() == "OR":
-            self._take()
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else _Either(tuple(parts))
-
-    def _both(self) -> Filter:
-        parts = [self._one()]
-        while self._peek() not in ("", ")", "OR"):
-            if self._peek() == "AND":
-                self._take()
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else _Every(tuple(parts))
-
-    def _one(self) -> Filter:
-        token = self._take()
-        if token in ("NOT", "("):
-            self._depth += 1
-            if self._depth > DEEPEST:
-                raise FilterError(f"it nests deeper than {DEEPEST}")
-            inner = _Not(self._one()) if token == "NOT" else self.either()  # noqa: S105 - an operator
-            if token == "(" and self._take() != ")":  # noqa: S105 - a parenthesis
-                raise FilterError("a parenthesis is not closed")
-            self._depth -= 1
-            return inner
-        sign = self._take()
+    def compare(self, field: Token, sign: Token, value: str) -> Filter:
         if sign in ("=~", "!~"):
             raise FilterError(f"regular expressions ({sign}) are not served here")
-        if sign not in _SIGNS:
-            raise FilterError(f"{token} needs a comparison")
-        wanted = _unquote(self._take())
-        return _Comparison(token, sign, instant(wanted) if token in _TIMES and sign != ":" else wanted)
+        wanted = instant(str(value)) if field in _TIMES and sign != ":" else str(value)
+        return _Comparison(str(field), str(sign), wanted)
+
+    def all_of(self, parts: tuple[Filter, ...]) -> Filter:
+        return _Every(parts)
+
+    def any_of(self, parts: tuple[Filter, ...]) -> Filter:
+        return _Either(parts)
+
+    def negate(self, part: Filter) -> Filter:
+        return _Not(part)
 
 
-def _unquote(token: str) -> str:
-    return re.sub(r"\\(.)", r"\1", token[1:-1]) if token.startswith('"') else token
+_GRAMMAR: Final = filter_grammar(
+    _Conditions(),
+    field=_WORD,
+    sign="=~|!~|>=|<=|!=|[=<>:]",
+    value=_WORD,
+    text=r'''"(?:[^"\\]|\\.)*"''',
+    longest=LONGEST,
+    deepest=DEEPEST,
+)
+
+
+def _problem(error: GrammarError) -> str:
+    if not error.found:
+        return "it ends too early"
+    if not error.expected:
+        return f"unexpected text at {error.at}"
+    return f"{error.previous} needs a comparison" if "SIGN" in error.expected else f"unexpected {error.found}"
 
 
 def _field(entry: dict[str, Any], path: str) -> Any:

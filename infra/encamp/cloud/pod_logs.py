@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.cloud.kubeconfig import async_api_client
+from encamp.cloud.api_client import async_api_client
 from encamp.cloud.kubernetes import collection, parsed, reason
 from encamp.errors import EngineError
 

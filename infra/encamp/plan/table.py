@@ -14,6 +14,7 @@ from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS
 from encamp.plan.manifests.pod_security import NON_ROOT_ID
 from encamp.plan.study_text import parameter_rows, shown_trial, study_lines
 from encamp.plan.tf_config import tf_config
+from encamp.text import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,16 +40,16 @@ def job_table(plan: JobPlan, *, full: bool = False) -> str:
         *([_titled("Study", _study(plan.study))] if plan.study is not None else []),
         _titled(
             "Replicas" if plan.study is None else "Replicas of a trial",
-            _columns(("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR", "MEMORY", "/DEV/SHM"), _replicas(plan)),
+            aligned([("ROLE", "COUNT", "ASKED FOR", "MACHINE", "ACCELERATOR", "MEMORY", "/DEV/SHM"), *_replicas(plan)]),
         ),
         *(_titled(f"Container of {_whose(shown, group)}", _container(shown, group)) for group in _distinct(shown)),
         _titled(
-            "Node pools", _columns(("NAME", "NODES", "MACHINE", "ACCELERATOR", "HOW", "DISK", "ZONE"), _pools(plan))
+            "Node pools", aligned([("NAME", "NODES", "MACHINE", "ACCELERATOR", "HOW", "DISK", "ZONE"), *_pools(plan)])
         ),
         _titled("Identity", [_who(plan), *(_grant(grant) for grant in plan.identity.grants)]),
         _titled("Storage", _storage(plan)),
         _titled("Limits", _limits(plan)),
-        _titled("Quotas", _columns(("QUOTA", "REGION", "AMOUNT"), _quotas(plan))),
+        _titled("Quotas", aligned([("QUOTA", "REGION", "AMOUNT"), *_quotas(plan)])),
         *([_titled("Cost", _cost(plan.cost))] if plan.cost is not None else []),
         *([_titled("Notices", [str(one) for one in plan.notices])] if plan.notices else []),
     ]
@@ -68,14 +69,8 @@ def _titled(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
-def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [header, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-
-
 def _study(study: StudyPlan) -> list[str]:
-    return [*study_lines(study), *_columns(("PARAMETER", "TYPE", "VALUES", "SCALE"), list(parameter_rows(study)))]
+    return [*study_lines(study), *aligned([("PARAMETER", "TYPE", "VALUES", "SCALE"), *parameter_rows(study)])]
 
 
 def _replicas(plan: JobPlan) -> list[tuple[str, ...]]:
@@ -242,7 +237,7 @@ def _cost(planned: CostPlan) -> list[str]:
         for one in planned.by_use
         for line in wrap(one.what, _WIDTH - 2, initial_indent="by use    ", subsequent_indent=" " * 10)
     ]
-    return [*_columns(header, cost_rows(planned)), *cost_text(planned), *used]
+    return [*aligned([header, *cost_rows(planned)]), *cost_text(planned), *used]
 
 
 def _amount(accelerator: Accelerator | None) -> str:

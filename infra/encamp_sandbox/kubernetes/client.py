@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
-import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from encamp_sandbox.kubernetes.kubeconfig import Credential, ask
+from encamp.cloud.kubeconfig import Credential, ask, ssl_context
+from encamp.errors import EngineError
 from encamp_sandbox.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp_sandbox.kubernetes.kubeconfig import ClusterAccess
+    from encamp.cloud.kubeconfig import ClusterAccess
 
 REQUEST_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 10.0
@@ -140,7 +139,7 @@ class Client:
             if self._http is None:
                 self._http = httpx.AsyncClient(
                     base_url=self.access.server,
-                    verify=await asyncio.to_thread(_trust, self.access, self._credential or Credential()),
+                    verify=await asyncio.to_thread(ssl_context, self.access, self._credential or Credential()),
                     auth=self.access.basic,
                     timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),
                     limits=httpx.Limits(max_connections=64),
@@ -152,8 +151,8 @@ class Client:
         access = self.access
         if access.plugin:
             try:
-                return await ask(access.plugin)
-            except ProviderError as error:
+                return await asyncio.to_thread(ask, access.plugin)
+            except EngineError as error:
                 raise UnreachableError(error.what, where=error.where, hint=error.hint) from error
         if access.token_file:
             return Credential(token=(await asyncio.to_thread(Path(access.token_file).read_text)).strip())
@@ -162,22 +161,6 @@ class Client:
 
 def _expired(credential: Credential) -> bool:
     return credential.expires is not None and datetime.now(UTC) > credential.expires - EXPIRES_EARLY
-
-
-def _trust(access: ClusterAccess, credential: Credential) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
-    if access.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    certificate = credential.certificate or access.credential.certificate
-    key = credential.key or access.credential.key
-    if certificate and key:
-        # The ssl module loads a certificate from a file only; the file is private and lives for this call.
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(certificate + b"\n" + key)
-            file.flush()
-            context.load_cert_chain(file.name)
-    return context
 
 
 def _refusal(response: httpx.Response) -> ApiError:

@@ -17,7 +17,7 @@ from encamp_sandbox.provider import ProviderError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from encamp_sandbox.kubernetes.kubeconfig import ClusterAccess, ExecPlugin
+    from encamp.cloud.kubeconfig import ClusterAccess, ExecPlugin
     from encamp_sandbox.layout import Layout
 
 _HINT: Final = "use a kubeconfig that this sandbox made: `encamp sandbox env`, or the output of an environment's stack"

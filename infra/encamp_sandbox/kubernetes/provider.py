@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from encamp_sandbox.kubernetes.kubeconfig import load
+from encamp.cloud.kubeconfig import KubeconfigError, load
 from encamp_sandbox.kubernetes.session import KubernetesSession, SessionOptions
 from encamp_sandbox.kubernetes.struck import StruckSession
 from encamp_sandbox.provider import UNKNOWN, CheckResult, DiffResult, Failure, Provider, ProviderError, diff
@@ -85,9 +85,9 @@ class KubernetesProvider(Provider):
                 str(kubeconfig) if kubeconfig else None, configuration.text("context"), configuration.text("cluster")
             )
             access = self._own.checked(access) if self._own else access
-        except ProviderError as error:
+        except (KubeconfigError, ProviderError) as error:
             # An unreachable cluster is told of when a resource needs it, so that others of the run go on.
-            access = error
+            access = ProviderError(error.what, where=error.where, hint=error.hint)
         own = "" if isinstance(access, ProviderError) else access.namespace
         options = SessionOptions(
             namespace=configuration.text("namespace") or own or "default",
@@ -109,6 +109,6 @@ def _cluster(inputs: Properties) -> tuple[str, bytes | None] | None:
         return None
     try:
         access = load(kubeconfig or None, context or None, cluster or None)
-    except ProviderError:
+    except KubeconfigError:
         return None
     return access.server, access.authority

@@ -53,7 +53,7 @@ from encamp_sandbox.provider.values import has_unknowns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from encamp_sandbox.kubernetes.kubeconfig import ClusterAccess
+    from encamp.cloud.kubeconfig import ClusterAccess
     from encamp_sandbox.provider import Properties, Resource
 
 FORBIDDEN: Final = 403

@@ -17,8 +17,8 @@ from encamp_sandbox.provider import ProviderError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from encamp.cloud.kubeconfig import ClusterAccess
     from encamp_sandbox.cloud.striking import FaultSource
-    from encamp_sandbox.kubernetes.kubeconfig import ClusterAccess
     from encamp_sandbox.kubernetes.session import SessionOptions
     from encamp_sandbox.layout import Layout
     from encamp_sandbox.provider import CreateResult, Properties, ReadResult, Resource, ResourceState

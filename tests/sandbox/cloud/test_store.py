@@ -148,6 +148,8 @@ def test_conditions(expression: str, name: str, prefix: str, expected: bool) -> 
         "true &&",
         '"a" < true',
         '["a"].hasOnly("a")',
+        'api.getAttribute(["a"], "") == ""',
+        "!" * 99 + "true",
     ],
 )
 def test_unreadable_conditions_are_refused(expression: str) -> None:

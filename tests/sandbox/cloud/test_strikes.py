@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.cloud.kubeconfig import load
 from encamp_sandbox.cloud.faults import Asked, FaultKind
-from encamp_sandbox.kubernetes.kubeconfig import load
 from encamp_sandbox.kubernetes.session import SessionOptions
 from encamp_sandbox.kubernetes.struck import FrontFaults, StruckSession
 from encamp_sandbox.provider import ProviderError, Resource

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from encamp.errors import UsageError
 from encamp.run.local.screen import Screen, wants_colour
 from encamp.run.local.terminal import TerminalWriter
+from encamp.text import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -172,11 +173,7 @@ def opened_console(
 
 def summary_table(ends: Sequence[ReplicaEnd]) -> str:
     """Return a row for each replica, columns aligned."""
-    rows = [_HEADER, *(_row(end) for end in ends)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADER))]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return "\n".join(aligned([_HEADER, *(_row(end) for end in ends)]))
 
 
 def _row(end: ReplicaEnd) -> tuple[str, ...]:

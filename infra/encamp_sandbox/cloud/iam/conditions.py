@@ -15,15 +15,46 @@ import operator
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from lark import Token, Transformer, Tree
+from lark.exceptions import VisitError
+
+from encamp.grammar import Grammar, GrammarError, TooDeepError, TooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"""
-    r"""|(?P<sign>&&|\|\||[!=<>]=|[()!<>,.\[\]]))"""
-)
+_RULES: Final = r"""
+    ?start: either
+    ?either: both (_OR both)*
+    ?both: comparison (_AND comparison)*
+    ?comparison: _value (ORDER _value)?
+    _value: negation | _operand
+    negation: NOT+ _operand
+    _operand: _LPAR either _RPAR | attribute | method | _owner
+    _owner: call | string | texts
+    attribute: name
+    method: _owner "." NAME _arguments
+    call: name _arguments
+    _arguments: _LPAR (string | texts) ("," (string | texts))* _RPAR
+    name: NAME ("." NAME)*
+    texts: "[" (string ("," string)*)? "]"
+    string: STRING
+    _OR: "||"
+    _AND: "&&"
+    NOT: "!"
+    ORDER: /[!=<>]=|[<>]/
+    _LPAR: "("
+    _RPAR: ")"
+    NAME: /[A-Za-z_][A-Za-z0-9_]*/
+    STRING: /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/
+    %ignore /\s+/
+"""
+_GRAMMAR: Final = Grammar(_RULES, longest=100_000, deepest=50)
+#: Rules whose parts logical operators join.
+_JOINED: Final = frozenset({"either", "both", "negation"})
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -35,7 +66,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _MODIFIED_GRANTS = "iam.googleapis.com/modifiedGrantsByRole"
 _OBJECT_LIST_PREFIX = "storage.googleapis.com/objectListPrefix"
 _PLACEHOLDER = re.compile(r"\{[A-Za-z0-9_]+\}")
-_DEEPEST = 50
 
 
 class ConditionError(ValueError):
@@ -58,173 +88,125 @@ def holds(expression: str, attributes: Attributes) -> bool:
     Raises:
         ConditionError: it cannot be read.
     """
-    parser = _Parser(tokens(expression), attributes)
-    value = parser.either()
-    parser.end()
+    try:
+        value = _Values(attributes).transform(parse(expression))
+    except VisitError as error:
+        raise error.orig_exc from None
     if not isinstance(value, bool):
         raise ConditionError("the condition is not a boolean")
     return value
 
 
-def tokens(text: str) -> list[tuple[str, str]]:
-    """Return kind (``string``, ``name`` or ``sign``) and text of every token of an expression.
+@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)
+def parse(expression: str) -> Tree[Token]:
+    """Return the syntax tree of a condition.
 
     Raises:
-        ConditionError: a part of it is no token.
+        ConditionError: it cannot be read.
     """
-    found: list[tuple[str, str]] = []
-    position = 0
-    text = text.rstrip()
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if not match or not match.lastgroup:
-            raise ConditionError(f"unexpected text: {text[position : position + 20]}")
-        found.append((match.lastgroup, match.group(match.lastgroup)))
-        position = match.end()
-    return found
+    try:
+        return _GRAMMAR.parse(expression)
+    except TooLongError as error:
+        raise ConditionError(f"the condition is too long: {error}") from None
+    except TooDeepError:
+        raise ConditionError("the condition is nested too deeply") from None
+    except GrammarError as error:
+        raise ConditionError(f"unexpected {expression[error.at : error.at + 20] or 'end'}") from None
 
 
-class _Parser:
-    def __init__(self, tokens: list[tuple[str, str]], attributes: Attributes) -> None:
-        self._tokens = tokens
-        self._at = 0
-        self._depth = 0
+def count_operators(condition: Tree[Token]) -> int:
+    """Return the number of logical operators in a condition."""
+    return sum(len(part.children) - 1 for part in condition.iter_subtrees() if part.data in _JOINED)
+
+
+def longest_has_only(condition: Tree[Token]) -> int:
+    """Return the number of elements in the longest list of a ``hasOnly``; 0 if there is none."""
+    methods = condition.find_pred(lambda part: part.data == "method" and part.children[1] == "hasOnly")
+    arguments = [one for method in methods for one in method.children[2:]]
+    return max((len(one.children) for one in arguments if isinstance(one, Tree)), default=0)
+
+
+class _Values(Transformer[Token, Any]):
+    """Values of a condition's parts for one request; a method a rule of the grammar."""
+
+    def __init__(self, attributes: Attributes) -> None:
+        super().__init__()
         self._attributes = attributes
 
-    def end(self) -> None:
-        if self._at < len(self._tokens):
-            raise ConditionError(f"unexpected {self._tokens[self._at][1]}")
+    def either(self, parts: list[Any]) -> Any:
+        return reduce(lambda left, right: left or right, parts)
 
-    def _peek(self) -> str:
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+    def both(self, parts: list[Any]) -> Any:
+        return reduce(lambda left, right: left and right, parts)
 
-    def _take(self, expected: str | None = None) -> tuple[str, str]:
-        if self._at >= len(self._tokens) or expected not in (None, self._peek()):
-            raise ConditionError(f"expected {expected or 'a value'}, found {self._peek() or 'the end'}")
-        self._at += 1
-        return self._tokens[self._at - 1]
+    def negation(self, parts: list[Any]) -> bool:
+        *negations, value = parts
+        return bool(value) != bool(len(negations) % 2)
 
-    def either(self) -> Any:
-        value = self._both()
-        while self._peek() == "||":
-            self._take()
-            other = self._both()
-            value = value or other
-        return value
-
-    def _both(self) -> Any:
-        value = self._comparison()
-        while self._peek() == "&&":
-            self._take()
-            other = self._comparison()
-            value = value and other
-        return value
-
-    def _comparison(self) -> Any:
-        left = self._value()
-        if self._peek() not in _COMPARE:
-            return left
-        compare = _COMPARE[self._take()[1]]
+    def comparison(self, parts: list[Any]) -> bool:
+        left, sign, right = parts
         try:
-            return compare(left, self._value())
+            return _COMPARE[sign](left, right)
         except TypeError as error:
             raise ConditionError("values of different types are compared") from error
 
-    def _value(self) -> Any:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ConditionError("the condition is nested too deeply")
-        kind, text = self._take()
-        if text == "!":
-            value: Any = not self._value()
-        elif text == "(":
-            value = self.either()
-            self._take(")")
-        elif text == "[":
-            value = self._methods(self._list())
-        elif kind == "string":
-            value = self._methods(_text(text))
-        elif kind == "name":
-            value = self._name(text)
-        else:
-            raise ConditionError(f"unexpected {text}")
-        self._depth -= 1
-        return value
+    def attribute(self, parts: list[str]) -> Any:
+        return self._value(parts[0])
 
-    def _name(self, text: str) -> Any:
-        if text == "api.getAttribute":
-            name, default = self._arguments(2)
-            known = {
-                _OBJECT_LIST_PREFIX: self._attributes.list_prefix,
-                _MODIFIED_GRANTS: list(self._attributes.modified_roles),
-            }
-            return self._methods(known.get(name, default))
-        if text == "timestamp":
-            return _time(self._arguments(1)[0])
-        asked = {
-            "resource.name": self._attributes.resource_name,
-            "resource.type": self._attributes.resource_type,
-            "resource.service": "storage.googleapis.com",
-        }
-        for name, value in asked.items():
-            if text == name:
-                return value
-            if text.startswith(f"{name}."):
-                return self._method(value, text.removeprefix(f"{name}."))
-        if text == "request.time":
-            return datetime.now(UTC)
-        if text in ("true", "false"):
-            return text == "true"
-        raise ConditionError(f"unknown attribute {text}")
+    def method(self, parts: list[Any]) -> Any:
+        owner, name, *arguments = parts
+        return _apply(owner, name, arguments)
 
-    def _methods(self, value: Any) -> Any:
-        if self._peek() != ".":
-            return value
-        self._take(".")
-        return self._method(value, self._take()[1])
+    def call(self, parts: list[Any]) -> Any:
+        match parts:
+            case ["api.getAttribute", str(name), default]:
+                known = {
+                    _OBJECT_LIST_PREFIX: self._attributes.list_prefix,
+                    _MODIFIED_GRANTS: list(self._attributes.modified_roles),
+                }
+                return known.get(name, default)
+            case ["timestamp", str(text)]:
+                return _time(text)
+        name, *arguments = parts
+        owner, _, method = name.rpartition(".")
+        return _apply(self._value(owner), method, arguments)
 
-    def _method(self, value: Any, method: str) -> bool | str:
-        (argument,) = self._arguments(1)
-        match method, value, argument:
-            case "startsWith", str(), str():
-                return value.startswith(argument)
-            case "endsWith", str(), str():
-                return value.endswith(argument)
-            case "extract", str(), str():
-                return _extracted(value, argument)
-            case "hasOnly", list(), list():
-                return set(value) <= set(argument)
-        raise ConditionError(f"unknown function {method}")
+    def name(self, parts: list[Token]) -> str:
+        return ".".join(parts)
 
-    def _arguments(self, count: int) -> list[Any]:
-        """Return strings, and lists of strings."""
-        self._take("(")
-        values: list[Any] = []
-        while len(values) < count:
-            if values:
-                self._take(",")
-            kind, text = self._take()
-            if text == "[":
-                values.append(self._list())
-            elif kind == "string":
-                values.append(_text(text))
-            else:
-                raise ConditionError(f"expected a string, found {text}")
-        self._take(")")
-        return values
+    def texts(self, parts: list[str]) -> list[str]:
+        return parts
 
-    def _list(self) -> list[str]:
-        """Return the strings of a list after its bracket."""
-        found: list[str] = []
-        while self._peek() != "]":
-            if found:
-                self._take(",")
-            kind, text = self._take()
-            if kind != "string":
-                raise ConditionError(f"expected a string, found {text}")
-            found.append(_text(text))
-        self._take("]")
-        return found
+    def string(self, parts: list[Token]) -> str:
+        return _text(parts[0])
+
+    def _value(self, name: str) -> Any:
+        match name:
+            case "resource.name":
+                return self._attributes.resource_name
+            case "resource.type":
+                return self._attributes.resource_type
+            case "resource.service":
+                return "storage.googleapis.com"
+            case "request.time":
+                return datetime.now(UTC)
+            case "true" | "false":
+                return name == "true"
+        raise ConditionError(f"unknown attribute {name}")
+
+
+def _apply(value: Any, method: str, arguments: list[Any]) -> bool | str:
+    match method, value, arguments:
+        case "startsWith", str(), [str(start)]:
+            return value.startswith(start)
+        case "endsWith", str(), [str(end)]:
+            return value.endswith(end)
+        case "extract", str(), [str(template)]:
+            return _extracted(value, template)
+        case "hasOnly", list(), [list(allowed)]:
+            return set(value) <= set(allowed)
+    raise ConditionError(f"unknown function {method}")
 
 
 def _extracted(value: str, template: str) -> str:

@@ -11,7 +11,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from encamp_sandbox.cloud.errors import GoogleError
-from encamp_sandbox.cloud.iam.conditions import Attributes, ConditionError, holds, tokens
+from encamp_sandbox.cloud.iam.conditions import (
+    Attributes,
+    ConditionError,
+    count_operators,
+    holds,
+    longest_has_only,
+    parse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +33,6 @@ MOST_HAS_ONLY: Final = 10
 _LONGEST_TITLE = 100
 _LONGEST_DESCRIPTION = 256
 _CONDITIONS_VERSION = 3
-_OPERATORS = ("&&", "||", "!")
 _SERVICE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _LOG_TYPES = ("ADMIN_READ", "DATA_READ", "DATA_WRITE")
 
@@ -50,11 +56,11 @@ def check_condition(condition: Mapping[str, str]) -> None:
         raise GoogleError(
             400, f"The condition '{title}' cannot be read: {error}.", belief="iam-conditions-are-cel"
         ) from error
-    operators = sum(text in _OPERATORS for kind, text in tokens(expression) if kind == "sign")
-    if operators > MOST_OPERATORS:
+    tree = parse(expression)
+    if (operators := count_operators(tree)) > MOST_OPERATORS:
         message = f"The condition '{title}' has {operators} logical operators, at most {MOST_OPERATORS} are allowed."
         raise GoogleError(400, message, belief="iam-conditions-12-logical-operators")
-    if (longest := _longest_has_only(expression)) > MOST_HAS_ONLY:
+    if (longest := longest_has_only(tree)) > MOST_HAS_ONLY:
         message = (
             f"LintValidationUnits/HasOnlyListLengthCheck: the list of hasOnly in the condition '{title}' has {longest}"
             f" elements, at most {MOST_HAS_ONLY} are allowed."
@@ -107,19 +113,3 @@ def check_audit_configs(configs: Sequence[Mapping[str, Any]]) -> None:
         if wrong:
             message = f"{wrong[0]} is no type of an audit log: {', '.join(_LOG_TYPES)}."
             raise GoogleError(400, message, belief="iam-audit-configs-name-types")
-
-
-def _longest_has_only(expression: str) -> int:
-    """Return the number of elements in the longest list of a ``hasOnly``."""
-    found = tokens(expression)
-    longest = 0
-    for place, (_, text) in enumerate(found):
-        if text != "hasOnly" and not text.endswith(".hasOnly"):
-            continue
-        elements = 0
-        for kind, inner in found[place + 1 :]:
-            if inner == "]":
-                break
-            elements += kind == "string"
-        longest = max(longest, elements)
-    return longest
