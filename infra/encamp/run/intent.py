@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import JobPlace
+from encamp.kinds.google import RESOURCE_POLICY
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
-from encamp.plan.declared import RESOURCE_POLICY, declared_resources
+from encamp.plan.declared import declared_resources
 from encamp.plan.names import log_name
 from encamp.redaction import redacted_data
 
@@ -101,7 +102,7 @@ class Intent:
             namespace=self.namespace,
             buckets=(self.bucket, *self.buckets),
             account=self.account,
-            policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY),
+            policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY.token),
             given_accounts=(self.given_account,) if self.given_account is not None else (),
             packages=self.packages,
         )
