@@ -20,7 +20,7 @@ setup: ## make .venv from the hashed lock
 	@$(PYTHON) tools/setup.py
 
 tools: setup ## build the sandbox's tools, once per version
-	@$(BIN)/python -m encamp.sandbox.tools
+	@$(BIN)/python -m encamp_sandbox.tools
 
 demo: setup ## the first five minutes: an example job through the sandbox
 	@$(BIN)/encamp demo

@@ -144,7 +144,7 @@ def storage_server() -> Iterator[dict[str, str]]:
         port = held.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
         serve = (
-            "import sys, uvicorn; from pathlib import Path; from encamp.sandbox.storage.api import StorageServer; "
+            "import sys, uvicorn; from pathlib import Path; from encamp_sandbox.storage.api import StorageServer; "
             "server = StorageServer(Path(sys.argv[1]), sys.argv[3]); "
             "uvicorn.run(server, port=int(sys.argv[2]), log_level='error', lifespan='off')"
         )

@@ -22,8 +22,8 @@ from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
 from encamp.kinds.objects import OBJECTS
 from encamp.plan.names import short_name
-from encamp.sandbox.environment import trainer_variables, variables
-from encamp.sandbox.layout import Layout
+from encamp_sandbox.environment import trainer_variables, variables
+from encamp_sandbox.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,8 +27,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "infra"))
 
 from encamp.errors import EncampError  # noqa: E402 - the checkout may not be installed
-from encamp.sandbox.tools import TOOLS, BuildLines, Tool, ensure_one  # noqa: E402
-from encamp.sandbox.tools.catalog import HELM  # noqa: E402
+from encamp_sandbox.tools import TOOLS, BuildLines, Tool, ensure_one  # noqa: E402
+from encamp_sandbox.tools.catalog import HELM  # noqa: E402
 
 CHARTS = {"jobset": "jobset-system", "kueue": "kueue-system"}
 #: The charts' own port of webhooks, and the one they get.

@@ -20,17 +20,17 @@ from encamp.plan.machines.rdma import node_features_of
 from encamp.plan.machines.system_pods import device_features, system_pods
 from encamp.run.outputs import EnvironmentOutputs
 from encamp.run.states import State
-from encamp.sandbox.kubelet.system_pods import pod_object
-from encamp.sandbox.lies.front import shown_by
-from encamp.sandbox.lies.model import Asked, Told
 from encamp.spec.environment import load_environment
+from encamp_sandbox.kubelet.system_pods import pod_object
+from encamp_sandbox.lies.front import shown_by
+from encamp_sandbox.lies.model import Asked, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from encamp.acceptance.ladder import Rung
     from encamp.plan.model import JobPlan, NodePoolPlan
-    from encamp.sandbox.lies.model import Lie
+    from encamp_sandbox.lies.model import Lie
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SPEC = load_environment("acceptance", REPOSITORY)

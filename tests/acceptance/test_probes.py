@@ -12,10 +12,10 @@ from encamp.acceptance.cases import EndCase, JobCase
 from encamp.acceptance.probe import Probe, ask, ask_all, probes
 from encamp.beliefs.table import beliefs
 from encamp.errors import EngineError
-from encamp.sandbox.lies.switches import all_lies
+from encamp_sandbox.lies.switches import all_lies
 
 if TYPE_CHECKING:
-    from encamp.sandbox.lies.model import Lie
+    from encamp_sandbox.lies.model import Lie
 
 LIES = all_lies("token")
 OF_JOBS = {probe.belief: probe for probe in probes() if probe.case is JobCase}

@@ -17,7 +17,7 @@ from tests.api.gcloud.harness import GCLOUD, body_of, recorded
 from tests.api.test_logs import GCLOUD as STREAMER
 from tests.api.test_logs import NOON, Stream
 
-from encamp.sandbox.environment import variables
+from encamp_sandbox.environment import variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

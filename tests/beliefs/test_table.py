@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "beliefs.md"
-SANDBOX = REPOSITORY / "infra" / "encamp" / "sandbox"
+SANDBOX = REPOSITORY / "infra" / "encamp_sandbox"
 ACCEPTANCE, LIES = REPOSITORY / "infra" / "encamp" / "acceptance" / "probes", SANDBOX / "lies"
 ROOMS = ("kubelet", "storage")
 #: Modules of these rooms without a rule about Google, and what is in them instead.

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from encamp.cli.sandbox import command
 from encamp.errors import SandboxError
-from encamp.sandbox.environment import variables
-from encamp.sandbox.layout import ROOT_VARIABLE, Layout
+from encamp_sandbox.environment import variables
+from encamp_sandbox.layout import ROOT_VARIABLE, Layout
 
 if TYPE_CHECKING:
     from pathlib import Path

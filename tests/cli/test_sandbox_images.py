@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from encamp.cli.main import cli
 from encamp.errors import UsageError
-from encamp.sandbox.doctor import examine
-from encamp.sandbox.layout import Layout
 from encamp.spec.data_files import data_file
+from encamp_sandbox.doctor import examine
+from encamp_sandbox.layout import Layout
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "job.yaml"
 LINE = "the image of 2.11 has Python 3.8, TensorFlow 2.11.0; the sandbox "

@@ -481,7 +481,7 @@ class KubernetesServer(Loopback):
         return 200, iter(body)
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait for a condition; False when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():

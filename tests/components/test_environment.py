@@ -10,9 +10,9 @@ import yaml
 
 from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.system_pods import NodeFeature
-from encamp.sandbox.gcp_provider.table import TYPES
-from encamp.sandbox.kubelet.features import cluster_features
 from encamp.spec.environment import parse_environment
+from encamp_sandbox.gcp_provider.table import TYPES
+from encamp_sandbox.kubelet.features import cluster_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable

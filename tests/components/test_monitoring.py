@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.access import write_access
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.services.all import make_front
-from encamp.sandbox.gcp_provider.client import Rest
-from encamp.sandbox.gcp_provider.model import Context
-from encamp.sandbox.gcp_provider.session import GcpSession
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.provider import Resource, ResourceState
+from encamp_sandbox.access import write_access
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.services.all import make_front
+from encamp_sandbox.gcp_provider.client import Rest
+from encamp_sandbox.gcp_provider.model import Context
+from encamp_sandbox.gcp_provider.session import GcpSession
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.provider import Resource, ResourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

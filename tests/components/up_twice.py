@@ -23,18 +23,18 @@ from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
 
 from encamp.property_paths import parse_path, path_text
-from encamp.sandbox.access import write_access
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.services.all import make_front
-from encamp.sandbox.gcp_provider.client import Rest
-from encamp.sandbox.gcp_provider.model import Context
-from encamp.sandbox.gcp_provider.session import GcpSession
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.provider import Asset, ProviderError, Resource, ResourceState, Secret
-from encamp.sandbox.provider.compare import differences
-from encamp.sandbox.provider.values import plain as opened
-from encamp.sandbox.storage.api import StorageServer
+from encamp_sandbox.access import write_access
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.services.all import make_front
+from encamp_sandbox.gcp_provider.client import Rest
+from encamp_sandbox.gcp_provider.model import Context
+from encamp_sandbox.gcp_provider.session import GcpSession
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.provider import Asset, ProviderError, Resource, ResourceState, Secret
+from encamp_sandbox.provider.compare import differences
+from encamp_sandbox.provider.values import plain as opened
+from encamp_sandbox.storage.api import StorageServer
 
 declared: Any = importlib.import_module("declare_stack")
 DAY = 86_400

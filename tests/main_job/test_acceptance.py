@@ -16,7 +16,7 @@ from encamp.acceptance.ladder import LADDER
 from encamp.acceptance.probe import probes
 from encamp.cloud.resources import Container
 from encamp.cloud.rest import GoogleClient
-from encamp.sandbox.lies.switches import all_lies
+from encamp_sandbox.lies.switches import all_lies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

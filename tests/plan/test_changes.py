@@ -14,7 +14,7 @@ from encamp.errors import PlanError
 from encamp.plan.environment.changes import Take, changes, made_with, refuse, table
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 
-SCHEMA = Path(__file__).resolve().parents[2] / "infra" / "encamp" / "sandbox" / "gcp_provider" / "schema"
+SCHEMA = Path(__file__).resolve().parents[2] / "infra" / "encamp_sandbox" / "gcp_provider" / "schema"
 WRITTEN: dict[str, Any] = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
 #: Blocks with a row for each of their fields.
 SPLIT = {"vpc", "gke", "storage", "encryption", "budget"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from encamp.errors import PlanError
 from encamp.plan.access.iam_limits import PolicyBinding, expression_problems, policy_problems
 from encamp.plan.environment.planning import plan_environment
-from encamp.sandbox.cloud.iam.conditions import Attributes, holds
 from encamp.spec.environment import parse_environment
 from encamp.spec.ml_roles import Reach, ml_roles
+from encamp_sandbox.cloud.iam.conditions import Attributes, holds
 
 if TYPE_CHECKING:
     from encamp.plan.access.model import AccessPlan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from encamp.plan.environment.cluster import cluster_spec, tf_config
-from encamp.sandbox.kubelet.expansion import expand, expand_all
+from encamp_sandbox.kubelet.expansion import expand, expand_all
 
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan, NodePoolPlan, ReplicaGroupPlan

@@ -16,9 +16,9 @@ from encamp.plan.access.conditions import objects_of
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
 from encamp.plan.storage import encamp_owns
-from encamp.sandbox.cloud.iam.conditions import Attributes, holds
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
+from encamp_sandbox.cloud.iam.conditions import Attributes, holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -56,6 +56,7 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
         module, _, attribute = name.rpartition(".")
         kept = getattr(importlib.import_module(module), attribute)
         monkeypatch.setattr(name, replace(kept, first_pause=0.01, longest_pause=0.02))
+    monkeypatch.setattr("encamp.run.recover._PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from encamp.errors import EncampError
 from encamp.run.engine import JobEngine
 from encamp.run.records import Records
 from encamp.run.spool import ReplicaLog
-from encamp.sandbox.storage.api import StorageServer
-from encamp.sandbox.tools import installed
+from encamp_sandbox.storage.api import StorageServer
+from encamp_sandbox.tools import installed
 
 LINES = b"".join(b"2026-01-01T00:00:%02dZ line %d %s\n" % (n, n, b"x" * 2000) for n in range(30))
 

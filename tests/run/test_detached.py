@@ -26,8 +26,8 @@ from encamp.plan.names import short_name
 from encamp.run.records import Records
 from encamp.run.states import State
 from encamp.run.tables import open_database
-from encamp.sandbox.environment import variables
-from encamp.sandbox.layout import PROJECT, Layout
+from encamp_sandbox.environment import variables
+from encamp_sandbox.layout import PROJECT, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

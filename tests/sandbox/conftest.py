@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox.access import write_access
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.tools import installed
+from encamp_sandbox.access import write_access
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.tools import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox.bootstrap import bootstrap_objects
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
+from encamp_sandbox.bootstrap import bootstrap_objects
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,13 +14,13 @@ import httpx
 import psutil
 import pytest
 
-from encamp.sandbox.access import write_access
-from encamp.sandbox.controlplane import control_plane
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.state import read_state
-from encamp.sandbox.supervisor.supervisor import Supervisor
-from encamp.sandbox.tools import installed, manifest_files
+from encamp_sandbox.access import write_access
+from encamp_sandbox.controlplane import control_plane
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.state import read_state
+from encamp_sandbox.supervisor.supervisor import Supervisor
+from encamp_sandbox.tools import installed, manifest_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

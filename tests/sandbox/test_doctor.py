@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox import doctor
-from encamp.sandbox.doctor import examine
-from encamp.sandbox.kubelet.isolation import Verdict
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.tools import catalog
+from encamp_sandbox import doctor
+from encamp_sandbox.doctor import examine
+from encamp_sandbox.kubelet.isolation import Verdict
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.tools import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox.environment import variables
-from encamp.sandbox.layout import Layout
+from encamp_sandbox.environment import variables
+from encamp_sandbox.layout import Layout
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from encamp.plan.environment.charts import read_chart
-from encamp.sandbox.kueue import issue_kueue_certificates, kueue_objects, kueue_service
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.services import later_services
+from encamp_sandbox.kueue import issue_kueue_certificates, kueue_objects, kueue_service
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.services import later_services
 
 if TYPE_CHECKING:
     from pathlib import Path

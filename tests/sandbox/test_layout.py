@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.layout import ROOT_VARIABLE, Layout, write_private
-from encamp.sandbox.ports import Ports, is_free, is_served
+from encamp_sandbox.layout import ROOT_VARIABLE, Layout, write_private
+from encamp_sandbox.ports import Ports, is_free, is_served
 
 
 def _mode(path: Path) -> int:
@@ -115,8 +115,8 @@ def test_sandboxes_that_start_at_once_choose_different_ports(monkeypatch: pytest
     # The module in its place, and not a function of it, which other threads call too.
     # Each twice, as two sandboxes would choose; a sandbox of another process may hold any of them.
     blocks = chain.from_iterable((first, first) for first in range(20_000, 30_000, 100))
-    monkeypatch.setattr("encamp.sandbox.ports.random", Mock(randrange=Mock(side_effect=blocks)))
-    monkeypatch.setattr("encamp.sandbox.ports.is_free", Mock(return_value=True))
+    monkeypatch.setattr("encamp_sandbox.ports.random", Mock(randrange=Mock(side_effect=blocks)))
+    monkeypatch.setattr("encamp_sandbox.ports.is_free", Mock(return_value=True))
     first, second = Ports.choose().etcd_client, Ports.choose().etcd_client
     assert second > first
 

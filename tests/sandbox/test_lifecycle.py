@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from encamp.sandbox.layout import ROOT_VARIABLE, Layout
-from encamp.sandbox.ports import is_served
-from encamp.sandbox.services import service_names
-from encamp.sandbox.state import read_state, survivors
+from encamp_sandbox.layout import ROOT_VARIABLE, Layout
+from encamp_sandbox.ports import is_served
+from encamp_sandbox.services import service_names
+from encamp_sandbox.state import read_state, survivors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,7 +138,7 @@ def test_a_second_sandbox_runs_beside_and_two_ups_at_once_start_one(root: Path, 
     try:
         assert not set(_pids(root).values()) & set(_pids(other).values())
         assert len(survivors(Layout(other))) >= len(_pids(other))
-        supervisors = [p for p in survivors(Layout(other)) if "encamp.sandbox.supervisor" in _words(p)]
+        supervisors = [p for p in survivors(Layout(other)) if "encamp_sandbox.supervisor" in _words(p)]
         assert [process.pid for process in supervisors] == [_pids(other)["supervisor"]]
         assert _status(root)["state"] == _status(other)["state"] == "running"
     finally:

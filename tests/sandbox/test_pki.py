@@ -13,9 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from google.oauth2 import service_account
 
-from encamp.sandbox.access import AUTH_PLUGIN, COMMAND, LANGUAGE_HOST, write_access
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
+from encamp_sandbox.access import AUTH_PLUGIN, COMMAND, LANGUAGE_HOST, write_access
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.stacks import committed
+from encamp_sandbox.stacks import committed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox import status
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.state import (
+from encamp_sandbox import status
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.state import (
     MARK,
     ProcessState,
     SandboxState,
@@ -22,7 +22,7 @@ from encamp.sandbox.state import (
     survivors,
     write_state,
 )
-from encamp.sandbox.status import sandbox_status
+from encamp_sandbox.status import sandbox_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

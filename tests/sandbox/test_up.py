@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import SandboxError, UsageError
-from encamp.sandbox.environment import variables
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.lifecycle import supervisor_environment
-from encamp.sandbox.providers import VARIABLES, check_running, wanted
-from encamp.sandbox.services import service_names
+from encamp_sandbox.environment import variables
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.lifecycle import supervisor_environment
+from encamp_sandbox.providers import VARIABLES, check_running, wanted
+from encamp_sandbox.services import service_names
 
 if TYPE_CHECKING:
     from pathlib import Path

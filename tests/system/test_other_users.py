@@ -23,10 +23,10 @@ import grpc
 import psutil
 import pytest
 
-from encamp.sandbox.environment import variables
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.provider.messages import provider_pb2, provider_pb2_grpc
-from encamp.sandbox.provider.values import encode
+from encamp_sandbox.environment import variables
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.provider.messages import provider_pb2, provider_pb2_grpc
+from encamp_sandbox.provider.values import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -263,7 +263,7 @@ def test_nobody_changes_a_bucket_or_uploads_a_file_by_the_gcp_provider(layout: L
 def test_nobody_runs_a_program_by_the_language_host(layout: Layout) -> None:
     """The attack: the language host runs whatever program it is asked to, as its user."""
     environment = {**os.environ, **variables(layout), "PYTHONPATH": str(REPOSITORY / "infra")}
-    command = [*ORDINARY, sys.executable, "-m", "encamp.sandbox.language_host", "127.0.0.1:1"]
+    command = [*ORDINARY, sys.executable, "-m", "encamp_sandbox.language_host", "127.0.0.1:1"]
     host = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE)
     try:
         assert host.stdout is not None

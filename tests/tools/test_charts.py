@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from encamp.plan.environment.charts import read_chart
-from encamp.sandbox.tools import TOOLS
-from encamp.sandbox.tools.catalog import HELM
+from encamp_sandbox.tools import TOOLS
+from encamp_sandbox.tools.catalog import HELM
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHARTS = ("jobset", "kueue")

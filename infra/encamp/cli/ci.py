@@ -90,7 +90,7 @@ def _enter(environment: str) -> None:
     """
     from encamp.errors import SandboxError  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.sandbox.environment import served_project  # noqa: PLC0415
+    from encamp.sandbox import served_project  # noqa: PLC0415
 
     project, served = enter(environment).project, served_project()
     if served not in (None, project):

@@ -15,9 +15,9 @@ import click
 from encamp.cli.out import say, say_title
 from encamp.errors import EngineError, UsageError
 from encamp.resources import repository
+from encamp.sandbox import Sandbox
 
 if TYPE_CHECKING:
-    from encamp.sandbox.layout import Layout
     from encamp.tuning.model import Trial
 
 EXAMPLE = "examples/digits"
@@ -29,23 +29,20 @@ TUNING = "examples/tuning"
 @click.option("--keep-sandbox", is_flag=True, help="Leave the sandbox up afterwards.")
 def command(*, tuning: bool, keep_sandbox: bool) -> None:
     """Run an example job through the sandbox: from job file to trained model to nothing left."""
-    from encamp.sandbox.layout import Layout  # noqa: PLC0415 - `--help` starts without it
-    from encamp.sandbox.status import RUNNING, STARTING, sandbox_status  # noqa: PLC0415
-
     checkout = repository()
     if checkout is None:
         raise UsageError(
             "the demo runs from a checkout",
             hint="`encamp init DIR` writes a project with a job to run",
         )
-    layout = Layout.create()
-    was_up = sandbox_status(layout).state in (RUNNING, STARTING)
+    sandbox = Sandbox.created()
+    was_up = sandbox.is_up()
     try:
         _environment("5" if tuning else "4")
         if tuning:
-            _demo_tuning(checkout, layout)
+            _demo_tuning(checkout, sandbox)
         else:
-            _demo(checkout, layout)
+            _demo(checkout, sandbox)
     finally:
         if not (was_up or keep_sandbox):
             _step("sandbox", "encamp sandbox down")
@@ -59,15 +56,15 @@ def _environment(steps: str) -> None:
     _encamp("environment", "up")
 
 
-def _demo(checkout: Path, layout: Layout) -> None:
+def _demo(checkout: Path, sandbox: Sandbox) -> None:
     job_id = f"digits_{_now()}"
     _step("3 of 4: the job", f"encamp run {EXAMPLE}/job.yaml --job-id {job_id}")
     _encamp("run", str(checkout / EXAMPLE / "job.yaml"), "--job-id", job_id)
     _step("4 of 4: the model, loaded from its bucket", f"python {EXAMPLE}/evaluate.py")
-    _evaluate(checkout / EXAMPLE, layout, f"jobs/{job_id}/output/model")
+    _evaluate(checkout / EXAMPLE, sandbox, f"jobs/{job_id}/output/model")
 
 
-def _demo_tuning(checkout: Path, layout: Layout) -> None:
+def _demo_tuning(checkout: Path, sandbox: Sandbox) -> None:
     """Twelve trials, six more that begin with what those have found, and the model of the best of all."""
     job_id = f"digits_tuning_{_now()}"
     more = f"{job_id}_more"
@@ -80,7 +77,7 @@ def _demo_tuning(checkout: Path, layout: Layout) -> None:
     _step("5 of 5: what all have found", f"encamp trials {more} --report {page}")
     _encamp("trials", more, "--report", str(page))
     best = _best(more)
-    _evaluate(checkout / TUNING, layout, f"jobs/{best.job_id}/output/{best.number}/model.joblib")
+    _evaluate(checkout / TUNING, sandbox, f"jobs/{best.job_id}/output/{best.number}/model.joblib")
 
 
 def _best(job_id: str) -> Trial:
@@ -120,9 +117,8 @@ def _encamp(*arguments: str) -> None:
             raise
 
 
-def _evaluate(example: Path, layout: Layout, name: str) -> None:
+def _evaluate(example: Path, sandbox: Sandbox, name: str) -> None:
     """Load a saved model through gs:// in a process of its own, as a user would, and print its accuracy."""
-    from encamp.sandbox.environment import trainer_variables, variables  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
 
     bucket = load_environment("sandbox", example.parents[1]).artifacts_bucket
@@ -130,7 +126,7 @@ def _evaluate(example: Path, layout: Layout, name: str) -> None:
     say(f"loading {model}")
     ended = subprocess.run(
         [sys.executable, str(example / "evaluate.py"), model],
-        env={**os.environ, **variables(layout), **trainer_variables(layout)},
+        env={**os.environ, **sandbox.variables(), **sandbox.trainer_variables()},
         check=False,
     )
     if ended.returncode != 0:

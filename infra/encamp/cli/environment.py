@@ -103,10 +103,9 @@ def start_queues(stack: str) -> None:
     if spec.queues is None or not spec.is_sandbox:
         return
     from encamp.cli.sandbox import listener  # noqa: PLC0415 - production needs no sandbox
-    from encamp.sandbox import lifecycle  # noqa: PLC0415
-    from encamp.sandbox.layout import Layout  # noqa: PLC0415
+    from encamp.sandbox import Sandbox  # noqa: PLC0415
 
-    lifecycle.start_queues(Layout.open(), listener(time.monotonic()))
+    Sandbox.opened().start_queues(listener(time.monotonic()))
 
 
 def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:

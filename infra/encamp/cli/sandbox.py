@@ -13,12 +13,10 @@ from encamp.cli.findings import show_findings
 from encamp.cli.out import say, say_json
 from encamp.cli.sandbox_images import command as images
 from encamp.errors import ExitCode
-from encamp.sandbox.layout import Layout
+from encamp.sandbox import Sandbox, make_listener
 
 if TYPE_CHECKING:
-    from encamp.sandbox.lifecycle import Listener
-    from encamp.sandbox.state import ProcessState
-    from encamp.sandbox.status import SandboxStatus
+    from encamp.sandbox import Listener, SandboxStatus
 
 
 @click.group(name="sandbox")
@@ -38,24 +36,20 @@ command.add_command(images)
 )
 def up(queues: bool, project: str | None) -> None:
     """Start the sandbox, and build its tools where they are missing. Harmless when it is up."""
-    from encamp.sandbox import lifecycle  # noqa: PLC0415 - `env` and `--help` start without it
-
     begun = time.monotonic()
-    layout = Layout.located()
-    found = lifecycle.up(layout, listener(begun), project)
+    sandbox = Sandbox.located()
+    found = sandbox.up(listener(begun), project)
     if queues:
-        lifecycle.start_queues(Layout.open(), listener(begun))
+        Sandbox.opened().start_queues(listener(begun))
     seconds = time.monotonic() - begun
-    say(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {layout.root}", err=True)
+    say(f"the sandbox is up after {seconds:.1f} s: {len(found.processes)} processes in {sandbox.root}", err=True)
     say('for this shell: eval "$(encamp sandbox env)"', err=True)
 
 
 @command.command()
 def down() -> None:
     """End every process of the sandbox. What it keeps stays for the next up."""
-    from encamp.sandbox import lifecycle  # noqa: PLC0415
-
-    ended = lifecycle.down(Layout.located(), listener(time.monotonic()))
+    ended = Sandbox.located().down(listener(time.monotonic()))
     say(f"ended {ended} processes, none is left" if ended else "the sandbox is not running", err=True)
 
 
@@ -63,14 +57,12 @@ def down() -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def status(form: str) -> None:
     """Say what each process does, and what to do where one does not. Exit code 3 when something is wrong."""
-    from encamp.sandbox.status import FAILED, sandbox_status  # noqa: PLC0415
-
-    found = sandbox_status(Layout.located())
+    found = Sandbox.located().status()
     if form == "json":
         say_json(found.to_json())
     else:
         say(_table(found))
-    if found.state == FAILED:
+    if found.failed:
         sys.exit(ExitCode.INFRASTRUCTURE_FAILED)
 
 
@@ -78,9 +70,7 @@ def status(form: str) -> None:
 @click.option("--format", "form", type=click.Choice(["sh", "fish", "json"]), default="sh", show_default=True)
 def env(form: str) -> None:
     """Print what a shell needs to talk to the sandbox: eval "$(encamp sandbox env)"."""
-    from encamp.sandbox.environment import variables  # noqa: PLC0415
-
-    values = variables(Layout.open())
+    values = Sandbox.opened().variables()
     if form == "json":
         say_json(values)
         return
@@ -92,24 +82,20 @@ def env(form: str) -> None:
 @click.option("--for", "member", metavar="MEMBER", help="Such as user:ana@example.com; the administrator when absent.")
 def token(member: str | None) -> None:
     """Print an access token: of the administrator, or of somebody else, to try what they may do."""
-    from encamp.sandbox.members import token_of  # noqa: PLC0415
-
-    say(token_of(Layout.open(), member))
+    say(Sandbox.opened().token(member))
 
 
 @command.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(yes: bool) -> None:
     """End every process and remove all that the sandbox keeps: buckets, clusters, stacks."""
-    from encamp.sandbox import lifecycle  # noqa: PLC0415
-
-    layout = Layout.located()
-    if not layout.root.exists():
+    sandbox = Sandbox.located()
+    if not sandbox.root.exists():
         say("there is no sandbox", err=True)
         return
     if not yes:
-        click.confirm(f"Remove everything in {layout.root}?", abort=True, err=True)
-    lifecycle.reset(layout, listener(time.monotonic()))
+        click.confirm(f"Remove everything in {sandbox.root}?", abort=True, err=True)
+    sandbox.reset(listener(time.monotonic()))
     say("the sandbox is removed", err=True)
 
 
@@ -117,27 +103,16 @@ def reset(yes: bool) -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def doctor(form: str) -> None:
     """Say what this machine allows, and how to mend what it does not. Exit code 3 when the sandbox cannot run."""
-    from encamp.sandbox.doctor import examine  # noqa: PLC0415
-
-    show_findings(examine(Layout.located()), form)
+    show_findings(Sandbox.located().findings(), form)
 
 
 def listener(begun: float) -> Listener:
     """Show progress on stderr, one line for each thing that happens, with the seconds since ``begun``."""
-    from encamp.sandbox.lifecycle import Listener  # noqa: PLC0415
-    from encamp.sandbox.tools import BuildLines  # noqa: PLC0415
-
-    builds = BuildLines(sys.stderr)
 
     def show(subject: str, text: str) -> None:
-        builds.close_line()
         say(f"{time.monotonic() - begun:6.1f}s  {subject:24} {text}", err=True)
 
-    def process(name: str, found: ProcessState) -> None:
-        if found.state not in ("waiting", "starting"):
-            show(name, f"{found.state}{f': {found.message}' if found.message and found.state != 'ready' else ''}")
-
-    return Listener(building=builds.show, process=process, say=lambda text: show("sandbox", text))
+    return make_listener(sys.stderr, show)
 
 
 def _table(found: SandboxStatus) -> str:

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from encamp import sandbox
 from encamp.cli.out import say, say_json
 
 
@@ -16,18 +17,14 @@ def command(ctx: click.Context, form: str) -> None:
     """Say by runtime version what replicas get here: the image's own Python and packages, or the nearest to them."""
     if ctx.invoked_subcommand is not None:
         return
-    from encamp.sandbox.pythons.cache import pythons_folder  # noqa: PLC0415 - `--help` needs none of it
-    from encamp.sandbox.pythons.choice import own_python  # noqa: PLC0415
-    from encamp.sandbox.pythons.report import versions  # noqa: PLC0415
-
-    found = versions()
+    found = sandbox.runtime_pythons()
     if form == "json":
         say_json([one.to_json() for one in found])
         return
     for one in found:
         say(f"{one.version:5} Python {one.image_python}, tensorflow {one.tensorflow:7} {one.text}")
-    say(f"nearly: the sandbox's own {own_python()}, without packages that the image lacks", err=True)
-    say(f"kept in {pythons_folder()}; it may be removed while no job runs", err=True)
+    say(f"nearly: the sandbox's own {sandbox.own_python()}, without packages that the image lacks", err=True)
+    say(f"kept in {sandbox.pythons_folder()}; it may be removed while no job runs", err=True)
 
 
 @command.command()
@@ -35,12 +32,10 @@ def command(ctx: click.Context, form: str) -> None:
 @click.option("--python", metavar="PROGRAM", help="A Python of the image's version; found or downloaded by default.")
 def pull(versions: tuple[str, ...], python: str | None) -> None:
     """Bring the Python and packages of stock images, about 1 GB each: jobs of these versions then run with them."""
-    from encamp.sandbox.pythons.pulled import contents_of, pull  # noqa: PLC0415
-
     for version in versions:
-        contents_of(version)
+        sandbox.check_pull(version)
     for version in versions:
         begun = time.monotonic()
-        found = pull(version, python, lambda text: say(text, err=True))
+        found = sandbox.pull_python(version, python, lambda text: say(text, err=True))
         seconds = time.monotonic() - begun
         say(f"{version}: Python {found.version} at {found.folder / 'bin' / 'python3'} after {seconds:.0f} s", err=True)

@@ -47,14 +47,13 @@ def enter_for(spec: EnvironmentSpec) -> None:
 
 def _enter_sandbox() -> None:
     from encamp.run.workspace import STATE_VARIABLE  # noqa: PLC0415 - production needs no sandbox
-    from encamp.sandbox.environment import variables  # noqa: PLC0415
-    from encamp.sandbox.layout import Layout  # noqa: PLC0415
+    from encamp.sandbox import Sandbox  # noqa: PLC0415
 
-    layout = Layout.open()
-    os.environ.update(variables(layout))
-    os.environ.setdefault(STATE_VARIABLE, str(layout.root / "state"))
-    if not _answers(layout.ports.front):
-        raise SandboxError("the sandbox does not run", where=str(layout.root), hint="encamp sandbox up")
+    sandbox = Sandbox.opened()
+    os.environ.update(sandbox.variables())
+    os.environ.setdefault(STATE_VARIABLE, str(sandbox.root / "state"))
+    if not _answers(sandbox.port):
+        raise SandboxError("the sandbox does not run", where=str(sandbox.root), hint="encamp sandbox up")
 
 
 def _answers(port: int) -> bool:

@@ -140,16 +140,21 @@ class _Recovery:
         self.over = False
 
     def run(self) -> dict[str, int]:
-        """Return the replicas whose logs were taken, each with its number of lines."""
+        """Return the replicas whose logs were taken, each with its number of lines.
+
+        That nothing is there is an answer like another: the first lines of a replica may be on their way as well.
+        """
+        before: dict[str, _Draft] | None = None
         drafts: dict[str, _Draft] = {}
         short = ""
         try:
             for attempt in range(_ATTEMPTS):
-                before, (drafts, short) = drafts, self._read(attempt)
+                drafts, short = self._read(attempt)
                 if short and before:
                     drafts, short = before, ""
-                if short or not drafts or _same(drafts, before):
+                if short or (before is not None and _same(drafts, before)):
                     break
+                before = drafts
                 if attempt + 1 < _ATTEMPTS:
                     self._sleep(_PAUSE_SECONDS)
             return {name: draft.lines for name, draft in drafts.items() if self._taken(name, draft, short)}

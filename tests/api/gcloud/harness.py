@@ -16,7 +16,7 @@ import httpx
 import yaml
 from tests.api.world import ADMIN, PROJECT
 
-from encamp.sandbox.storage.api import StorageServer
+from encamp_sandbox.storage.api import StorageServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 _PATIENCE_SECONDS = 60.0
 _NOT_FOUND = 404

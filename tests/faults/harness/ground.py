@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 #: A server takes a moment to come back, and what it broke shows a moment later.
 _AFTERMATH_SECONDS = 20.0

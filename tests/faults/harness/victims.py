@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from encamp.sandbox.state import find, read_state
+from encamp_sandbox.state import find, read_state
 from harness.cases import DRIVER, ENGINE, LANGUAGE, SERVERS
 
 if TYPE_CHECKING:
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 #: The sandbox's own host is a module of ours, the official one an executable.
-_LANGUAGES = ("pulumi-language", "encamp.sandbox.language_host")
+_LANGUAGES = ("pulumi-language", "encamp_sandbox.language_host")
 #: Official plugins that serve in a server's place are processes of the engine.
 _PLUGINS = {"kubernetes-provider": "pulumi-resource-kubernetes"}
 #: On a busy machine a server that was killed takes many seconds to be back.

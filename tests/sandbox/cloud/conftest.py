@@ -14,16 +14,16 @@ import httpx
 import pytest
 from tests.sandbox.cloud.desk import Desk
 
-from encamp.sandbox.access import write_access
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.services.all import make_front
-from encamp.sandbox.cloud.storage_server import storage_argv
-from encamp.sandbox.gcp_provider.client import Rest
-from encamp.sandbox.gcp_provider.model import Context
-from encamp.sandbox.gcp_provider.session import GcpSession
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.storage.api import StorageServer
+from encamp_sandbox.access import write_access
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.services.all import make_front
+from encamp_sandbox.cloud.storage_server import storage_argv
+from encamp_sandbox.gcp_provider.client import Rest
+from encamp_sandbox.gcp_provider.model import Context
+from encamp_sandbox.gcp_provider.session import GcpSession
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.storage.api import StorageServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ class Processes:
         """Start processes, and wait until they answer."""
         commands = {
             "storage": (storage_argv(self.layout), self.layout.ports.storage),
-            "cloud": ([sys.executable, "-m", "encamp.sandbox.cloud"], self.layout.ports.front),
+            "cloud": ([sys.executable, "-m", "encamp_sandbox.cloud"], self.layout.ports.front),
         }
         environment = {**os.environ, "ENCAMP_SANDBOX_DIR": str(self.layout.root), "PYTHONPATH": str(INFRA)}
         for name in names:

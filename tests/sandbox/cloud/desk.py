@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from encamp.sandbox.cloud.front import BELIEF_HEADER
-from encamp.sandbox.cloud.services.all import make_front
+from encamp_sandbox.cloud.front import BELIEF_HEADER
+from encamp_sandbox.cloud.services.all import make_front
 
 if TYPE_CHECKING:
-    from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.layout import Layout
-    from encamp.sandbox.storage.api import StorageServer
+    from encamp_sandbox.cloud.cloud import Cloud
+    from encamp_sandbox.layout import Layout
+    from encamp_sandbox.storage.api import StorageServer
 
 PROJECT = "projects/sandbox-encamp"
 

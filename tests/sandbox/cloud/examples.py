@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from tests.sandbox.cloud.desk import PROJECT
 
-from encamp.sandbox.cloud.rest.values import merged
+from encamp_sandbox.cloud.rest.values import merged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

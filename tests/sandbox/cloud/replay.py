@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 import httpx
 
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.services.all import make_front
-from encamp.sandbox.storage.api import StorageServer
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.services.all import make_front
+from encamp_sandbox.storage.api import StorageServer
 
 if TYPE_CHECKING:
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 RECORDING = Path(__file__).parent / "recorded" / "gcp-provider-requests.jsonl"
 #: Collections whose resources the server names.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox.environment import variables
+from encamp_sandbox.environment import variables
 
 if TYPE_CHECKING:
     from pathlib import Path

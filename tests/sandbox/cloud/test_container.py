@@ -9,15 +9,15 @@ from tests.sandbox.cloud.desk import PROJECT, Desk
 from tests.sandbox.cloud.examples import EXAMPLES
 
 from encamp.plan.machines import catalog
-from encamp.sandbox.cloud.cloud import LATENCY_VARIABLE, Cloud
-from encamp.sandbox.cloud.faults import Fault, FaultKind
+from encamp_sandbox.cloud.cloud import LATENCY_VARIABLE, Cloud
+from encamp_sandbox.cloud.faults import Fault, FaultKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from encamp.sandbox.layout import Layout
-    from encamp.sandbox.storage.api import StorageServer
+    from encamp_sandbox.layout import Layout
+    from encamp_sandbox.storage.api import StorageServer
 
 pytestmark = pytest.mark.slow
 

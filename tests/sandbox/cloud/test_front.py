@@ -17,10 +17,10 @@ from google.oauth2 import service_account
 
 from encamp.cli.sandbox import command
 from encamp.errors import UsageError
-from encamp.sandbox.layout import ROOT_VARIABLE
-from encamp.sandbox.project import project_number
-from encamp.sandbox.provider import messages
-from encamp.sandbox.provider.values import decode, encode
+from encamp_sandbox.layout import ROOT_VARIABLE
+from encamp_sandbox.project import project_number
+from encamp_sandbox.provider import messages
+from encamp_sandbox.provider.values import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

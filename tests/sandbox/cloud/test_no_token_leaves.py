@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from encamp.sandbox.environment import variables
+from encamp_sandbox.environment import variables
 
 pytestmark = pytest.mark.sandbox
 

@@ -8,15 +8,15 @@ import pytest
 from tests.sandbox.cloud.desk import PROJECT, Desk
 from tests.sandbox.cloud.examples import EXAMPLES
 
-from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, Cloud
+from encamp_sandbox.cloud.cloud import IAM_DELAY_VARIABLE, Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.sandbox.cloud.desk import Answer
 
-    from encamp.sandbox.layout import Layout
-    from encamp.sandbox.storage.api import StorageServer
+    from encamp_sandbox.layout import Layout
+    from encamp_sandbox.storage.api import StorageServer
 
 pytestmark = pytest.mark.slow
 

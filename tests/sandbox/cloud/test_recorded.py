@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 pytestmark = pytest.mark.slow
 

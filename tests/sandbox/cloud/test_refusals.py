@@ -8,7 +8,7 @@ import pytest
 from tests.sandbox.cloud.desk import PROJECT
 from tests.sandbox.cloud.examples import EXAMPLES
 
-from encamp.sandbox.cloud.faults import Fault, FaultKind
+from encamp_sandbox.cloud.faults import Fault, FaultKind
 
 if TYPE_CHECKING:
     from tests.sandbox.cloud.desk import Answer, Desk

@@ -11,18 +11,18 @@ from tests.sandbox.cloud.desk import PROJECT
 from tests.sandbox.cloud.examples import EXAMPLES, Example
 
 from encamp.beliefs.table import beliefs
-from encamp.sandbox import cloud as cloud_package
-from encamp.sandbox.cloud.services.all import all_apis
-from encamp.sandbox.cloud.services.storage.buckets import RULES as BUCKET_RULES
-from encamp.sandbox.cloud.tokens import KeyFile, Tokens
+from encamp_sandbox import cloud as cloud_package
+from encamp_sandbox.cloud.services.all import all_apis
+from encamp_sandbox.cloud.services.storage.buckets import RULES as BUCKET_RULES
+from encamp_sandbox.cloud.tokens import KeyFile, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.sandbox.cloud.desk import Desk
 
-    from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.cloud.cloud import Cloud
+    from encamp_sandbox.layout import Layout
 
 pytestmark = pytest.mark.slow
 

@@ -13,15 +13,15 @@ import pytest
 from google.auth import jwt
 from google.auth.crypt import RSASigner
 
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.cloud.iam.conditions import Attributes, ConditionError, holds
-from encamp.sandbox.cloud.iam.policies import Binding, bucket_policy_name
-from encamp.sandbox.cloud.services.iam.service import workload_principal
-from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.errors import GoogleError
+from encamp_sandbox.cloud.iam.conditions import Attributes, ConditionError, holds
+from encamp_sandbox.cloud.iam.policies import Binding, bucket_policy_name
+from encamp_sandbox.cloud.services.iam.service import workload_principal
+from encamp_sandbox.cloud.tokens import KeyFile, Principal, Tokens
 
 if TYPE_CHECKING:
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +29,9 @@ POLICY = "projects/_/buckets/b"
 WRITER = """
 import sys
 from pathlib import Path
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.iam.policies import Binding
-from encamp.sandbox.layout import Layout
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.iam.policies import Binding
+from encamp_sandbox.layout import Layout
 cloud = Cloud.open(Path(sys.argv[1]), "p", Layout.create(Path(sys.argv[2])))
 members = []
 for number in range(10**9):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.cloud.faults import Asked, FaultKind
-from encamp.sandbox.kubernetes.kubeconfig import load
-from encamp.sandbox.kubernetes.session import SessionOptions
-from encamp.sandbox.kubernetes.struck import FrontFaults, StruckSession
-from encamp.sandbox.provider import ProviderError, Resource
+from encamp_sandbox.cloud.faults import Asked, FaultKind
+from encamp_sandbox.kubernetes.kubeconfig import load
+from encamp_sandbox.kubernetes.session import SessionOptions
+from encamp_sandbox.kubernetes.struck import FrontFaults, StruckSession
+from encamp_sandbox.provider import ProviderError, Resource
 
 if TYPE_CHECKING:
     import httpx

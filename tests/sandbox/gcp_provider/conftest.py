@@ -12,14 +12,14 @@ import pytest
 import yaml
 from tests.sandbox.cloud.conftest import cloud, desk, layout, processes, session, storage
 
-from encamp.sandbox.gcp_provider import client
-from encamp.sandbox.provider import ProviderError, Resource, ResourceState
+from encamp_sandbox.gcp_provider import client
+from encamp_sandbox.provider import ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from encamp.sandbox.gcp_provider.session import GcpSession
-    from encamp.sandbox.provider import DiffResult, Properties, ReadResult
+    from encamp_sandbox.gcp_provider.session import GcpSession
+    from encamp_sandbox.provider import DiffResult, Properties, ReadResult
 
 __all__ = ["cloud", "desk", "layout", "processes", "session", "storage"]
 

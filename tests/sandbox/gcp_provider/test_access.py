@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.plan.access.planning import plan_access
-from encamp.sandbox.cloud.database import open_database
-from encamp.sandbox.cloud.iam.methods import modified_roles
-from encamp.sandbox.cloud.iam.policies import Binding
-from encamp.sandbox.cloud.tokens import KeyFile, Principal, Tokens
-from encamp.sandbox.project import project_number
-from encamp.sandbox.provider import ProviderError, Resource, ResourceState
 from encamp.spec.environment import parse_environment
 from encamp.spec.ml_roles import Reach
+from encamp_sandbox.cloud.database import open_database
+from encamp_sandbox.cloud.iam.methods import modified_roles
+from encamp_sandbox.cloud.iam.policies import Binding
+from encamp_sandbox.cloud.tokens import KeyFile, Principal, Tokens
+from encamp_sandbox.project import project_number
+from encamp_sandbox.provider import ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
     import httpx
     from tests.sandbox.cloud.conftest import Processes
 
     from encamp.plan.access.model import AccessPlan
-    from encamp.sandbox.cloud.cloud import Cloud
-    from encamp.sandbox.gcp_provider.session import GcpSession
+    from encamp_sandbox.cloud.cloud import Cloud
+    from encamp_sandbox.gcp_provider.session import GcpSession
 
 pytestmark = pytest.mark.slow
 

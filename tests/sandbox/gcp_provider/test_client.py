@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from encamp.sandbox.cloud.errors import GoogleError
-from encamp.sandbox.gcp_provider.client import Patience, Rest
+from encamp_sandbox.cloud.errors import GoogleError
+from encamp_sandbox.gcp_provider.client import Patience, Rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,19 +12,19 @@ from tests.sandbox.cloud.conftest import session_over
 from tests.sandbox.gcp_provider.conftest import INPUTS, Engine, good, plain
 
 from encamp.run.transient import is_transient
-from encamp.sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
-from encamp.sandbox.cloud.faults import Fault, FaultKind
-from encamp.sandbox.gcp_provider import client
-from encamp.sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState, Secret
+from encamp_sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
+from encamp_sandbox.cloud.faults import Fault, FaultKind
+from encamp_sandbox.gcp_provider import client
+from encamp_sandbox.provider import UNKNOWN, Asset, Properties, ProviderError, ResourceState, Secret
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.sandbox.cloud.desk import Desk
 
-    from encamp.sandbox.gcp_provider.session import GcpSession
-    from encamp.sandbox.layout import Layout
-    from encamp.sandbox.storage.api import StorageServer
+    from encamp_sandbox.gcp_provider.session import GcpSession
+    from encamp_sandbox.layout import Layout
+    from encamp_sandbox.storage.api import StorageServer
 
 pytestmark = pytest.mark.slow
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pulumi import _types as wheel_types
 
-from encamp.sandbox.gcp_provider.functions import FUNCTIONS
-from encamp.sandbox.gcp_provider.table import TYPES
+from encamp_sandbox.gcp_provider.functions import FUNCTIONS
+from encamp_sandbox.gcp_provider.table import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from encamp.sandbox.gcp_provider.model import ResourceType
-    from encamp.sandbox.gcp_provider.schema import Property
+    from encamp_sandbox.gcp_provider.model import ResourceType
+    from encamp_sandbox.gcp_provider.schema import Property
 
 pytestmark = [
     pytest.mark.slow,

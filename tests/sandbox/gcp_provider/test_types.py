@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sandbox.gcp_provider.conftest import INPUTS, good, plain
 
-from encamp.sandbox.gcp_provider.table import TYPES
-from encamp.sandbox.provider import ProviderError, ResourceState
+from encamp_sandbox.gcp_provider.table import TYPES
+from encamp_sandbox.provider import ProviderError, ResourceState
 
 if TYPE_CHECKING:
     from tests.sandbox.gcp_provider.conftest import Engine

@@ -20,20 +20,20 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from encamp.sandbox.access import write_access
-from encamp.sandbox.cloud.cloud import Cloud
-from encamp.sandbox.cloud.services.all import make_front
-from encamp.sandbox.controlplane import control_plane
-from encamp.sandbox.gcp_provider.client import Rest
-from encamp.sandbox.gcp_provider.model import Context
-from encamp.sandbox.gcp_provider.session import GcpSession
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.pki import issue_certificates
-from encamp.sandbox.provider import Resource
-from encamp.sandbox.service import Probe, Service
-from encamp.sandbox.state import read_state
-from encamp.sandbox.supervisor.supervisor import Supervisor
-from encamp.sandbox.tools import installed, manifest_files
+from encamp_sandbox.access import write_access
+from encamp_sandbox.cloud.cloud import Cloud
+from encamp_sandbox.cloud.services.all import make_front
+from encamp_sandbox.controlplane import control_plane
+from encamp_sandbox.gcp_provider.client import Rest
+from encamp_sandbox.gcp_provider.model import Context
+from encamp_sandbox.gcp_provider.session import GcpSession
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.pki import issue_certificates
+from encamp_sandbox.provider import Resource
+from encamp_sandbox.service import Probe, Service
+from encamp_sandbox.state import read_state
+from encamp_sandbox.supervisor.supervisor import Supervisor
+from encamp_sandbox.tools import installed, manifest_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -208,7 +208,7 @@ def _layout(folder: Path) -> Layout:
 
 def _service(name: str, needs: tuple[str, ...], probe: Probe, **environment: str) -> Service:
     paths = os.pathsep.join(path for path in sys.path if path)
-    argv = (sys.executable, "-m", f"encamp.sandbox.{name}")
+    argv = (sys.executable, "-m", f"encamp_sandbox.{name}")
     return Service(name, argv, (probe,), needs, environment={"PYTHONPATH": paths, **environment})
 
 

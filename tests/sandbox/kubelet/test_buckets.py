@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox import doctor
-from encamp.sandbox.kubelet import buckets, fuse, namespaces, on_demand
-from encamp.sandbox.kubelet.buckets import PodBuckets
-from encamp.sandbox.kubelet.environment import ConfigError
-from encamp.sandbox.kubelet.fuse import FuseProblem, look_for_fuse
-from encamp.sandbox.kubelet.gcsfuse import bucket_volumes, check_volume
-from encamp.sandbox.kubelet.on_demand import OnDemandTool
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.tools import catalog
+from encamp_sandbox import doctor
+from encamp_sandbox.kubelet import buckets, fuse, namespaces, on_demand
+from encamp_sandbox.kubelet.buckets import PodBuckets
+from encamp_sandbox.kubelet.environment import ConfigError
+from encamp_sandbox.kubelet.fuse import FuseProblem, look_for_fuse
+from encamp_sandbox.kubelet.gcsfuse import bucket_volumes, check_volume
+from encamp_sandbox.kubelet.on_demand import OnDemandTool
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.tools import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

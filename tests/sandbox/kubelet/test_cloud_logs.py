@@ -6,13 +6,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from encamp.sandbox.kubelet.cloud_logs import CloudLogs
+from encamp_sandbox.kubelet.cloud_logs import CloudLogs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from encamp.sandbox.kubelet.front import Front
-    from encamp.sandbox.kubelet.pod import PodLife
+    from encamp_sandbox.kubelet.front import Front
+    from encamp_sandbox.kubelet.pod import PodLife
 
 POOL = "projects/p/locations/us-central1/clusters/c/nodePools/n"
 

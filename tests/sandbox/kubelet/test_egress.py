@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from encamp.sandbox.kubelet.egress import serve_egress
-from encamp.sandbox.kubelet.readiness import has_probe, until_ready
+from encamp_sandbox.kubelet.egress import serve_egress
+from encamp_sandbox.kubelet.readiness import has_probe, until_ready
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def test_a_probe_is_asked_where_it_can_be(probe: dict[str, Any], *, has: bool) -
 
 @pytest.mark.parametrize("port", [9443, "webhook"])
 def test_a_container_is_ready_when_its_probe_succeeds(monkeypatch: pytest.MonkeyPatch, port: int | str) -> None:
-    monkeypatch.setattr("encamp.sandbox.kubelet.readiness._EVERY_SECONDS", 0.01)
+    monkeypatch.setattr("encamp_sandbox.kubelet.readiness._EVERY_SECONDS", 0.01)
     container = {
         "ports": [{"name": "webhook", "containerPort": 9443}],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": port}},

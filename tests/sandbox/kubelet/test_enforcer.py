@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.kubelet.network_policy.enforcer import NAMESPACES, POLICIES, Enforcer
-from encamp.sandbox.kubelet.network_policy.rules import PodRules, Span
+from encamp_sandbox.kubelet.network_policy.enforcer import NAMESPACES, POLICIES, Enforcer
+from encamp_sandbox.kubelet.network_policy.rules import PodRules, Span
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

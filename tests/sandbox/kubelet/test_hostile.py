@@ -59,7 +59,7 @@ def given(camp: Any) -> dict[str, Any]:
         "folders": [str(layout.root), str(layout.pki), HOME, "/home", "/var/lib", str(REPOSITORY)],
         # What stands for the image lies there, and the volumes that the pod asked for.
         "needed": [".venv", "infra", ".encamp", "beside", "mine", ".cache", ".pyenv", ".local", "sb", "pki"],
-        "marks": ["encamp.sandbox", "kube-apiserver", "etcd"],
+        "marks": ["encamp_sandbox", "kube-apiserver", "etcd"],
         "pids": [camp.cluster.kubelet_pid(), os.getpid(), os.getppid()],
         "gateway": "10.8.0.1",
     }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.kubelet.system_pods import STAND_IN
+from encamp_sandbox.kubelet.system_pods import STAND_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

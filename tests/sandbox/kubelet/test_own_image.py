@@ -9,7 +9,7 @@ import pytest
 
 from encamp.new_project import project_files, write_project
 from encamp.resources import resource
-from encamp.sandbox.kubelet.own_image import FOLDER, own_image
+from encamp_sandbox.kubelet.own_image import FOLDER, own_image
 
 IMAGE = "us-central1-docker.pkg.dev/acme-ml/encamp/encamp:1"
 

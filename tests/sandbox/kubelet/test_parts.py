@@ -15,15 +15,15 @@ import httpx
 import pytest
 
 from encamp.process import OutputLine
-from encamp.sandbox.kubelet.hosts import Hosts
-from encamp.sandbox.kubelet.isolation import NAMESPACES, NONE, isolation
-from encamp.sandbox.kubelet.logs import LogFile, LogQuery, last_lines, read
-from encamp.sandbox.kubelet.nodes import Nodes
-from encamp.sandbox.kubelet.plain import Plain
-from encamp.sandbox.kubelet.relay import relay
-from encamp.sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
-from encamp.sandbox.kubelet.server import Answer, Request, serve
-from encamp.sandbox.layout import Layout
+from encamp_sandbox.kubelet.hosts import Hosts
+from encamp_sandbox.kubelet.isolation import NAMESPACES, NONE, isolation
+from encamp_sandbox.kubelet.logs import LogFile, LogQuery, last_lines, read
+from encamp_sandbox.kubelet.nodes import Nodes
+from encamp_sandbox.kubelet.plain import Plain
+from encamp_sandbox.kubelet.relay import relay
+from encamp_sandbox.kubelet.runtime import ContainerRequest, PodRequest, StartError
+from encamp_sandbox.kubelet.server import Answer, Request, serve
+from encamp_sandbox.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

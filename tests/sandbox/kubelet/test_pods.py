@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from encamp.sandbox.kubelet.launcher.network import BRIDGE_ADDRESS
+from encamp_sandbox.kubelet.launcher.network import BRIDGE_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from encamp.sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
-from encamp.sandbox.kubelet.network_policy.rules import Allowed, PodRules, Ports, Span, merged, without
+from encamp_sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
+from encamp_sandbox.kubelet.network_policy.rules import Allowed, PodRules, Ports, Span, merged, without
 
 NETWORK = "10.8.0.0/16"
 SPACES = {"jobs": {"kubernetes.io/metadata.name": "jobs", "team": "a"}, "drivers": {"team": "b"}, "bare": {}}

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from encamp.cloud import quantity
 from encamp.errors import PlanError
-from encamp.sandbox.kubelet import accelerators, autoscaler, fit, pools
-from encamp.sandbox.kubelet.addresses import AddressBook
-from encamp.sandbox.kubelet.environment import ConfigError, container_environment, field
-from encamp.sandbox.kubelet.expansion import expand, expand_all
-from encamp.sandbox.kubelet.plain import rewrite_hosts, rewrite_paths
-from encamp.sandbox.kubelet.requirements import requirements
-from encamp.sandbox.kubelet.status import ContainerState, conditions, phase
+from encamp_sandbox.kubelet import accelerators, autoscaler, fit, pools
+from encamp_sandbox.kubelet.addresses import AddressBook
+from encamp_sandbox.kubelet.environment import ConfigError, container_environment, field
+from encamp_sandbox.kubelet.expansion import expand, expand_all
+from encamp_sandbox.kubelet.plain import rewrite_hosts, rewrite_paths
+from encamp_sandbox.kubelet.requirements import requirements
+from encamp_sandbox.kubelet.status import ContainerState, conditions, phase
 
 if TYPE_CHECKING:
     from pathlib import Path

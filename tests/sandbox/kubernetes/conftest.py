@@ -18,18 +18,18 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 
 from encamp.process.linux import death_with_parent
-from encamp.sandbox.controlplane import control_plane
-from encamp.sandbox.kubernetes.objects import kind_of_token
-from encamp.sandbox.kubernetes.provider import KubernetesProvider
-from encamp.sandbox.provider import ProviderServer, messages
-from encamp.sandbox.provider.values import decode, encode
-from encamp.sandbox.tools import installed
+from encamp_sandbox.controlplane import control_plane
+from encamp_sandbox.kubernetes.objects import kind_of_token
+from encamp_sandbox.kubernetes.provider import KubernetesProvider
+from encamp_sandbox.provider import ProviderServer, messages
+from encamp_sandbox.provider.values import decode, encode
+from encamp_sandbox.tools import installed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from pathlib import Path
 
-    from encamp.sandbox.layout import Layout
+    from encamp_sandbox.layout import Layout
 
 OFFICIAL = "pulumi-resource-kubernetes"
 WIDGETS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from encamp.sandbox.kubernetes.conditions import default_check, wait_for
-from encamp.sandbox.provider import ProviderError
+from encamp_sandbox.kubernetes.conditions import default_check, wait_for
+from encamp_sandbox.provider import ProviderError
 
 OBJECT: dict[str, Any] = {
     "metadata": {"generation": 2, "labels": {"a.b/c": "x"}},

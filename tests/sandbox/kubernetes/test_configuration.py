@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from encamp.sandbox.kubernetes.provider import KubernetesProvider
-from encamp.sandbox.provider import UNKNOWN, Configuration, Resource
+from encamp_sandbox.kubernetes.provider import KubernetesProvider
+from encamp_sandbox.provider import UNKNOWN, Configuration, Resource
 
 SERVER = "https://127.0.0.1:1"
 

@@ -10,8 +10,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from encamp.sandbox.provider import UNKNOWN, Secret, messages
-from encamp.sandbox.provider.values import decode
+from encamp_sandbox.provider import UNKNOWN, Secret, messages
+from encamp_sandbox.provider.values import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.kubernetes.provider import KubernetesProvider
-from encamp.sandbox.provider import ProviderServer
+from encamp_sandbox.kubernetes.provider import KubernetesProvider
+from encamp_sandbox.provider import ProviderServer
 
 if TYPE_CHECKING:
     from collections.abc import Generator

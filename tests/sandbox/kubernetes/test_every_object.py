@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from encamp.plan.environment.charts import JOBSET, KUEUE, read_chart
-from encamp.sandbox.provider import UNKNOWN, Secret, messages
-from encamp.sandbox.provider.values import decode
+from encamp_sandbox.provider import UNKNOWN, Secret, messages
+from encamp_sandbox.provider.values import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

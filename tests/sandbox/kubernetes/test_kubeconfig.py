@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.access import AUTH_PLUGIN
-from encamp.sandbox.kubernetes.kubeconfig import ExecPlugin, ask, load
-from encamp.sandbox.kubernetes.own_cluster import OwnCluster
-from encamp.sandbox.kubernetes.provider import KubernetesProvider
-from encamp.sandbox.provider import Configuration, ProviderError, Resource, ResourceState
+from encamp_sandbox.access import AUTH_PLUGIN
+from encamp_sandbox.kubernetes.kubeconfig import ExecPlugin, ask, load
+from encamp_sandbox.kubernetes.own_cluster import OwnCluster
+from encamp_sandbox.kubernetes.provider import KubernetesProvider
+from encamp_sandbox.provider import Configuration, ProviderError, Resource, ResourceState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from encamp.property_paths import parse_path
-from encamp.sandbox.kubernetes.objects import (
+from encamp_sandbox.kubernetes.objects import (
     for_server,
     identity,
     kind_of_token,
@@ -15,10 +15,10 @@ from encamp.sandbox.kubernetes.objects import (
     split_identity,
     with_name,
 )
-from encamp.sandbox.kubernetes.ownership import owned_by_others, takeover
-from encamp.sandbox.kubernetes.replacement import forces_replacement
-from encamp.sandbox.provider import UNKNOWN
-from encamp.sandbox.provider.compare import Change, differences
+from encamp_sandbox.kubernetes.ownership import owned_by_others, takeover
+from encamp_sandbox.kubernetes.replacement import forces_replacement
+from encamp_sandbox.provider import UNKNOWN
+from encamp_sandbox.provider.compare import Change, differences
 
 
 @pytest.mark.parametrize(

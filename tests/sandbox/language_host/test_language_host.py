@@ -99,7 +99,7 @@ def test_the_environment_of_the_host_itself_needs_no_other_process(engine_projec
         "import os, pathlib, pulumi\npulumi.export('command', pathlib.Path('/proc/self/cmdline').read_text())\n"
     )
     engine_project.run("up", "--yes", "-s", "dev")
-    assert "encamp.sandbox.language_host" in outputs(engine_project)["command"]
+    assert "encamp_sandbox.language_host" in outputs(engine_project)["command"]
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["missing", "empty"])

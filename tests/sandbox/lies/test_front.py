@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.lies.front import LyingFront
-from encamp.sandbox.lies.switches import Switches
-from encamp.sandbox.pki import issue_certificates
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.lies.front import LyingFront
+from encamp_sandbox.lies.switches import Switches
+from encamp_sandbox.pki import issue_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

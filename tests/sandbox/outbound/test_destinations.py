@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
-from encamp.sandbox.outbound.destinations import Public, RefusedError, own_addresses, refusal
-from encamp.sandbox.outbound.owner import OwnerIndexes, owner_indexes, pip_setting
+from encamp_sandbox.kubelet.network_policy.evaluation import Evaluation, PolicyPod
+from encamp_sandbox.outbound.destinations import Public, RefusedError, own_addresses, refusal
+from encamp_sandbox.outbound.owner import OwnerIndexes, owner_indexes, pip_setting
 
 if TYPE_CHECKING:
     from pathlib import Path

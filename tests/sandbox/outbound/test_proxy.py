@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.guard.listening import listen
-from encamp.sandbox.outbound.anywhere import Anywhere
-from encamp.sandbox.outbound.destinations import Public, own_addresses
-from encamp.sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, OwnerIndexes, owner_proxy
-from encamp.sandbox.outbound.proxy import ConnectProxy, Front
+from encamp_sandbox.outbound.anywhere import Anywhere
+from encamp_sandbox.outbound.destinations import Public, own_addresses
+from encamp_sandbox.outbound.owner import OWN_PROXY, OWNER_PROXY, OwnerIndexes, owner_proxy
+from encamp_sandbox.outbound.proxy import ConnectProxy, Front
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from encamp.sandbox.outbound.destinations import Destinations
+    from encamp_sandbox.outbound.destinations import Destinations
 
 OK, FORBIDDEN, GATEWAY = "200 Connection Established", "403 Forbidden", "502 Bad Gateway"
 

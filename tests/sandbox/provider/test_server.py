@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 
 from encamp.errors import SandboxError
-from encamp.sandbox.provider import (
+from encamp_sandbox.provider import (
     UNKNOWN,
     CheckResult,
     Configuration,
@@ -33,7 +33,7 @@ from encamp.sandbox.provider import (
     diff,
     messages,
 )
-from encamp.sandbox.provider.values import decode, encode
+from encamp_sandbox.provider.values import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine

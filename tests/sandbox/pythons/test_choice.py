@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.plan.image_contents import ImageContents, stock_contents
-from encamp.sandbox.pythons import choice
-from encamp.sandbox.pythons.choice import difference, image_python, shown
-from encamp.sandbox.pythons.report import versions
+from encamp_sandbox.pythons import choice
+from encamp_sandbox.pythons.choice import difference, image_python, shown
+from encamp_sandbox.pythons.report import versions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox.pythons.installed import closure, fulfilled, installed, matching
+from encamp_sandbox.pythons.installed import closure, fulfilled, installed, matching
 
 if TYPE_CHECKING:
     from tests.sandbox.pythons.site import Site

@@ -13,10 +13,10 @@ import pytest
 from encamp.errors import SandboxError, UsageError
 from encamp.packaging.wheel import stored_zip
 from encamp.plan.image_contents import ImageContents
-from encamp.sandbox.pythons import choice, interpreters, pulled
-from encamp.sandbox.pythons.cache import made_once
-from encamp.sandbox.pythons.choice import difference, image_python
-from encamp.sandbox.pythons.pulled import contents_of, pull
+from encamp_sandbox.pythons import choice, interpreters, pulled
+from encamp_sandbox.pythons.cache import made_once
+from encamp_sandbox.pythons.choice import difference, image_python
+from encamp_sandbox.pythons.pulled import contents_of, pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.pythons import cache as cached
-from encamp.sandbox.pythons.cache import made_once
-from encamp.sandbox.pythons.installed import installed
-from encamp.sandbox.pythons.view import view_of
+from encamp_sandbox.pythons import cache as cached
+from encamp_sandbox.pythons.cache import made_once
+from encamp_sandbox.pythons.installed import installed
+from encamp_sandbox.pythons.view import view_of
 
 if TYPE_CHECKING:
     from pathlib import Path

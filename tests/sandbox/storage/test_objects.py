@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from encamp.sandbox.storage.api import StorageServer
+from encamp_sandbox.storage.api import StorageServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import UsageError
-from encamp.sandbox.layout import Layout
-from encamp.sandbox.state import creation_time
-from encamp.sandbox.supervisor.__main__ import WITH_VARIABLE, lives_with, stop_unneeded
+from encamp_sandbox.layout import Layout
+from encamp_sandbox.state import creation_time
+from encamp_sandbox.supervisor.__main__ import WITH_VARIABLE, lives_with, stop_unneeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

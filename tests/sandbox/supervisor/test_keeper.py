@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.sandbox import state
-from encamp.sandbox.ports import Ports
-from encamp.sandbox.service import Probe, Service
-from encamp.sandbox.state import is_alive
-from encamp.sandbox.supervisor import keeper as keeper_module
-from encamp.sandbox.supervisor.keeper import Keeper
+from encamp_sandbox import state
+from encamp_sandbox.ports import Ports
+from encamp_sandbox.service import Probe, Service
+from encamp_sandbox.state import is_alive
+from encamp_sandbox.supervisor import keeper as keeper_module
+from encamp_sandbox.supervisor.keeper import Keeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

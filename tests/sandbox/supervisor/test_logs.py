@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from encamp.sandbox.supervisor.logs import bound_log, last_lines, open_log
+from encamp_sandbox.supervisor.logs import bound_log, last_lines, open_log
 
 if TYPE_CHECKING:
     from pathlib import Path

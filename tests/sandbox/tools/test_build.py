@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.tools import TOOLS, BuildProgress, build, catalog, ensure, missing
-from encamp.sandbox.tools.catalog import build_folder
+from encamp_sandbox.tools import TOOLS, BuildProgress, build, catalog, ensure, missing
+from encamp_sandbox.tools.catalog import build_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.tools import TOOLS, catalog, ensure, installed, missing
-from encamp.sandbox.tools.catalog import HELM, build_folder
+from encamp_sandbox.tools import TOOLS, catalog, ensure, installed, missing
+from encamp_sandbox.tools.catalog import HELM, build_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

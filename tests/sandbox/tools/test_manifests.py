@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from encamp.errors import SandboxError
-from encamp.sandbox.tools.manifests import read_folder, write_manifests
+from encamp_sandbox.tools.manifests import read_folder, write_manifests
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from encamp.sandbox.tools import BuildLines, BuildProgress
+from encamp_sandbox.tools import BuildLines, BuildProgress
 
 
 class _Terminal(io.StringIO):
