@@ -31,8 +31,8 @@ from encamp.plan.access.reaper import REAPER_GRANTS, REAPER_PERMISSIONS, REAPER_
 from encamp.run.events import ResourceStep
 from encamp.run.made import resources_of, swept_step
 from encamp.run.unanswered import Unanswered
-from encamp.sandbox.gcp_provider.table import TYPES
 from encamp.spec.ml_roles import ClusterRule, ml_roles
+from encamp_sandbox.gcp_provider.table import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

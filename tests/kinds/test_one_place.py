@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).resolve().parents[2] / "infra" / "encamp"
-#: The sandbox implements the services themselves, each kind in a module of its own; the kinds' own room.
-ELSEWHERE = ("kinds", "sandbox")
+#: The kinds' own room. The sandbox, a package of its own, implements each service in a module.
+ELSEWHERE = ("kinds",)
 GOOGLE = (*RESOURCES, *ENVIRONMENT_RESOURCES)
 TOKENS = {kind.token for kind in (*GOOGLE, *OBJECTS)}
 NAMES = {
