@@ -8,6 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.namespace_role import RoleHolder, give_role
 from encamp.components.pod_account import acted_as_by_pods
 from encamp.plan.access.reaper import REAPER_GRANTS, REAPER_PERMISSIONS, REAPER_RULES
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, engine_resources, engine_variables
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from encamp.plan.environment.model import ReaperPlan
     from encamp.plan.model import EnvironmentPlan
-
-_RBAC = "rbac.authorization.k8s.io"
 
 
 class Reaper(pulumi.ComponentResource):
@@ -118,27 +117,10 @@ class Reaper(pulumi.ComponentResource):
         )
 
     def _rights(self, account: gcp.serviceaccount.Account, jobs: pulumi.Input[str]) -> None:
-        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
-            "name": self._plan.name,
-            "namespace": jobs,
-            "labels": self._labels,
-        }
-        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
-            {"api_groups": [rule.group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
-            for rule in REAPER_RULES
-        ]
-        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=rules, opts=self._cluster)
-        k8s.rbac.v1.RoleBinding(
-            "reaper",
-            metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            # By the pod's own token, and by the e-mail where it authenticates at Google.
-            subjects=[
-                {"kind": "ServiceAccount", "name": self._plan.name, "namespace": self._plan.name},
-                {"api_group": _RBAC, "kind": "User", "name": account.email},
-            ],
-            opts=self._cluster,
-        )
+        metadata = {"name": self._plan.name, "namespace": jobs, "labels": self._labels}
+        # By the pod's own token, and by the e-mail where it authenticates at Google.
+        pod = RoleHolder("ServiceAccount", self._plan.name, self._plan.name)
+        give_role("reaper", metadata, REAPER_RULES, (pod, RoleHolder("User", account.email)), self._cluster)
 
     def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan
