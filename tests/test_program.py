@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from encamp import program
-from encamp.errors import UsageError
+from encamp.errors import PlanError, UsageError
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
 from encamp.spec.job_file import load_job
@@ -65,3 +65,10 @@ def test_the_stacks_own_state_is_read_again_while_the_engine_writes_it(monkeypat
     answers[:] = [RuntimeError("gone"), RuntimeError("gone")]
     with pytest.raises(RuntimeError, match="gone"):
         program._own_outputs()
+
+
+def test_a_damaged_summary_is_no_new_stack() -> None:
+    """A plan that knows nothing of a running job could replace its machines."""
+    assert program._earlier({}) is None
+    with pytest.raises(PlanError, match="no summary of its job that can be read"):
+        program._earlier({"jobSet": "j"})

@@ -6,7 +6,8 @@ This is the only reader of ``pulumi.Config``. It knows neither which cloud serve
 Config of an environment's stack: ``gcp:project`` and ``encamp:environment`` (``spec/environment/``).
 Config of a job's stack: ``encamp:environmentStack``, ``encamp:job`` (``spec/job_stack.py``), and ``encamp:deadline``
 in seconds since the epoch where somebody decided it before, and ``encamp:jobFolder`` where an inline job came from a
-file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data.
+file, which its package path is relative to, and ``encamp:checked`` where a driver has looked at the job's data and has
+shown the plan's warnings and its cost.
 ``encamp:notCompared`` lists inputs that a preview without the stack's key leaves uncompared.
 ``encamp:name`` is the cloud name that a job has already; a stack that exists keeps the one that its outputs say.
 What of ``encamp:job`` is secret there stays one: in the engine's state, its previews and its messages.
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from encamp.plan.model import JobPlan
+    from encamp.plan.summary import JobSummary
     from encamp.spec.environment import EnvironmentSpec
 #: Seconds between tries to read the stack's own state.
 _PAUSES = (0.1, 0.3, 1.0, 3.0)
@@ -94,7 +96,6 @@ def _job(config: pulumi.Config) -> None:
     from encamp.components.training_job import PlannedJob  # noqa: PLC0415 - see _environment
     from encamp.own_cluster import own_kubeconfig  # noqa: PLC0415
     from encamp.packaging.local import local_packages  # noqa: PLC0415
-    from encamp.plan.earlier import earlier_up  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
     from encamp.public_components.telling import tell_job  # noqa: PLC0415
     from encamp.spec.environment import load_environment  # noqa: PLC0415
@@ -113,12 +114,12 @@ def _job(config: pulumi.Config) -> None:
     )
     # A driver's stacks are new; others may have been brought up before.
     is_new = bool(config.get_bool("checked"))
-    earlier = None if is_new else earlier_up(_own_outputs())
+    earlier = None if is_new else _earlier(_own_outputs())
     name = config.get("name") or (earlier.name if earlier is not None else None)
     plan = plan_job(found.job, environment, packages=local_packages(found), name=name, earlier=earlier)
     _refuse_ended(plan)
-    tell_job(plan, lambda text: _shown(text, config))
     if not is_new:
+        tell_job(plan, lambda text: _shown(text, config))
         _check_data(plan, config)
     outputs = pulumi.StackReference(_full_name(environment_stack))
     job = PlannedJob(
@@ -151,6 +152,24 @@ def _own_outputs() -> Mapping[str, Any]:
             return _outputs(stack)
         time.sleep(pause)
     return _outputs(stack)
+
+
+def _earlier(outputs: Mapping[str, Any]) -> JobSummary | None:
+    """Return the summary of this stack's job as of its last ``up``; None before the first.
+
+    Raises:
+        PlanError: it is damaged, and a plan without it could replace what a running job has.
+    """
+    from encamp.plan.summary import MARK, JobSummary  # noqa: PLC0415 - see _environment
+
+    found = JobSummary.read(outputs)
+    if found is None and MARK in outputs:
+        raise PlanError(
+            "the outputs of the stack's last up hold no summary of its job that can be read",
+            where=f"stack {pulumi.get_stack()}",
+            hint="end the job by `encamp reap`, or by `pulumi destroy`",
+        )
+    return found
 
 
 def _outputs(stack: str) -> Mapping[str, Any]:

@@ -17,11 +17,11 @@ from sqlalchemy.pool import StaticPool
 from encamp.api.dispatcher import Dispatcher
 from encamp.errors import EngineError, UsageError
 from encamp.run import holder
+from encamp.run.encryption import Cipher
 from encamp.run.records import Records
 from encamp.run.states import State
 from encamp.run.submissions import Submission, Submissions
 from encamp.run.tables import METADATA
-from encamp.run.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,7 @@ def made_machine() -> Machine:
     database = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     METADATA.create_all(database)
     records = Records(database, lambda: made.now)
-    made = Machine(records, Submissions(records, Vault(Fernet.generate_key())))
+    made = Machine(records, Submissions(records, Cipher(Fernet.generate_key())))
     return made
 
 

@@ -24,7 +24,7 @@ from encamp.api.access_tokens import USUAL_CLIENTS, AccessTokens
 from encamp.api.caller import Caller
 from encamp.api.errors import ApiError
 from encamp.api.id_tokens import GOOGLE_ISSUER, IdTokens, Issuer
-from encamp.api.identity import GoogleIdentity, IdentityWishes, NoIdentity, identity_for
+from encamp.api.identity import GoogleIdentity, IdentityOptions, NoIdentity, identity_for
 from encamp.api.known_tokens import KnownTokens
 from encamp.api.signing_keys import keys_of
 from encamp.errors import UsageError
@@ -716,37 +716,37 @@ def environment(project: str = "my-project") -> EnvironmentSpec:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "words"),
+    ("options", "words"),
     [
-        (IdentityWishes(admins=frozenset({"ana@example.com"})), "in a sandbox only"),
-        (IdentityWishes(access_tokens=False), "nobody could come in"),
-        (IdentityWishes(issuers=(IDP,)), "need an audience"),
-        (IdentityWishes(audiences=("",)), "could use it here"),
-        (IdentityWishes(audiences=(GCLOUD,)), "could use it here"),
-        (IdentityWishes(audiences=(OURS,), issuers=(IDP, IDP)), "named twice"),
-        (IdentityWishes(audiences=(OURS,), issuers=(GOOGLE_ISSUER,)), "named twice"),
-        (IdentityWishes(audiences=(OURS,), issuers=(Issuer("http://idp.example.com"),)), "no https URL"),
-        (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url, "ftp://x/keys"),)), "no https URL"),
-        (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url, pool="a/b"),)), "workforce pool"),
-        (IdentityWishes(audiences=(OURS,), issuers=(Issuer(IDP.url),)), "everybody's e-mail"),
+        (IdentityOptions(admins=frozenset({"ana@example.com"})), "in a sandbox only"),
+        (IdentityOptions(access_tokens=False), "no caller could sign in"),
+        (IdentityOptions(issuers=(IDP,)), "need an audience"),
+        (IdentityOptions(audiences=("",)), "could use it here"),
+        (IdentityOptions(audiences=(GCLOUD,)), "could use it here"),
+        (IdentityOptions(audiences=(OURS,), issuers=(IDP, IDP)), "named twice"),
+        (IdentityOptions(audiences=(OURS,), issuers=(GOOGLE_ISSUER,)), "named twice"),
+        (IdentityOptions(audiences=(OURS,), issuers=(Issuer("http://idp.example.com"),)), "no https URL"),
+        (IdentityOptions(audiences=(OURS,), issuers=(Issuer(IDP.url, "ftp://x/keys"),)), "no https URL"),
+        (IdentityOptions(audiences=(OURS,), issuers=(Issuer(IDP.url, pool="a/b"),)), "workforce pool"),
+        (IdentityOptions(audiences=(OURS,), issuers=(Issuer(IDP.url),)), "everybody's e-mail"),
     ],
 )
-def test_wishes_that_contradict_each_other(wishes: IdentityWishes, words: str) -> None:
+def test_options_that_contradict_each_other(options: IdentityOptions, words: str) -> None:
     with pytest.raises(UsageError) as refused:
-        identity_for(environment(), wishes)
+        identity_for(environment(), options)
     assert words in str(refused.value)
 
 
 def test_a_sandboxs_tokens_are_sent_to_nobody_else() -> None:
-    with pytest.raises(UsageError, match="told by the sandbox"):
-        identity_for(environment("sandbox-encamp"), IdentityWishes(), {})
+    with pytest.raises(UsageError, match="only a sandbox can verify"):
+        identity_for(environment("sandbox-encamp"), IdentityOptions(), {})
 
 
 def test_only_a_sandboxs_own_environment_asks_another_token_service() -> None:
     environ = {"CLOUDSDK_API_ENDPOINT_OVERRIDES_OAUTH2": "http://127.0.0.1:9/oauth2/"}
 
     def url(project: str) -> str:
-        identity = identity_for(environment(project), IdentityWishes(), environ)
+        identity = identity_for(environment(project), IdentityOptions(), environ)
         assert identity._access_tokens is not None
         asyncio.run(identity.close())
         return identity._access_tokens._url

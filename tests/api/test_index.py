@@ -20,12 +20,12 @@ from sqlalchemy import text
 from encamp.api.index import LONGEST_KEPT, Index, NotInMemoryError, grants
 from encamp.api.resource import job_resource
 from encamp.run.changes import LONGEST_READ
+from encamp.run.encryption import Cipher
 from encamp.run.records import Records
 from encamp.run.states import Outcome, State
 from encamp.run.submissions import Submission, Submissions
 from encamp.run.tables import WRITES
 from encamp.run.transactions import RecordError
-from encamp.run.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ class Both:
         asking = Submissions(reader)
         return cls(
             writer,
-            Submissions(writer, Vault.open(folder)),
+            Submissions(writer, Cipher.open(folder)),
             reader,
             Index(reader, HERE, lambda: asking.positions(HERE)),
         )

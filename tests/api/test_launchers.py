@@ -16,9 +16,9 @@ from encamp.api.launchers import ClusterLauncher, LocalLauncher
 from encamp.errors import EngineError
 from encamp.plan.environment.driver import DriverPlan
 from encamp.plan.names import short_name
+from encamp.run.encryption import Cipher, DecryptionError
 from encamp.run.records import Records
 from encamp.run.submissions import Submission, Submissions
-from encamp.run.vault import SealError, Vault
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def records(tmp_path: Path) -> Iterator[Records]:
 
 
 @pytest.fixture
-def key() -> Vault:
-    return Vault(Fernet.generate_key())
+def key() -> Cipher:
+    return Cipher(Fernet.generate_key())
 
 
 @pytest.fixture
-def waiting(records: Records, key: Vault) -> Waiting:
+def waiting(records: Records, key: Cipher) -> Waiting:
     submissions = Submissions(records, key)
     submissions.submit(Submission("rnn", NAME, "lab", JOB, "ana@example.com"))
     (one,) = submissions.open("lab")
@@ -103,14 +103,14 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> Objects:
     return Objects()
 
 
-def pods(records: Records, key: Vault, objects: Objects) -> ClusterLauncher:
+def pods(records: Records, key: Cipher, objects: Objects) -> ClusterLauncher:
     spec = parse_environment(SPEC, project="my-project", source="x")
     cluster = cast("Cluster", objects)
-    return ClusterLauncher("lab", spec, DRIVER, records=records, vault=key, connect=lambda: cluster)
+    return ClusterLauncher("lab", spec, DRIVER, records=records, cipher=key, connect=lambda: cluster)
 
 
 def test_a_pod_gets_the_whole_job_with_the_labels_of_now_and_who_sent_it(
-    records: Records, key: Vault, objects: Objects, waiting: Waiting
+    records: Records, key: Cipher, objects: Objects, waiting: Waiting
 ) -> None:
     records.set_labels("rnn", {"team": "b"})
     handle = pods(records, key, objects).start(waiting)
@@ -122,7 +122,7 @@ def test_a_pod_gets_the_whole_job_with_the_labels_of_now_and_who_sent_it(
 
 
 def test_another_server_finds_the_pod_and_begins_no_second_one(
-    records: Records, key: Vault, objects: Objects, waiting: Waiting
+    records: Records, key: Cipher, objects: Objects, waiting: Waiting
 ) -> None:
     assert pods(records, key, objects).find(waiting) is None
     pods(records, key, objects).start(waiting)
@@ -143,7 +143,7 @@ def test_another_server_finds_the_pod_and_begins_no_second_one(
 
 
 def test_a_pod_that_has_failed_gives_way_to_the_next(
-    records: Records, key: Vault, objects: Objects, waiting: Waiting
+    records: Records, key: Cipher, objects: Objects, waiting: Waiting
 ) -> None:
     launcher = pods(records, key, objects)
     launcher.start(waiting)
@@ -153,8 +153,8 @@ def test_a_pod_that_has_failed_gives_way_to_the_next(
 
 
 def test_what_no_key_opens_is_handed_to_nobody(records: Records, objects: Objects, waiting: Waiting) -> None:
-    with pytest.raises(SealError):
-        pods(records, Vault(Fernet.generate_key()), objects).start(waiting)
+    with pytest.raises(DecryptionError):
+        pods(records, Cipher(Fernet.generate_key()), objects).start(waiting)
     assert objects.kept == {}
 
 

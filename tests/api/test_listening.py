@@ -83,7 +83,7 @@ def test_a_taken_port_is_said_to_be() -> None:
     first = listen("127.0.0.1", 0, credentials=False)
     port = first.sockets[0].getsockname()[1]
     try:
-        with pytest.raises(UsageError, match="somebody listens there already") as refused:
+        with pytest.raises(UsageError, match="another program listens there already") as refused:
             listen("127.0.0.1", port, credentials=False)
         assert refused.value.where == f"127.0.0.1:{port}"
     finally:

@@ -29,8 +29,8 @@ Address = tuple[str, int]
 
 
 @contextlib.contextmanager
-def standing(folder: Path, **wishes: Any) -> Iterator[tuple[World, Address]]:
-    with world(folder, **wishes) as found, serving(found) as address:
+def standing(folder: Path, **options: Any) -> Iterator[tuple[World, Address]]:
+    with world(folder, **options) as found, serving(found) as address:
         yield found, address
 
 

@@ -86,7 +86,7 @@ def test_who_has_the_sandboxs_token_is_answered_and_nobody_else(camp: Camp) -> N
     assert api.client.get(f"{JOBS}/x%0aforged").status_code in {400, 404}
     assert api.client.get(f"{JOBS}/none").json()["error"]["status"] == "NOT_FOUND"
     port = api.url.rpartition(":")[2]
-    assert "somebody listens there already" in camp.encamp("serve", "--port", port, code=2)
+    assert "another program listens there already" in camp.encamp("serve", "--port", port, code=2)
     said = api.end()
     assert "SIGTERM" in said
     assert token not in said

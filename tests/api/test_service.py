@@ -12,13 +12,13 @@ import httpx
 import pytest
 import yaml
 
-from encamp.api.identity import IdentityWishes
-from encamp.api.service import ServiceWishes, opened_service
+from encamp.api.identity import IdentityOptions
+from encamp.api.service import ServiceOptions, opened_service
 from encamp.cloud.rest import GoogleClient
 from encamp.errors import UsageError
 from encamp.plan.environment.planning import plan_environment
 from encamp.run.context import Context
-from encamp.run.vault import KEY_VARIABLE
+from encamp.run.encryption import KEY_VARIABLE
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def test_a_job_of_a_client_is_handed_over_to_the_clusters_drivers(
 ) -> None:
     said: list[str] = []
     context = Context(said.append, lambda *_: None, folder=tmp_path, client=object.__new__(GoogleClient))
-    wishes = ServiceWishes("prod", 2, None, tmp_path / "audit.jsonl", in_cluster=True)
-    with opened_service(spec, context, wishes) as service:
+    options = ServiceOptions("prod", 2, None, tmp_path / "audit.jsonl", in_cluster=True)
+    with opened_service(spec, context, options) as service:
         service.ready()
         assert not service.credentials
         created, again, config = asyncio.run(
@@ -120,11 +120,11 @@ def test_the_next_server_finds_the_driver_that_the_last_one_made(
     spec: EnvironmentSpec, pod: Any, tmp_path: Path
 ) -> None:
     context = Context(lambda _: None, lambda *_: None, folder=tmp_path, client=object.__new__(GoogleClient))
-    wishes = ServiceWishes("prod", 2, None, tmp_path / "audit.jsonl", in_cluster=True)
-    with opened_service(spec, context, wishes) as service:
+    options = ServiceOptions("prod", 2, None, tmp_path / "audit.jsonl", in_cluster=True)
+    with opened_service(spec, context, options) as service:
         asyncio.run(asked(service, ("POST", JOBS, BODY)))
         until_handed_over(pod)
-    with opened_service(spec, context, wishes) as service:
+    with opened_service(spec, context, options) as service:
         (found,) = asyncio.run(asked(service, ("GET", f"{JOBS}/census_1", None)))
         assert found.json()["state"] == "QUEUED"
     assert sum(request.method == "POST" and request.path.endswith("/jobs") for request in pod.requests) == 1
@@ -136,10 +136,10 @@ def test_a_pod_keeps_neither_record_nor_key(
     monkeypatch.delenv("ENCAMP_RECORD_URL", raising=False)
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
     context = Context(lambda _: None, lambda *_: None, folder=tmp_path, client=object.__new__(GoogleClient))
-    wishes = ServiceWishes("prod", 1, IdentityWishes(), tmp_path / "audit.jsonl", in_cluster=True)
+    options = ServiceOptions("prod", 1, IdentityOptions(), tmp_path / "audit.jsonl", in_cluster=True)
 
     def refused() -> str | None:
-        with pytest.raises(UsageError) as caught, opened_service(spec, context, wishes):
+        with pytest.raises(UsageError) as caught, opened_service(spec, context, options):
             pass
         return caught.value.where
 

@@ -31,9 +31,9 @@ from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
 from encamp.api.server import Server
+from encamp.run.encryption import Cipher
 from encamp.run.records import Records
 from encamp.run.submissions import Submissions
-from encamp.run.vault import Vault
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class World:
         spec = parse_environment(data, project=PROJECT, source="the tests")
         self.folder = folder
         self.records = Records.open(None, folder)
-        self.submissions = Submissions(self.records, Vault.open(folder))
+        self.submissions = Submissions(self.records, Cipher.open(folder))
         self.index = Index(self.records, ENVIRONMENT, lambda: self.submissions.positions(ENVIRONMENT))
         self.told = Told()
         access = self.access = Access(spec)
@@ -163,9 +163,9 @@ class World:
 
 
 @contextlib.contextmanager
-def world(folder: Path, **wishes: Any) -> Iterator[World]:
-    """A service in a folder; ``wishes`` are those of ``World``."""
-    found = World(folder, **wishes)
+def world(folder: Path, **options: Any) -> Iterator[World]:
+    """A service in a folder; ``options`` are those of ``World``."""
+    found = World(folder, **options)
     try:
         yield found
     finally:

@@ -24,7 +24,7 @@ from encamp.spec.environment import EnvironmentSpec, parse_environment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.api.service import ServiceWishes
+    from encamp.api.service import ServiceOptions
 
 FILE = Path(__file__).parents[1] / "components" / "environments" / "with-an-api.yaml"
 
@@ -43,15 +43,15 @@ class Served:
 
     def __init__(self) -> None:
         self.spec = spec()
-        self.wishes: ServiceWishes | None = None
+        self.options: ServiceOptions | None = None
         self.addresses: tuple[str, ...] = ()
 
     def enter(self, _: str) -> EnvironmentSpec:
         return self.spec
 
     @contextlib.contextmanager
-    def open(self, _: EnvironmentSpec, __: Any, wishes: ServiceWishes) -> Iterator[None]:
-        self.wishes = wishes
+    def open(self, _: EnvironmentSpec, __: Any, options: ServiceOptions) -> Iterator[None]:
+        self.options = options
         yield None
 
     def serve(self, _: Any, listening: Any, *, started: Any, **__: Any) -> None:
@@ -72,15 +72,15 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
 def run(served: Served, *words: str) -> str:
     ran = CliRunner().invoke(command, ["--port", "0", *words], catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
-    assert served.wishes is not None
+    assert served.options is not None
     return str(ran.stdout)
 
 
 def test_the_environments_block_says_how_many_are_driven_and_whose_tokens_are_taken(served: Served) -> None:
     run(served)
-    assert served.wishes is not None
-    assert served.wishes.drivers == 8
-    identity = served.wishes.identity
+    assert served.options is not None
+    assert served.options.drivers == 8
+    identity = served.options.identity
     assert identity is not None
     assert (identity.audiences, identity.clients, identity.admins) == (
         ("https://jobs.example.com",),
@@ -91,21 +91,21 @@ def test_the_environments_block_says_how_many_are_driven_and_whose_tokens_are_ta
 
 def test_flags_go_before_the_block(served: Served) -> None:
     run(served, "--drivers", "2", "--audience", "https://other.example.com", "--in-cluster")
-    assert served.wishes is not None
-    assert (served.wishes.drivers, served.wishes.in_cluster) == (2, True)
-    assert served.wishes.identity is not None
-    assert served.wishes.identity.audiences == ("https://other.example.com",)
+    assert served.options is not None
+    assert (served.options.drivers, served.options.in_cluster) == (2, True)
+    assert served.options.identity is not None
+    assert served.options.identity.audiences == ("https://other.example.com",)
 
 
 def test_without_a_block_it_has_its_own_numbers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     served.spec = sandbox()
     monkeypatch.setattr("encamp.cloud.whoami.google_account", lambda: "admin@sandbox-x.iam.gserviceaccount.com")
     run(served)
-    assert served.wishes is not None
-    assert served.wishes.drivers == DRIVERS == serve.DEFAULT_DRIVERS
+    assert served.options is not None
+    assert served.options.drivers == DRIVERS == serve.DEFAULT_DRIVERS
     # Who has the sandbox's own key may do everything in it; elsewhere nobody may.
-    assert served.wishes.identity is not None
-    assert served.wishes.identity.admins == {"admin@sandbox-x.iam.gserviceaccount.com"}
+    assert served.options.identity is not None
+    assert served.options.identity.admins == {"admin@sandbox-x.iam.gserviceaccount.com"}
 
 
 def test_it_listens_on_loopback_unless_it_is_told_otherwise(served: Served) -> None:
@@ -117,18 +117,18 @@ def test_it_listens_on_loopback_unless_it_is_told_otherwise(served: Served) -> N
 def test_nobody_is_let_in_from_elsewhere_without_credentials(served: Served) -> None:
     with pytest.raises(UsageError, match="no credentials"):
         CliRunner().invoke(command, ["--host", "0.0.0.0", "--no-credentials"], catch_exceptions=False)  # noqa: S104
-    assert served.wishes is None
+    assert served.options is None
     run(served, "--no-credentials")
-    assert served.wishes is not None
-    assert served.wishes.identity is None
+    assert served.options is not None
+    assert served.options.identity is None
 
 
 def test_calls_are_written_down_beside_the_record_or_where_it_is_said(served: Served, tmp_path: Path) -> None:
     run(served)
-    assert served.wishes is not None
-    assert served.wishes.audit == tmp_path / "state" / "audit.jsonl"
+    assert served.options is not None
+    assert served.options.audit == tmp_path / "state" / "audit.jsonl"
     run(served, "--audit-log", str(tmp_path / "calls"))
-    assert served.wishes.audit == tmp_path / "calls"
+    assert served.options.audit == tmp_path / "calls"
     # What takes entries from stdout takes nothing else from there.
     assert run(served, "--audit-log", "-") == ""
 

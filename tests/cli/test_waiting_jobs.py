@@ -12,11 +12,11 @@ from cryptography.fernet import Fernet
 
 from encamp.errors import EngineError, ExitCode, PlanError, SpecError, UsageError
 from encamp.plan.names import short_name
+from encamp.run.encryption import KEY_VARIABLE, Cipher
 from encamp.run.ending import RunResult
 from encamp.run.records import Records
 from encamp.run.states import Outcome, State
 from encamp.run.submissions import Submission, Submissions
-from encamp.run.vault import KEY_VARIABLE, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def queue(encamp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     del encamp
     monkeypatch.setenv(KEY_VARIABLE, Fernet.generate_key().decode())
     records = Records.open(None, tmp_path)
-    yield Queue(records, Submissions(records, Vault.open(tmp_path)))
+    yield Queue(records, Submissions(records, Cipher.open(tmp_path)))
     records.close()
 
 
@@ -103,7 +103,7 @@ def test_logs_say_that_a_job_waits_or_never_began(encamp: Callable[..., Result],
     assert said.value.hint == "`encamp logs --follow rnn` waits for it"
     queue.submissions.fail("rnn", "its key is another")
     for words in (("logs", "rnn"), ("logs", "rnn", "--follow")):
-        with pytest.raises(UsageError, match="is FAILED and was never begun, so it has no logs: its key is another"):
+        with pytest.raises(UsageError, match="is FAILED and never started, so it has no logs: its key is another"):
             raise encamp(*words).exception or AssertionError
 
 
@@ -165,7 +165,7 @@ def test_a_driver_gets_the_job_as_it_was_sent_with_the_labels_of_now(
     assert [one.driver is not None for one in queue.submissions.open("sandbox")] == [True]
 
 
-def test_a_job_that_another_key_sealed_has_failed_and_says_so(
+def test_a_job_that_another_key_encrypted_has_failed_and_says_so(
     encamp: Callable[..., Result], queue: Queue, driven: list[JobRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.add()
@@ -174,7 +174,7 @@ def test_a_job_that_another_key_sealed_has_failed_and_says_so(
     record = queue.record()
     assert record.outcome is not None
     assert (record.state, record.torn_down, driven) == (State.FAILED, True, [])
-    assert "sealed by another key, or is damaged" in record.outcome.message
+    assert "encrypted by another key, or is damaged" in record.outcome.message
     assert "submit it again under another id" in record.outcome.message
 
 

@@ -25,6 +25,8 @@ def test_the_example_trains_on_three_replicas_and_leaves_its_model(camp: Camp) -
     assert camp.receipt("digits_example")["logs"] == {"complete": True, "replicas": 3}
     camp.assert_nothing_left()
     assert " resources made in " in said
+    # The driver and the stack's program both plan the job; one of them tells what the plan warns of.
+    assert said.count("warning: runtimeVersion 2.11 asks for Python 3.7") == 1
     assert "] created " not in said
     again = camp.encamp("rerun", "digits_example", "--folder", "examples/digits", "--job-id", "digits_again", "-q")
     assert "digits_example is run again as digits_again" in again

@@ -68,7 +68,7 @@ def notebook(camp: Camp, folder: Path, *cells: str) -> str:
 
 def test_the_pages_code_plans_runs_reads_and_copies(camp: Camp, tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "python.md").read_text()
-    cells = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    cells = re.findall(r"^```python[^\n]*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     said = notebook(camp, tmp_path, *cells).splitlines()
     assert len(said) == 7, said

@@ -97,7 +97,8 @@ def test_an_engine_killed_in_the_middle_of_a_create_leaves_nothing(camp: Camp, j
 
 def test_jobs_that_lost_record_or_state_or_both_come_to_their_ends(camp: Camp, job: Callable[..., str]) -> None:
     ids = ("no_state", "no_record", "neither")
-    path = job("chief-0=exit:0:12", "worker-0=sleep", "worker-1=sleep")
+    # Long enough for the reaper to see replicas run: when they started, nobody else knows.
+    path = job("chief-0=exit:0:45", "worker-0=sleep", "worker-1=sleep")
     commands = [camp.start("run", path, "--job-id", one) for one in ids]
     for command in commands:
         command.until("the job is RUNNING", seconds=240)
@@ -112,7 +113,7 @@ def test_jobs_that_lost_record_or_state_or_both_come_to_their_ends(camp: Camp, j
         assert camp.receipt(job_id)["outcome"]["state"] == "SUCCEEDED"
         # Also of a job that nobody had on record, as one by plain `pulumi up`.
         described = json.loads(camp.encamp("describe", job_id, "--format", "json"))
-        assert described["trainingInput"]["args"][0] == "--act=chief-0=exit:0:12"
+        assert described["trainingInput"]["args"][0] == "--act=chief-0=exit:0:45"
         times = [datetime.fromisoformat(described[f"{name}Time"]) for name in ("create", "start", "end")]
         assert times == sorted(times)
         assert (times[2] - times[1]).total_seconds() >= 10

@@ -289,7 +289,7 @@ def test_the_page_has_the_tables(*, rewrite_goldens: bool) -> None:
 
 def test_the_pages_example_is_one() -> None:
     page = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
-    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (example,) = re.findall(r"```yaml[^\n]*\n(.*?)```", page, re.DOTALL)
     config = yaml.safe_load(example)["config"]
     spec = parse_environment(config["encamp:environment"], project=config["gcp:project"], source="docs/access.md")
     plan = plan_environment(spec).access

@@ -9,25 +9,34 @@ import pytest
 from encamp.errors import PlanError
 from encamp.kinds.google import ACCOUNT, ACCOUNT_MEMBER
 from encamp.plan.declared import declared_resources
-from encamp.plan.earlier import earlier_up
-from encamp.plan.facts import job_facts
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
+from encamp.plan.summary import JobSummary, job_summary
 from encamp.spec.environment import parse_environment
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
-    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import JobPlan
 
 DIRECT, OWN = {"mode": "DIRECT"}, {"mode": "SERVICE_ACCOUNT"}
 TEAM = {"name": "vision", "members": ["user:ana@example.com"], "roles": ["ml.developer"]}
 #: Outputs of a job's stack before they named the account.
-BEFORE = {"jobSet": "j-1", "nodePools": ["j-1-n1-standard-4"], "givenAccount": None, "scratchBucket": "j-1-scratch"}
+BEFORE = {
+    "jobId": "j",
+    "name": "j-1",
+    "namespace": "encamp-jobs",
+    "jobSet": "j-1",
+    "artifactsBucket": "lab-artifacts",
+    "prefix": "jobs/j/",
+    "labels": {"encamp-job": "j-1"},
+    "nodePools": ["j-1-n1-standard-4"],
+    "givenAccount": None,
+    "scratchBucket": "j-1-scratch",
+}
 
 
 def planned(
-    environment: dict[str, Any], asked: dict[str, Any] | None = None, earlier: EarlierUp | None = None, **fields: Any
+    environment: dict[str, Any], asked: dict[str, Any] | None = None, earlier: JobSummary | None = None, **fields: Any
 ) -> JobPlan:
     written = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts", **environment}
     training = {"region": "us-central1", "masterConfig": {"imageUri": "gcr.io/p/t"}, **fields}
@@ -72,19 +81,19 @@ def test_a_given_account_is_used_whatever_the_environment_says() -> None:
 def test_a_stack_keeps_what_it_has(outputs: dict[str, Any], account: bool) -> None:
     environments: list[dict[str, Any]] = [{}, {"identity": OWN}]
     for environment in environments:
-        assert (planned(environment, earlier=earlier_up(outputs)).identity.account_id is not None) is account
+        assert (planned(environment, earlier=JobSummary.read(outputs)).identity.account_id is not None) is account
     # What the file says is a change that somebody made.
-    assert planned({}, DIRECT, earlier=earlier_up(outputs)).identity.account_id is None
+    assert planned({}, DIRECT, earlier=JobSummary.read(outputs)).identity.account_id is None
 
 
-def test_the_facts_of_a_job_tell_a_later_up_what_it_has() -> None:
+def test_the_summary_of_a_job_tells_a_later_up_what_it_has() -> None:
     for asked in (DIRECT, OWN):
         first = planned({}, asked)
         # The engine drops what is null.
-        kept = {name: value for name, value in job_facts(first).items() if value is not None}
-        again = planned({}, earlier=earlier_up(kept))
+        kept = {name: value for name, value in job_summary(first).to_json().items() if value is not None}
+        again = planned({}, earlier=JobSummary.read(kept))
         assert again.identity == first.identity
-    assert earlier_up({}) is None
+    assert JobSummary.read({}) is None
 
 
 def test_no_account_is_planned_where_the_environment_forbids_it() -> None:

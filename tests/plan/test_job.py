@@ -6,10 +6,10 @@ import pytest
 
 from encamp.errors import PlanError
 from encamp.plan.document import job_document
-from encamp.plan.environment.cluster import replicas
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.plan.model import Accelerator, Grant
+from encamp.plan.tf_config import replicas
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 

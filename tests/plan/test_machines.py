@@ -202,6 +202,6 @@ def test_every_entry_of_the_catalog_has_a_source(table: str) -> None:
 @pytest.mark.parametrize(
     "machines", [{"master": {"machineType": "ct5lp-hightpu-4t"}}, {"master": {"gpu": {"count": 2}}}]
 )
-def test_half_a_wish_is_refused(machines: Mapping[str, Any]) -> None:
+def test_half_a_request_is_refused(machines: Mapping[str, Any]) -> None:
     with pytest.raises(EncampError):
         planned(machines)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.plan.started import ARGUMENT, NASTY, expand, started
 
 from encamp.errors import PlanError
-from encamp.plan.environment.cluster import cluster_spec, tf_config
 from encamp.plan.manifests.job import render_manifests
 from encamp.plan.manifests.words import escaped
 from encamp.plan.rendering import to_json
+from encamp.plan.tf_config import cluster_spec, tf_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
-from encamp.plan.facts import job_facts
 from encamp.plan.job import plan_job
 from encamp.plan.notices import NoticePlan, merged_notices, plan_notices, read_notices
+from encamp.plan.summary import JobSummary, job_summary
 from encamp.plan.table import job_table
 from encamp.run.intent import Intent, found_intent, planned_intent
-from encamp.run.outputs import EnvironmentOutputs, StackOutputs
+from encamp.run.outputs import EnvironmentOutputs
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
@@ -139,15 +139,15 @@ def test_the_plan_shows_it_and_who_ends_the_job_finds_it_in_the_record_and_in_th
     assert "Notices\n  oncall: FAILED\n  team: every end" in job_table(plan)
     told = [{"target": "oncall", "states": ["FAILED"]}, {"target": "team", "states": list(EVERY_END)}]
     assert job_document(plan)["notices"] == told
-    facts = job_facts(plan)
-    assert facts["notices"] == told
-    by_hand = StackOutputs.read({**facts, "deadline": 0})
+    outputs = job_summary(plan).to_json()
+    assert outputs["notices"] == told
+    by_hand = JobSummary.read(outputs)
     assert by_hand is not None
-    found = found_intent(by_hand, {}, OUTPUTS, environment_stack="lab", stack="mine")
+    found = found_intent(by_hand, OUTPUTS, environment_stack="lab", stack="mine", deadline=0.0)
     begun = planned_intent(
         plan, OUTPUTS, environment_stack="lab", stack="job-j", folder="", deadline=0.0, spec_hash="", source=None
     )
-    for intent in (found, begun, Intent.from_json(begun.to_json())):
+    for intent in (found, begun, Intent.model_validate(begun.to_json())):
         assert list(intent.notices) == told
         assert read_notices(intent.notices) == plan.notices
         assert merged_notices(read_notices(intent.notices), lab.notices) == plan.notices
@@ -157,7 +157,7 @@ def test_a_job_that_tells_nobody_looks_as_ever() -> None:
     plan = plan_job(job(), environment())
     assert "Notices" not in job_table(plan)
     assert "notices" not in job_document(plan)
-    assert "notices" not in job_facts(plan)
+    assert "notices" not in job_summary(plan).to_json()
 
 
 def test_what_an_earlier_version_wrote_tells_nobody() -> None:
@@ -165,5 +165,5 @@ def test_what_an_earlier_version_wrote_tells_nobody() -> None:
     begun = planned_intent(
         plan, OUTPUTS, environment_stack="lab", stack="job-j", folder="", deadline=0.0, spec_hash="", source=None
     ).to_json()
-    del begun["notices"]
-    assert Intent.from_json(begun).notices == ()
+    assert "notices" not in begun
+    assert Intent.model_validate(begun).notices == ()

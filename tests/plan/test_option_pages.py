@@ -84,7 +84,7 @@ def test_every_option_has_a_page_and_every_page_is_listed() -> None:
 @pytest.mark.parametrize("name", USES)
 def test_the_job_file_of_a_page_is_planned_and_uses_the_option(name: str, lab: EnvironmentSpec) -> None:
     text = (DOCS / "options" / f"{name}.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (block,) = re.findall(r"```yaml[^\n]*\n(.*?)```", text, re.DOTALL)
     found = read_job(parse_document(block.encode(), source=f"docs/options/{name}.md")).named(name.replace("-", "_"))
     plan = plan_job(found.job, lab)
     assert USES[name](plan)

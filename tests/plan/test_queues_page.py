@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "queues.md"
 
 
 def blocks() -> list[dict[str, Any]]:
-    return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)]
+    return [yaml.safe_load(text) for text in re.findall(r"```yaml[^\n]*\n(.*?)```", PAGE.read_text(), re.DOTALL)]
 
 
 def lab(queues: dict[str, Any]) -> EnvironmentSpec:

@@ -9,25 +9,24 @@ import pytest
 from encamp.errors import PlanError, SpecError
 from encamp.kinds.google import BUCKET, NODE_POOL
 from encamp.plan.declared import declared_resources, held_while_waiting
-from encamp.plan.earlier import earlier_up
 from encamp.plan.environment.gke import node_features
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.environment.queues import FLAVOR_LABEL
 from encamp.plan.environment.shared_pools import MOST_NODES, plan_shared_pools
-from encamp.plan.facts import job_facts
 from encamp.plan.job import plan_job
 from encamp.plan.machines.allocatable import allocatable
 from encamp.plan.machines.catalog import machine
 from encamp.plan.machines.room import replica_room
 from encamp.plan.manifests.job import render_manifests
+from encamp.plan.summary import job_summary
 from encamp.plan.table import job_table
 from encamp.spec.encamp import GpuType, TpuVersion
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
-    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import JobPlan, NodePoolPlan
+    from encamp.plan.summary import JobSummary
 
 L4, CPU = {"accelerator": "NVIDIA_L4", "count": 8}, {"cpu": 64, "memoryGib": 512}
 EVERYTHING = [
@@ -56,7 +55,7 @@ def named(environment: EnvironmentSpec) -> dict[str, NodePoolPlan]:
 def planned(
     environment: EnvironmentSpec,
     machines: dict[str, Any] | None = None,
-    earlier: EarlierUp | None = None,
+    earlier: JobSummary | None = None,
     training: dict[str, Any] | None = None,
     **block: Any,
 ) -> JobPlan:
@@ -277,14 +276,14 @@ def test_what_the_job_has_of_its_machines_is_the_jobs_measure() -> None:
 
 def test_a_stack_keeps_the_pools_and_the_bucket_that_it_has() -> None:
     before = planned(lab(pools=[]), ONE_L4)
-    outputs = {**job_facts(before), "scratchBucket": "job-scratch"}
+    had = job_summary(before).model_copy(update={"scratch_bucket": "job-scratch"})
     assert len(before.own_pools) == 1
-    again = planned(lab(), ONE_L4, earlier=earlier_up(outputs))
+    again = planned(lab(), ONE_L4, earlier=had)
     assert [pool.name for pool in again.own_pools] == [pool.name for pool in before.own_pools]
     assert again.storage.scratch_bucket is not None
     assert not [one for one in again.warnings if "of its own" in one]
     new = planned(lab(), ONE_L4)
-    assert planned(lab(), ONE_L4, earlier=earlier_up(job_facts(new))) == new
+    assert planned(lab(), ONE_L4, earlier=job_summary(new)) == new
 
 
 def test_no_two_replicas_share_a_machine() -> None:

@@ -34,7 +34,7 @@ Study
   search   Bayesian optimisation, MINIMIZE "val\\u001b[31m loss"
   trials   20, 4 at a time; machines, quotas and cost are for these
   failed   3 failed trials end the job
-  stopping hopeless trials are stopped early
+  stopping unpromising trials are stopped early
   resumes  the study of job earlier
   PARAMETER  TYPE         VALUES                                                                   SCALE
   rate       DOUBLE       1e-05 .. 1                                                               log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.plan.started import ARGUMENT, NASTY, started
 
 from encamp.errors import PlanError
-from encamp.plan.environment.cluster import cluster_spec, tf_config
-from encamp.plan.facts import job_facts
 from encamp.plan.job import plan_job
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.job import LONGEST_STRING, render_manifests
 from encamp.plan.manifests.words import RUN_MOUNT, VALUES_MARK
 from encamp.plan.names import LARGEST_TRIAL
 from encamp.plan.study import METRIC_FILE, StudyPlan
+from encamp.plan.summary import job_summary
+from encamp.plan.tf_config import cluster_spec, tf_config
 from encamp.plan.trial import trial_job_set, trial_plan
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
@@ -224,12 +224,12 @@ def test_trials_wait_in_the_queue_of_their_job(environment: EnvironmentSpec) -> 
 
 
 @pytest.mark.parametrize("secret", [False, True])
-def test_the_facts_say_what_is_searched_for_unless_the_job_is_secret(plan_input: Plan, *, secret: bool) -> None:
+def test_the_summary_says_what_is_searched_for_unless_the_job_is_secret(plan_input: Plan, *, secret: bool) -> None:
     plan = plan_input(hyperparameters=STUDY)
     assert plan.study is not None
-    found = StudyPlan.from_json(cast("dict[str, Any]", job_facts(plan, secret=secret)["study"]))
+    found = StudyPlan.from_json(job_summary(plan, secret=secret).study or {})
     assert found == (replace(plan.study, metric="", parameters=()) if secret else plan.study)
-    assert "study" not in job_facts(plan_input())
+    assert "study" not in job_summary(plan_input()).to_json()
 
 
 def test_a_study_is_what_the_file_says(plan_input: Plan) -> None:

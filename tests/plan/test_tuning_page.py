@@ -19,7 +19,7 @@ TEXT = (ROOT / "docs" / "tuning.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+    return re.findall(rf"```{language}[^\n]*\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_the_job_on_the_page_is_a_study(environment: EnvironmentSpec) -> None:

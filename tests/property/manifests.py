@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from encamp.plan.environment.cluster import cluster_spec, tf_config
+from encamp.plan.tf_config import cluster_spec, tf_config
 from encamp_sandbox.kubelet.expansion import expand, expand_all
 
 if TYPE_CHECKING:

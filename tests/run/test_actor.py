@@ -37,7 +37,7 @@ def test_this_process_is_somebody(tmp_path: Path) -> None:
 
 def test_a_job_knows_who_did_what_to_it(tmp_path: Path) -> None:
     records = Records.open(None, tmp_path)
-    records.release(records.begin("digits", "digits-1", {"started_by": ANA.to_json()}))
+    records.release(records.begin("digits", "digits-1", {"startedBy": ANA.to_json()}))
     records.append(records.adopt("digits", "digits-1", {}), ACTOR, {"did": "taken over", **BEN.to_json()})
     records.request_cancel("digits", "eve@example.com, eve@phone")
     record = records.record("digits")

@@ -302,7 +302,7 @@ def test_a_driver_that_was_overtaken_while_it_stood_still_takes_nothing_down(wor
         driver.send_signal(signal.SIGCONT)
     said = world.ends(driver, 3)
     assert f"process {os.getpid()} on" in said
-    assert "has taken this job over; this driver ends and takes nothing down" in said
+    assert "has adopted this job; this driver stops and deletes nothing" in said
     assert f"job-{NAME}" in world.stacks
     assert [entry.kind for entry in world.record().entries if entry.kind in {"outcome", "sealed", "gone"}] == []
     assert records.holds(lease)

@@ -28,7 +28,7 @@ from encamp.plan.model import (
 from encamp.retries import RetryPolicy
 from encamp.run.context import Context
 from encamp.run.driver import JobRequest, run_job
-from encamp.run.reap import Verdict, Wishes, reap
+from encamp.run.reap import ReapOptions, Verdict, reap
 from encamp.run.receipt import receipt_text
 from encamp.run.states import State
 
@@ -394,7 +394,7 @@ def test_a_bucket_of_the_jobs_own_stays_with_its_results_until_its_term(world: W
     assert f"kept until   {receipt['results']['until']}" in receipt_text(receipt)
     assert reap(world.context, "sandbox") == []
     in_a_week = time.time() + 7 * 86_400 + 60
-    (would,) = reap(world.context, "sandbox", Wishes(dry_run=True), clock=lambda: in_a_week)
+    (would,) = reap(world.context, "sandbox", ReapOptions(dry_run=True), clock=lambda: in_a_week)
     assert (would.verdict, "own" in world.google.buckets) == (Verdict.WOULD_EXPIRE, True)
     (finding,) = reap(world.context, "sandbox", clock=lambda: in_a_week)
     assert (finding.job, finding.verdict) == ("job_1", Verdict.EXPIRED)
@@ -431,7 +431,7 @@ def test_a_tear_down_that_fails_exits_with_4_and_hides_no_outcome(world: World) 
     assert "still lists bucket" in str(result.teardown_error)
     assert not _record(world).torn_down
     world.script("destroy")
-    (finding,) = reap(world.context, "sandbox", Wishes(tell=True))
+    (finding,) = reap(world.context, "sandbox", ReapOptions(tell=True))
     events = [one["jsonPayload"] for one in world.google.told]
     assert [(one["event"], one.get("state")) for one in events] == [
         ("not-ended", None),
@@ -508,7 +508,7 @@ def test_a_job_by_hand_is_left_alone_while_it_trains_and_ended_when_it_has(world
     assert world.logs == []
     assert (finding.verdict, "still trains" in finding.why) == (Verdict.HELD, True)
     world.trains(0)
-    (finding,) = reap(world.context, "sandbox", Wishes(dry_run=True))
+    (finding,) = reap(world.context, "sandbox", ReapOptions(dry_run=True))
     assert (finding.verdict, list(world.stacks)) == (Verdict.WOULD_END, ["sandbox", "by-hand"])
     (finding,) = reap(world.context, "sandbox")
     assert (finding.verdict, list(world.stacks)) == (Verdict.ENDED, ["sandbox"])
@@ -571,9 +571,9 @@ def test_logs_that_cannot_be_stored_do_not_keep_machines_and_are_stored_by_a_lat
     (finding,) = reap(world.context, "sandbox")
     assert (finding.verdict, "cannot be stored yet" in finding.why) == (Verdict.HELD, True)
     world.google.troubles.clear()
-    (finding,) = reap(world.context, "sandbox", Wishes(dry_run=True))
+    (finding,) = reap(world.context, "sandbox", ReapOptions(dry_run=True))
     assert finding.verdict is Verdict.WOULD_SEAL
-    (finding,) = reap(world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(world.context, "sandbox", ReapOptions(job="job_1"))
     assert finding.verdict is Verdict.SEALED
     assert world.google.objects["artifacts", "jobs/job_1/logs/master-replica-0.log"] == b"hello\n"
     assert world.stored("receipt.json")["logs"] == {"complete": True, "replicas": 1}

@@ -12,8 +12,8 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EngineError
 from encamp.run import following
 from encamp.run.detached import Parent
+from encamp.run.driver_logs import DriverLog, DriverSpool, SealedLogs
 from encamp.run.following import Follower, PodLogs, RecordedStates
-from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs
 from encamp.run.interrupts import Interrupts, Stop
 from encamp.run.records import CancelRequest, Records
 from encamp.run.requests import RequestWatch
@@ -38,7 +38,7 @@ def records(tmp_path: Path) -> Iterator[Records]:
 
 def test_a_log_is_read_as_it_grows_and_after_it_was_deleted(tmp_path: Path) -> None:
     path, lines = tmp_path / "driver.log", list[str]()
-    log = GrowingLog(path, lines.append)
+    log = DriverLog(path, lines.append)
     log.look()
     with path.open("w", buffering=1) as stream:
         stream.write("one\ntw")
@@ -54,7 +54,7 @@ def test_a_log_is_read_as_it_grows_and_after_it_was_deleted(tmp_path: Path) -> N
 def test_of_a_log_only_what_comes_may_be_shown(tmp_path: Path) -> None:
     path, lines = tmp_path / "driver.log", list[str]()
     path.write_text("before\n")
-    log = GrowingLog(path, lines.append, from_end=True)
+    log = DriverLog(path, lines.append, from_end=True)
     log.look()
     with path.open("a") as stream:
         stream.write("after\n")
@@ -69,7 +69,7 @@ def test_a_log_that_is_read_anew_is_shown_once_and_its_rest_comes_from_the_bucke
     lines = list[str]()
     path = tmp_path / f"{REPLICA}.log"
     sealed = SealedLogs(Storage(client), "b", "jobs/j/")
-    spool = GrowingSpool(tmp_path, [REPLICA, "worker-replica-0"], sealed, lambda _, line: lines.append(line))
+    spool = DriverSpool(tmp_path, [REPLICA, "worker-replica-0"], sealed, lambda _, line: lines.append(line))
     spool.look()
     path.write_bytes(b"one\ntwo\n")
     spool.look()
@@ -91,7 +91,7 @@ def test_a_bucket_that_does_not_answer_takes_nothing_from_what_was_read(
     lines = list[str]()
     (tmp_path / f"{REPLICA}.log").write_bytes(b"one\nend")
     sealed = SealedLogs(Storage(client), "b", "jobs/j/")
-    GrowingSpool(tmp_path, [REPLICA], sealed, lambda name, line: lines.append(f"{name} {line}")).end()
+    DriverSpool(tmp_path, [REPLICA], sealed, lambda name, line: lines.append(f"{name} {line}")).end()
     assert lines == [f"{REPLICA} one", f"{REPLICA} end"]
 
 
@@ -186,7 +186,7 @@ def test_a_job_that_nobody_drives_is_taken_over_once(
         return Ended()
 
     monkeypatch.setattr(following, "start_adopter", start)
-    with pytest.raises(EngineError, match=r"ended with 3\n  . first\n  . the cluster is gone"):
+    with pytest.raises(EngineError, match=r"exited with 3\n  . first\n  . the cluster is gone"):
         _follower(records, tmp_path, then=lambda: None).run()
     assert started == [("j", "sandbox")]
 

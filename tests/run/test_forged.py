@@ -13,7 +13,7 @@ from tests.run.test_catalogue import REPLICAS, World
 from encamp.errors import EncampError, EngineError
 from encamp.run.accounts import add_up, ended_since
 from encamp.run.catalogue import UNSPECIFIED
-from encamp.run.growing import SealedLogs
+from encamp.run.driver_logs import SealedLogs
 from encamp.run.job_resource import job_resource
 from encamp.run.log_source import LogSource
 from encamp.run.sealed import find_logs, read_log

@@ -69,7 +69,7 @@ class World:
     def _intent(self) -> Intent:
         return Intent(
             job_id="job_1", name=NAME, environment="e", stack=f"job-{NAME}", folder="", project="p", cluster="c",
-            namespace="n", bucket="artifacts", prefix="jobs/job_1/", account=None, labels={}, deadline=4e9,
+            namespace="n", artifacts_bucket="artifacts", prefix="jobs/job_1/", labels={}, deadline=4e9,
             max_running_seconds=60, max_wait_seconds=None, replicas=(MASTER, WORKER), machines={},
         )  # fmt: skip
 

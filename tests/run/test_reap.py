@@ -16,12 +16,12 @@ import pytest
 from encamp.cloud.leftovers import JOB_LABEL
 from encamp.cloud.storage import Storage
 from encamp.errors import ExitCode
-from encamp.plan.facts import FACTS_ANNOTATION, job_facts
+from encamp.plan.summary import SUMMARY_ANNOTATION, job_summary
 from encamp.retries import SHORT
 from encamp.run.catalogue import Catalogue
 from encamp.run.intent import planned_intent
 from encamp.run.job_resource import job_resource
-from encamp.run.reap import Finding, Verdict, Wishes, reap, worst
+from encamp.run.reap import Finding, ReapOptions, Verdict, reap, worst
 from encamp.run.receipt import spec_hash
 from encamp.run.records import Records
 from encamp.run.states import State
@@ -89,8 +89,8 @@ class Ground:
         google = self.google
         return sorted([*google.buckets, *google.pools, *google.placements, *google.accounts])
 
-    def reap(self, **wishes: Any) -> Finding:
-        (finding,) = reap(self.world.context, "sandbox", Wishes(**wishes))
+    def reap(self, **options: Any) -> Finding:
+        (finding,) = reap(self.world.context, "sandbox", ReapOptions(**options))
         return finding
 
     def found(self) -> Any:
@@ -145,7 +145,7 @@ def test_record_and_state_that_are_lost_leave_the_job_set(ground: Ground) -> Non
     ground.world.trains(None)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     left = ground.reap()
     assert (left.job, left.verdict, ground.found().state) == ("job_1", Verdict.HELD, State.RUNNING)
     job_set["status"]["terminalState"] = "Completed"
@@ -162,7 +162,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
     objects = ground.world.kubernetes.objects
     job_set = objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     job_set["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     condition = {"type": "Completed", "status": "True", "lastTransitionTime": "2026-01-01T00:02:00Z"}
     job_set["status"]["conditions"] = [condition]
@@ -189,7 +189,7 @@ def test_a_job_that_was_started_by_hand_has_its_own_times_and_says_what_it_was(g
 
 def test_an_up_by_hand_that_died_midway_is_fenced_before_it_is_judged(ground: Ground) -> None:
     """Neither outputs nor a record: the job's component says what was to be; a create never answered, and happened."""
-    intent = json.dumps(job_facts(ground.plan))
+    intent = json.dumps(job_summary(ground.plan).to_json())
     ground.stack("by-hand", resources=["bucket"], pending=["scratch"], intent=intent, written="2026-01-01T00:00:00Z")
     ground.furnish()
     lock = ground.world.folder / "engine" / "lock"
@@ -255,7 +255,7 @@ def test_an_environment_that_is_gone_still_has_its_jobs_ended(ground: Ground) ->
     del ground.google.buckets["artifacts"]
     (ground.world.folder / "engine" / "stacks.json").write_text("{}")
     ground.world.context._environments.clear()
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, ground.found().outcome.message) == (Verdict.ENDED, "its cluster is gone")
     assert ground.listed() == LOOK_ALIKES[1:]
     assert ground.found().receipt["outcome"]["state"] == "FAILED"
@@ -269,7 +269,7 @@ def test_what_another_driver_or_environment_holds_is_not_touched(ground: Ground)
     assert "scratch" in ground.google.buckets
     records = ground.world.context.records()
     lease = records.adopt("job_1", "j", {})
-    (finding,) = reap(ground.world.context, "sandbox", Wishes(job="job_1"))
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions(job="job_1"))
     assert (finding.verdict, "scratch" in ground.google.buckets) == (Verdict.HELD, True)
     records.release(lease)
     records.close()
@@ -288,7 +288,7 @@ def test_a_lease_that_is_lost_on_the_way_stops_the_tear_down(ground: Ground) -> 
 
     ground.google.troubles.append(("POST /upload.*manifest", taken))
     finding = ground.reap()
-    assert (finding.verdict, "taken this job over" in finding.why) == (Verdict.FAILED, True)
+    assert (finding.verdict, "adopted this job" in finding.why) == (Verdict.FAILED, True)
     assert ("scratch" in ground.google.buckets, "job-j" in ground.world.stacks) == (True, True)
     assert not any(" destroy " in call for call in ground.world.calls)
 
@@ -324,7 +324,7 @@ def test_what_trains_is_supervised_until_somebody_cancels_it(ground: Ground, unt
 
 
 def test_limits_count_from_when_the_record_says(ground: Ground) -> None:
-    ground.record(max_wait_seconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
+    ground.record(maxWaitSeconds=0.001, replicas=["master-replica-0", "worker-replica-0"])
     ground.world.trains(None)
     finding = ground.reap()
     assert (finding.verdict, "maxWaitTime" in ground.found().outcome.message) == (Verdict.ENDED, True)
@@ -462,7 +462,7 @@ def test_a_state_that_nobody_can_read_is_set_aside_and_its_job_comes_to_its_end(
     ground.world.trains(0)
     for name in ("job-j", "job-stray"):
         (states / f"{name}.json").write_text("garbage")
-    would = {one.job: one for one in reap(ground.world.context, "sandbox", Wishes(dry_run=True))}
+    would = {one.job: one for one in reap(ground.world.context, "sandbox", ReapOptions(dry_run=True))}
     assert (would["job_1"].verdict, would["stack job-stray"].verdict) == (Verdict.WOULD_END, Verdict.WOULD_SET_ASIDE)
     assert str(states / "job-j.json") in would["job_1"].resources[0]
     assert len(list(states.iterdir())) == 2
@@ -487,7 +487,7 @@ def test_an_unreadable_state_of_a_job_that_only_the_cloud_tells_of(ground: Groun
     ground.world.trains(0)
     job_set = ground.world.kubernetes.objects["jobsets", "j"]
     job_set["metadata"]["labels"] = {**ground.labels, "encamp-deadline": str(int(LATER))}
-    job_set["metadata"]["annotations"] = {FACTS_ANNOTATION: json.dumps(job_facts(ground.plan))}
+    job_set["metadata"]["annotations"] = {SUMMARY_ANNOTATION: json.dumps(job_summary(ground.plan).to_json())}
     assert ground.reap().verdict is Verdict.ENDED
     assert (ground.found().state, ground.listed(), list(states.iterdir())) == (State.SUCCEEDED, LOOK_ALIKES, [])
 

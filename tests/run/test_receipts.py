@@ -197,7 +197,7 @@ def _receipt(seconds: dict[str, float], hourly: dict[str, float], **more: Any) -
 
 
 def test_a_receipt_names_the_machines_that_were_the_environments() -> None:
-    receipt = _receipt({"n1": 90.0}, {"n1": 0.19}, shared_pools=["lab-n1-standard-4"])
+    receipt = _receipt({"n1": 90.0}, {"n1": 0.19}, sharedPools=["lab-n1-standard-4"])
     assert receipt["sharedPools"] == ["lab-n1-standard-4"]
     (line,) = [line for line in receipt_text(receipt).splitlines() if line.startswith("shared")]
     assert line == (

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from encamp.run import transactions
-from encamp.run.reap import Verdict, Wishes, reap
+from encamp.run.reap import ReapOptions, Verdict, reap
 from encamp.run.states import State
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_a_reapers_clock_that_is_a_day_ahead_ends_no_job_that_trains(
     for ahead in (_DAY, -_DAY):
         with monkeypatch.context() as wrong:
             wrong.setattr(time, "time", lambda ahead=ahead: right() + ahead)
-            (finding,) = reap(ground.world.context, "sandbox", Wishes())
+            (finding,) = reap(ground.world.context, "sandbox", ReapOptions())
         assert finding.verdict is Verdict.HELD
         assert "still trains" in finding.why
     assert ground.found().state is State.RUNNING
@@ -135,7 +135,7 @@ def test_a_server_that_is_away_for_a_minute_loses_nothing(
 
     monkeypatch.setattr(transactions.Transactions, "write", written)
     began = time.monotonic()
-    (finding,) = reap(ground.world.context, "sandbox", Wishes())
+    (finding,) = reap(ground.world.context, "sandbox", ReapOptions())
     assert finding.verdict is Verdict.ENDED
     assert time.monotonic() - began >= _AWAY_SECONDS
     server.dispose()

@@ -91,7 +91,7 @@ def test_a_second_driver_is_refused_until_the_lease_ends_and_then_fences_the_fir
     second = records.adopt("a", "a", {})
     assert second.fence == first.fence + 1
     assert not records.renew(first)
-    with pytest.raises(EngineError, match="taken this job over"):
+    with pytest.raises(EngineError, match="adopted this job"):
         records.append(first, "state", {"state": "FAILED"})
 
 

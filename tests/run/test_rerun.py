@@ -26,7 +26,7 @@ JOB: dict[str, Any] = {
 def intent(job: dict[str, Any] | None, source: dict[str, Any] | None = None) -> Intent:
     return Intent(
         job_id="digits_1", name="digits-1", environment="e", stack="s", folder="", project="p", cluster="c",
-        namespace="n", bucket="b", prefix="jobs/digits_1/", account=None, labels={}, deadline=4e9,
+        namespace="n", artifacts_bucket="b", prefix="jobs/digits_1/", labels={}, deadline=4e9,
         max_running_seconds=60, max_wait_seconds=None, replicas=(), machines={}, job=job, source=source,
     )  # fmt: skip
 

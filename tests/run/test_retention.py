@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,8 @@ INTENT = Intent(
     project="p",
     cluster="c",
     namespace="n",
-    bucket="artifacts",
+    artifacts_bucket="artifacts",
     prefix="jobs/digits_1/",
-    account=None,
     labels={},
     deadline=0.0,
     max_running_seconds=60,
@@ -74,7 +72,7 @@ def due(storage: Storage, now: datetime) -> list[Expired]:
 
 def test_a_term_begins_with_the_end_of_the_job() -> None:
     assert kept_until(INTENT, ENDED) == datetime(2026, 5, 8, 12, 0, 0, tzinfo=UTC)
-    assert kept_until(replace(INTENT, results_days=None), ENDED) is None
+    assert kept_until(INTENT.model_copy(update={"results_days": None}), ENDED) is None
 
 
 def test_a_term_is_over_when_it_is_over_and_not_before(storage: Storage) -> None:
@@ -86,7 +84,7 @@ def test_a_term_is_over_when_it_is_over_and_not_before(storage: Storage) -> None
 def test_notes_of_later_terms_are_not_read(google: Any, storage: Storage) -> None:
     until = noted(storage)
     for day in range(3):
-        later = replace(INTENT, job_id=f"later_{day}", prefix=f"jobs/later_{day}/")
+        later = INTENT.model_copy(update={"job_id": f"later_{day}", "prefix": f"jobs/later_{day}/"})
         note_term(storage, later, until + timedelta(days=day + 1))
     before = len(google.requests)
     assert [one.job_id for one in due(storage, until)] == ["digits_1"]

@@ -15,12 +15,12 @@ from cryptography.fernet import Fernet
 from sqlalchemy import text
 
 from encamp.errors import UsageError
-from encamp.run import holder, vault
+from encamp.run import encryption, holder
+from encamp.run.encryption import Cipher, DecryptionError
 from encamp.run.records import ChangedError, Records
 from encamp.run.states import State
 from encamp.run.submissions import Again, AlreadyUsedError, Submission, Submissions
 from encamp.run.tables import SUBMISSIONS, open_database
-from encamp.run.vault import SealError, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ JOB = {
 
 @pytest.fixture
 def submissions(records: Records) -> Submissions:
-    return Submissions(records, Vault(Fernet.generate_key()))
+    return Submissions(records, Cipher(Fernet.generate_key()))
 
 
 def handed(job_id: str = "rnn", **other: Any) -> Submission:
@@ -79,7 +79,7 @@ def test_a_job_that_was_handed_in_waits_and_is_begun_by_who_asks_for_it_as_such(
     assert (record.waiting, record.state, record.environment, record.intent) == (True, State.QUEUED, "e", None)
     assert record.submitted is not None
     assert (record.submitted.by, record.submitted.priority) == ("ana@example.com", 3)
-    with pytest.raises(UsageError, match="was handed in and waits"):
+    with pytest.raises(UsageError, match="was submitted and waits"):
         records.begin("rnn", "rnn-1234", {"environment": "e"})
     clock.now += 9
     lease = records.begin("rnn", "rnn-1234", {"environment": "e"}, submitted=True)
@@ -350,12 +350,12 @@ def test_another_key_and_a_changed_text_open_nothing(
     records: Records, submissions: Submissions, database: Engine
 ) -> None:
     submissions.submit(handed())
-    with pytest.raises(SealError, match="sealed by another key, or is damaged") as refused:
-        Submissions(records, Vault(Fernet.generate_key())).opened("rnn")
+    with pytest.raises(DecryptionError, match="encrypted by another key, or is damaged") as refused:
+        Submissions(records, Cipher(Fernet.generate_key())).opened("rnn")
     assert CANARY not in str(refused.value)
     with database.begin() as connection:
         connection.execute(text("update submissions set sealed = upper(sealed)"))
-    with pytest.raises(SealError):
+    with pytest.raises(DecryptionError):
         submissions.opened("rnn")
 
 
@@ -379,7 +379,7 @@ def test_a_record_of_before_takes_submissions(tmp_path: Path, database: Engine) 
     SUBMISSIONS.drop(database)
     url = None if database.dialect.name == "sqlite" else database.url.render_as_string(hide_password=False)
     anew = open_database(url, tmp_path)
-    Submissions(Records(anew), Vault(Fernet.generate_key())).submit(handed())
+    Submissions(Records(anew), Cipher(Fernet.generate_key())).submit(handed())
     anew.dispose()
 
 
@@ -406,26 +406,26 @@ def test_of_changes_of_what_was_read_the_first_counts(records: Records, submissi
 
 def test_a_mended_record_still_knows_who_waits(tmp_path: Path) -> None:
     """Its file was cut off behind the last page that matters."""
-    seals = Vault(Fernet.generate_key())
+    cipher = Cipher(Fernet.generate_key())
     records = Records.open(None, tmp_path)
     for number in range(20):
-        Submissions(records, seals).submit(handed(f"job_{number}", job={**JOB, "filler": "x" * 4000}))
+        Submissions(records, cipher).submit(handed(f"job_{number}", job={**JOB, "filler": "x" * 4000}))
     records.close()
     file = tmp_path / "records.sqlite3"
     file.write_bytes(file.read_bytes()[: -3 * 4096])
     mended = Records.open(None, tmp_path)
-    left = Submissions(mended, seals).waiting("e")
+    left = Submissions(mended, cipher).waiting("e")
     assert len(left) > 12
-    assert {Submissions(mended, seals).opened(one.job_id)["filler"] for one in left} == {"x" * 4000}
+    assert {Submissions(mended, cipher).opened(one.job_id)["filler"] for one in left} == {"x" * 4000}
     assert len(mended.records()) >= len(left)
     mended.close()
 
 
 def test_a_key_is_made_once_and_is_its_owners_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(vault.KEY_VARIABLE, raising=False)
-    made: Sequence[Vault] = together(8, lambda _: Vault.open(tmp_path / "new"))
-    sealed = made[0].seal(JOB)
-    assert all(one.opened(sealed, "x") == JOB for one in made)
+    monkeypatch.delenv(encryption.KEY_VARIABLE, raising=False)
+    made: Sequence[Cipher] = together(8, lambda _: Cipher.open(tmp_path / "new"))
+    encrypted = made[0].encrypt(JOB)
+    assert all(one.decrypt(encrypted, "x") == JOB for one in made)
     assert len({one.digest(JOB) for one in made}) == 1
     (file,) = (tmp_path / "new").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -433,8 +433,8 @@ def test_a_key_is_made_once_and_is_its_owners_only(tmp_path: Path, monkeypatch: 
 
 def test_a_teams_key_comes_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = Fernet.generate_key().decode()
-    monkeypatch.setenv(vault.KEY_VARIABLE, key)
-    assert Vault(key.encode()).opened(Vault.open(tmp_path).seal(JOB), "x") == JOB
+    monkeypatch.setenv(encryption.KEY_VARIABLE, key)
+    assert Cipher(key.encode()).decrypt(Cipher.open(tmp_path).encrypt(JOB), "x") == JOB
     assert list(tmp_path.iterdir()) == []
 
 
@@ -443,11 +443,11 @@ def test_a_key_that_is_none_is_refused_and_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_variable: bool
 ) -> None:
     if by_variable:
-        monkeypatch.setenv(vault.KEY_VARIABLE, CANARY)
+        monkeypatch.setenv(encryption.KEY_VARIABLE, CANARY)
     else:
-        monkeypatch.delenv(vault.KEY_VARIABLE, raising=False)
-        (tmp_path / vault.KEY_FILE).write_text(CANARY)
+        monkeypatch.delenv(encryption.KEY_VARIABLE, raising=False)
+        (tmp_path / encryption.KEY_FILE).write_text(CANARY)
     with pytest.raises(UsageError, match="no key for submissions") as refused:
-        Vault.open(tmp_path)
+        Cipher.open(tmp_path)
     assert CANARY not in str(refused.value)
-    assert (vault.KEY_VARIABLE if by_variable else vault.KEY_FILE) in str(refused.value)
+    assert (encryption.KEY_VARIABLE if by_variable else encryption.KEY_FILE) in str(refused.value)

@@ -13,7 +13,7 @@ from encamp.spec.environment import parse_environment
 from encamp.spec.environment.reference import field_names, with_fields
 
 PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
-SHOWN = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+SHOWN = re.findall(r"```yaml[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_the_page_of_environments_is_what_the_models_say(*, rewrite_goldens: bool) -> None:

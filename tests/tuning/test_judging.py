@@ -1,4 +1,4 @@
-"""Which trials are the best, which are hopeless, and how a population goes on."""
+"""Which trials are the best, which are unpromising, and how a population goes on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from encamp.spec.tuning import Algorithm, Goal, ParameterType
 from encamp.tuning.best import better, ranked
 from encamp.tuning.methods import search_for
 from encamp.tuning.model import Measurement, Trial, TrialState
-from encamp.tuning.stopping import hopeless
+from encamp.tuning.stopping import unpromising
 
 UP = StudyPlan(
     goal=Goal.MAXIMIZE,
@@ -82,22 +82,22 @@ OTHERS = [trial(1, 0.2, 0.4, 0.6), trial(2, 0.3, 0.5, 0.7), trial(3, 0.4, 0.6, 0
     ],
 )
 def test_the_median_rule(curve: tuple[float, ...], over: bool) -> None:
-    assert hopeless(UP, OTHERS, trial(9, *curve, state=TrialState.RUNNING)) is over
+    assert unpromising(UP, OTHERS, trial(9, *curve, state=TrialState.RUNNING)) is over
 
 
 def test_the_median_rule_turns_to_the_goal() -> None:
     turned = [replace(one, measurements=tuple(replace(m, value=-m.value) for m in one.measurements)) for one in OTHERS]
-    assert hopeless(DOWN, turned, trial(9, -0.1, -0.3, state=TrialState.RUNNING))
-    assert not hopeless(DOWN, turned, trial(9, -0.1, -0.6, state=TrialState.RUNNING))
+    assert unpromising(DOWN, turned, trial(9, -0.1, -0.3, state=TrialState.RUNNING))
+    assert not unpromising(DOWN, turned, trial(9, -0.1, -0.6, state=TrialState.RUNNING))
 
 
 def test_two_others_are_no_measure() -> None:
-    assert not hopeless(UP, OTHERS[:2], trial(9, 0.0, 0.0, state=TrialState.RUNNING))
+    assert not unpromising(UP, OTHERS[:2], trial(9, 0.0, 0.0, state=TrialState.RUNNING))
 
 
 def test_trials_that_failed_or_run_are_no_measure() -> None:
     others = [*OTHERS[:2], trial(3, 0.9, 0.9, state=TrialState.FAILED), trial(4, 0.9, 0.9, state=TrialState.RUNNING)]
-    assert not hopeless(UP, others, trial(9, 0.0, 0.0, state=TrialState.RUNNING))
+    assert not unpromising(UP, others, trial(9, 0.0, 0.0, state=TrialState.RUNNING))
 
 
 def test_a_population_waits_for_none_but_its_own() -> None:

@@ -27,9 +27,9 @@ from encamp.run.actor import Actor
 from encamp.run.catalogue import Catalogue
 from encamp.run.detached import DRIVER_LOG, start_driver
 from encamp.run.detail import Detail, kept_step
+from encamp.run.driver_logs import DriverLog
 from encamp.run.ended import result_of
 from encamp.run.following import Follower
-from encamp.run.growing import GrowingLog
 from encamp.run.states import State
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class RungRun:
             self._place.records,
             log=log,
             show=self._show,
-            sources=(GrowingLog(log, self._said), watcher),
+            sources=(DriverLog(log, self._said), watcher),
             sleep=lambda seconds: time.sleep(_QUICK_SECONDS if hurried and self._driver else seconds),
         )
 

@@ -10,7 +10,7 @@ from encamp.cloud.endpoints import Service
 from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
-from encamp.run.growing import SealedLogs
+from encamp.run.driver_logs import SealedLogs
 from encamp.run.replicas import CONTAINER
 from encamp.run.states import State
 

@@ -28,7 +28,7 @@ from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import environment_labels
 from encamp.run.actor import Actor
 from encamp.run.interrupts import Interrupts
-from encamp.run.reap import Wishes, reap, worst
+from encamp.run.reap import ReapOptions, reap, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,7 +177,7 @@ def _end_jobs(progress: Progress, stack: str, context: Context) -> None:
     finally:
         records.close()
     for job in open_jobs:
-        findings = reap(context, stack, Wishes(wait=True, job=job))
+        findings = reap(context, stack, ReapOptions(wait=True, job=job))
         error = worst(findings)
         if error is not None:
             raise error

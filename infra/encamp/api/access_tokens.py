@@ -135,4 +135,4 @@ def _seconds(value: Any) -> float | None:
 
 def _unavailable(reason: str) -> ApiError:
     _LOG.warning("the token service does not answer: %s", reason)
-    return ApiError("UNAVAILABLE", "The token service does not answer, so nobody can be told; try again.")
+    return ApiError("UNAVAILABLE", "The token service does not answer, so callers cannot be identified; try again.")

@@ -134,10 +134,10 @@ class _Service:
             sent.check()
             kind = self._creates if method.id == CREATE else self._parts.places
             await places.enter_async_context(kind.callers.place(caller.email))
-            wish = asked(head, await read() if head.form else b"")
+            fields = asked(head, await read() if head.form else b"")
             body = await read() if method.request is not None and not head.form else b""
             with kind.work.place():
-                reply = await self._calls.reply(request, method, caller, wish, body)
+                reply = await self._calls.reply(request, method, caller, fields, body)
         except ClientGoneError:
             raise
         except Exception as trouble:  # noqa: BLE001 - the edge where a bug becomes an answer

@@ -40,7 +40,7 @@ _SCHEME: Final = "bearer"
 
 
 @dataclass(frozen=True)
-class IdentityWishes:
+class IdentityOptions:
     """Options of authentication: the credentials that are accepted.
 
     Attributes:
@@ -132,28 +132,28 @@ class GoogleIdentity:
 
 
 def identity_for(
-    spec: EnvironmentSpec, wishes: IdentityWishes, environ: Mapping[str, str] | None = None
+    spec: EnvironmentSpec, options: IdentityOptions, environ: Mapping[str, str] | None = None
 ) -> GoogleIdentity:
     """Return the authenticator of an environment's service.
 
     The token service is Google's, whatever this shell's variables say; that of a sandbox for its own environments.
 
     Raises:
-        UsageError: the wishes contradict each other, or let nobody in.
+        UsageError: the options contradict each other, or let nobody in.
     """
-    _check(spec, wishes)
+    _check(spec, options)
     service = endpoint(Service.OAUTH2, environ if spec.is_sandbox else {})
     if spec.is_sandbox and not is_loopback(service):
         raise UsageError(
-            "the tokens of a sandbox are told by the sandbox, and nothing says where it is",
+            "only a sandbox can verify its tokens, and nothing says where it is",
             where=f"environment {spec.name}",
             hint='eval "$(encamp sandbox env)"',
         )
     client = httpx.AsyncClient(timeout=_TIMEOUT, trust_env=not is_loopback(service))
     return GoogleIdentity(
-        IdTokens(client, (GOOGLE_ISSUER, *wishes.issuers), wishes.audiences),
-        AccessTokens(client, service, wishes.clients) if wishes.access_tokens else None,
-        admins=wishes.admins,
+        IdTokens(client, (GOOGLE_ISSUER, *options.issuers), options.audiences),
+        AccessTokens(client, service, options.clients) if options.access_tokens else None,
+        admins=options.admins,
         assertions=spec.is_sandbox,
         client=client,
     )
@@ -187,23 +187,25 @@ def _is_jwt(token: str) -> bool:
         return False
 
 
-def _check(spec: EnvironmentSpec, wishes: IdentityWishes) -> None:
-    if wishes.admins and not spec.is_sandbox:
+def _check(spec: EnvironmentSpec, options: IdentityOptions) -> None:
+    if options.admins and not spec.is_sandbox:
         raise UsageError(
             "there are administrators in a sandbox only",
             where=f"environment {spec.name}",
             hint="give people roles in encamp:environment.access",
         )
-    if not wishes.audiences and not wishes.access_tokens:
-        raise UsageError("nobody could come in: neither ID tokens nor access tokens are taken", hint="name an audience")
-    if wishes.issuers and not wishes.audiences:
+    if not options.audiences and not options.access_tokens:
+        raise UsageError(
+            "no caller could sign in: ID tokens and access tokens are both refused", hint="name an audience"
+        )
+    if options.issuers and not options.audiences:
         raise UsageError("issuers of ID tokens need an audience", hint="name the service's own URL as audience")
-    for audience in wishes.audiences:
+    for audience in options.audiences:
         if not audience.strip() or audience in USUAL_CLIENTS:
             message = "every receiver of a token of gcloud's could use it here"
             raise UsageError(message, where=f"audience {audience!r}", hint="name the service's own URL as audience")
-    urls = [GOOGLE_ISSUER.url, *(issuer.url for issuer in wishes.issuers)]
-    for issuer in wishes.issuers:
+    urls = [GOOGLE_ISSUER.url, *(issuer.url for issuer in options.issuers)]
+    for issuer in options.issuers:
         _check_issuer(issuer, urls)
 
 

@@ -309,7 +309,7 @@ def grants(record: RunRecord) -> JobGrants:
     """Return the grants of a job."""
     if record.submitted is not None:
         return JobGrants(record.submitted.by or None, record.policy)
-    started = (record.intent or {}).get("started_by")
+    started = (record.intent or {}).get("startedBy")
     account = started.get("account") if isinstance(started, dict) else None
     return JobGrants(str(account) if account else None, record.policy)
 

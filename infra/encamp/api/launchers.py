@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.plan.environment.driver import DriverPlan
+    from encamp.run.encryption import Cipher
     from encamp.run.records import Records
     from encamp.run.submissions import Waiting
-    from encamp.run.vault import Vault
     from encamp.spec.environment import EnvironmentSpec
 
 #: Seconds between questions to the cluster for a driver.
@@ -86,7 +86,7 @@ class ClusterLauncher:
     Args:
         environment: name of the environment's stack, of which ``spec`` is what is committed.
         driver: the environment's drivers.
-        vault: opens what was sent.
+        cipher: opens what was sent.
         connect: a client of the environment's API server.
     """
 
@@ -97,20 +97,20 @@ class ClusterLauncher:
         driver: DriverPlan,
         *,
         records: Records,
-        vault: Vault,
+        cipher: Cipher,
         connect: Callable[[], Cluster],
     ) -> None:
         self._environment = environment
         self._spec = spec
         self._driver = driver
         self._records = records
-        self._vault = vault
+        self._cipher = cipher
         self._connect = connect
         self._cluster: Cluster | None = None
 
     def start(self, job: Waiting) -> _Pod:
         """Hand a job over; an ended driver from before is replaced, a running one goes on."""
-        record, data = sent_job(self._records, self._vault, job.job_id)
+        record, data = sent_job(self._records, self._cipher, job.job_id)
         plan = planned_again(parse_job(data, source=job.job_id).job, self._spec, record)
         cluster = self._reached()
         before = cluster.get("jobs", self._driver.name, job.name)

@@ -138,7 +138,9 @@ def _is_mapped(address: str) -> bool:
 def _refused(error: OSError, address: str, port: int) -> UsageError:
     where = f"{_shown(address)}:{port}"
     if error.errno == errno.EADDRINUSE:
-        return UsageError("somebody listens there already", where=where, hint="another --port; 0 takes a free one")
+        return UsageError(
+            "another program listens there already", where=where, hint="another --port; 0 takes a free one"
+        )
     if error.errno == errno.EACCES:
         return UsageError("this port is not for every user", where=where, hint="a --port from 1024 on")
     if error.errno == errno.EADDRNOTAVAIL:

@@ -161,7 +161,7 @@ _WRITTEN: Final[dict[str, Schema]] = {
             "endTime": _text("When it ended.", **_TIME),
             "state": _STATE | {"description": "How far it has come."},
             "finalMetric": _ref("HyperparameterMetric", "The last metric that it told."),
-            "isTrialStoppedEarly": _flag("Whether it was stopped because it was hopeless."),
+            "isTrialStoppedEarly": _flag("Whether it was stopped because it was unpromising."),
         },
     ),
     "HyperparameterMetric": _object(

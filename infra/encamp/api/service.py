@@ -40,10 +40,10 @@ from encamp.plan.environment.planning import plan_environment
 from encamp.run.actor import Actor
 from encamp.run.catalogue import Catalogue
 from encamp.run.driver import look_ahead
+from encamp.run.encryption import KEY_VARIABLE, Cipher
 from encamp.run.log_source import LogSource
 from encamp.run.submissions import Submissions
 from encamp.run.target import shared_record
-from encamp.run.vault import KEY_VARIABLE, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from encamp.api.dispatcher import Launcher
-    from encamp.api.identity import GoogleIdentity, IdentityWishes
+    from encamp.api.identity import GoogleIdentity, IdentityOptions
     from encamp.api.live_access import AccessFile
     from encamp.run.context import Context
     from encamp.run.records import Records
@@ -61,7 +61,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ServiceWishes:
+class ServiceOptions:
     """Options of the service.
 
     Attributes:
@@ -75,47 +75,47 @@ class ServiceWishes:
 
     environment: str
     drivers: int
-    identity: IdentityWishes | None
+    identity: IdentityOptions | None
     audit: Path | BinaryIO
     in_cluster: bool = False
     teams: AccessFile | None = None
 
 
 @contextlib.contextmanager
-def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishes) -> Iterator[Service]:
+def opened_service(spec: EnvironmentSpec, context: Context, options: ServiceOptions) -> Iterator[Service]:
     """Yield the service of an environment; its dispatcher begins jobs for as long as the context lasts.
 
     ``spec`` is what is committed of the environment, ``context`` gets what is said while jobs are looked at.
 
     Raises:
-        UsageError: the wishes do not fit each other, the environment or this machine.
+        UsageError: the options do not fit each other, the environment or this machine.
         EngineError: record, key or cluster are not to be had.
     """
     with contextlib.ExitStack() as stack:
-        audit = stack.enter_context(contextlib.closing(AuditLog(wishes.audit)))
-        authenticator = _authenticator(spec, wishes)
-        if wishes.in_cluster:
+        audit = stack.enter_context(contextlib.closing(AuditLog(options.audit)))
+        authenticator = _authenticator(spec, options)
+        if options.in_cluster:
             _require_lasting()
         records = stack.enter_context(contextlib.closing(context.records()))
-        vault = Vault.open(context.folder)
-        submissions = Submissions(records, vault)
-        drivers = _drivers(spec, context, wishes, records, vault)
+        cipher = Cipher.open(context.folder)
+        submissions = Submissions(records, cipher)
+        drivers = _drivers(spec, context, options, records, cipher)
         stack.callback(drivers.close)
-        index = Index(records, wishes.environment, lambda: submissions.positions(wishes.environment))
+        index = Index(records, options.environment, lambda: submissions.positions(options.environment))
         stack.callback(index.close)
-        dispatcher = Dispatcher(submissions, records, drivers.launcher, wishes.environment, drivers=wishes.drivers)
+        dispatcher = Dispatcher(submissions, records, drivers.launcher, options.environment, drivers=options.drivers)
         stack.callback(dispatcher.close)
         storage = Storage(context.client)
-        catalogue = Catalogue(records, storage, environment=wishes.environment, bucket=spec.artifacts_bucket)
-        logs = LogSource(records, catalogue, storage, context.job_folder, _cluster(context, wishes))
+        catalogue = Catalogue(records, storage, environment=options.environment, bucket=spec.artifacts_bucket)
+        logs = LogSource(records, catalogue, storage, context.job_folder, _cluster(context, options))
         stack.callback(logs.close)
-        access = _access(spec, wishes, stack)
+        access = _access(spec, options, stack)
         entries = LogEntries(spec.project, RecordedJobs(records, index), logs, access)
         project = Project(spec.project, _number(spec, context), drivers.account)
         quiet = replace(context, show=_LOG.info)
         jobs = Jobs(
             project,
-            wishes.environment,
+            options.environment,
             records=records,
             submissions=submissions,
             index=index,
@@ -148,24 +148,24 @@ def opened_service(spec: EnvironmentSpec, context: Context, wishes: ServiceWishe
         yield Service(
             make_app(parts),
             ready=ready,
-            credentials=wishes.identity is not None,
+            credentials=options.identity is not None,
             close=authenticator.close,
         )
 
 
-def _access(spec: EnvironmentSpec, wishes: ServiceWishes, stack: contextlib.ExitStack) -> Access:
+def _access(spec: EnvironmentSpec, options: ServiceOptions, stack: contextlib.ExitStack) -> Access:
     access = Access(spec)
-    if wishes.teams is not None:
-        live = LiveAccess(access, wishes.teams)
+    if options.teams is not None:
+        live = LiveAccess(access, options.teams)
         # An invalid file is reported here, not later in a log.
         live.look()
         stack.enter_context(live)
     return access
 
 
-def _authenticator(spec: EnvironmentSpec, wishes: ServiceWishes) -> GoogleIdentity | NoIdentity:
-    if wishes.identity is not None:
-        return identity_for(spec, wishes.identity)
+def _authenticator(spec: EnvironmentSpec, options: ServiceOptions) -> GoogleIdentity | NoIdentity:
+    if options.identity is not None:
+        return identity_for(spec, options.identity)
     me = Actor.myself()
     return NoIdentity(me.account or f"{me.user}@{me.host}")
 
@@ -192,24 +192,24 @@ class _Drivers:
 
 
 def _drivers(
-    spec: EnvironmentSpec, context: Context, wishes: ServiceWishes, records: Records, vault: Vault
+    spec: EnvironmentSpec, context: Context, options: ServiceOptions, records: Records, cipher: Cipher
 ) -> _Drivers:
-    if not wishes.in_cluster:
-        adopter = Adopter(records, context, wishes.environment)
-        local = LocalLauncher(wishes.environment, context.folder)
+    if not options.in_cluster:
+        adopter = Adopter(records, context, options.environment)
+        local = LocalLauncher(options.environment, context.folder)
         return _Drivers(local, Actor.myself().account, adopter, lambda: None)
-    driver = require_driver(plan_environment(spec).driver, wishes.environment)
-    connect = _cluster(context, wishes)
-    pods = ClusterLauncher(wishes.environment, spec, driver, records=records, vault=vault, connect=connect)
+    driver = require_driver(plan_environment(spec).driver, options.environment)
+    connect = _cluster(context, options)
+    pods = ClusterLauncher(options.environment, spec, driver, records=records, cipher=cipher, connect=connect)
     # A lost pod is begun anew by its Kubernetes Job, and what nobody drives the environment's reaper ends.
     return _Drivers(pods, driver.email, lambda _: None, pods.close)
 
 
-def _cluster(context: Context, wishes: ServiceWishes) -> Callable[[], Cluster]:
+def _cluster(context: Context, options: ServiceOptions) -> Callable[[], Cluster]:
     """Return a function that reaches the environment's cluster."""
-    if wishes.in_cluster:
+    if options.in_cluster:
         return lambda: Cluster(pod_kubeconfig())
-    return lambda: context.cluster(context.environment(wishes.environment))
+    return lambda: context.cluster(context.environment(options.environment))
 
 
 def _require_lasting() -> None:

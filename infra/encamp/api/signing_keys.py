@@ -153,4 +153,6 @@ def _kept_seconds(answer: httpx.Response) -> float:
 
 
 def _unavailable(issuer: str) -> ApiError:
-    return ApiError("UNAVAILABLE", f"The keys of {issuer} cannot be had now, so nobody can be told; try again.")
+    return ApiError(
+        "UNAVAILABLE", f"The keys of {issuer} cannot be had now, so callers cannot be identified; try again."
+    )

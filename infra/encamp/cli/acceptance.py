@@ -24,11 +24,13 @@ _LOOK_SANDBOX, _LOOK = 0.5, 5.0
 
 @click.command(name="acceptance")
 @stack_option("The committed stack of an environment.", required=True, name="stack")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="What the run may cost at worst.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), metavar="USD", help="Limit of the run's cost in the worst case."
+)
 @click.option("--only", multiple=True, metavar="RUNG", help="Run these rungs alone; `environment` runs no job.")
 @click.option("--skip", multiple=True, metavar="RUNG", help="Leave these rungs out.")
-@click.option("--dry-run", is_flag=True, help="Show what would be run and what it costs, and do nothing.")
-@click.option("--new", is_flag=True, help="Take down what a killed run has left, and begin anew instead of going on.")
+@click.option("--dry-run", is_flag=True, help="Show the jobs and their cost without running them.")
+@click.option("--new", is_flag=True, help="Delete what a killed run has left, and start anew instead of resuming it.")
 @click.option("--yes", is_flag=True, help="Do not ask before money is spent.")
 @click.option(
     "--output", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
@@ -47,9 +49,8 @@ def command(
 ) -> None:
     """Bring STACK's environment up, run small jobs in it, compare what Google does with docs/beliefs.md, and report.
 
-    Everything that the run makes is taken down, however it ends; an environment that is up already is used and left.
-    A run that was killed is gone on with. The cost is shown and confirmed before; a ladder that may cost more than the
-    budget is shortened from its end.
+    Deletes what the run has created, however it ends; an environment that was up before stays up. Resumes a killed
+    run. Shows the cost and asks first; a ladder that may cost more than the budget is shortened from its end.
 
     Exit code 0: every belief that could be asked held. 1: a belief is broken. 2: bad input. 3: the environment or a
     rung failed. 4: something may be left. 5: interrupted; everything is taken down.

@@ -26,7 +26,7 @@ _INDENT = 9
 
 @click.group(name="access")
 def command() -> None:
-    """Say who may do what in an environment, by its teams and AI Platform's roles."""
+    """Show who may do what in an environment, by its teams and AI Platform's roles."""
 
 
 @command.command()

@@ -29,11 +29,10 @@ DETACHED = 130
 @ENVIRONMENT
 @verbosity_options
 def command(job: str, environment: str, *, verbose: bool, quiet: bool) -> None:
-    """Follow JOB, an id, from the beginning of its logs to its end, and exit with its exit code.
+    """Show the logs of JOB, an id, from their beginning until the job has ended, and exit with its exit code.
 
-    One that waits to be begun is waited for. A job that nobody drives is taken over by a driver that goes on by itself.
-    Ctrl-C ends the following, not the job;
-    the exit code is 130 then.
+    Waits for a job that has not started yet. A job without a driver is adopted by a new one, which outlives this
+    command. Ctrl-C ends this command with exit code 130, not the job.
     """
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp attach --help` needs none of it
 
@@ -103,12 +102,12 @@ def _follower(jobs: Looking, job: KnownJob, steps: _Steps) -> Follower:
 
 def _files(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
     from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
-    from encamp.run.growing import GrowingLog, GrowingSpool, SealedLogs  # noqa: PLC0415
+    from encamp.run.driver_logs import DriverLog, DriverSpool, SealedLogs  # noqa: PLC0415
 
     intent = jobs.intent(job)
     return [
-        GrowingLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, steps.kept),
-        GrowingSpool(
+        DriverLog(jobs.context.job_folder(intent.name) / DRIVER_LOG, steps.kept),
+        DriverSpool(
             jobs.spool(job),
             intent.replicas if intent.study is None else None,
             SealedLogs(jobs.storage, job.bucket, job.prefix),

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @ENVIRONMENT
 @click.option("--no-wait", is_flag=True, help="Return once the cancellation is on record.")
 def command(jobs: tuple[str, ...], environment: str, *, no_wait: bool) -> None:
-    """Cancel JOB..., ids: stop the replicas, keep the logs, take everything down. Returns when they are CANCELLED.
+    """Cancel JOB..., ids: stop the replicas, keep the logs, delete their resources. Returns when they are CANCELLED.
 
-    One that waits to be begun is CANCELLED at once. A job that nobody drives is taken over by a driver that cancels it.
-    Says every few seconds what it waits for, an hour at most; the cancellation then goes on without it.
+    A job that has not started yet is CANCELLED at once. A job without a driver is adopted by a new one, which cancels
+    it. Prints every few seconds what it waits for, for an hour at most; the cancellation then continues without it.
     Exit code 0: cancelled, or on record. 2: a job
     has ended before, or there is none such. 3: it has not ended within an hour. 4: tear-down failed. With several jobs
     the first that is not 0.

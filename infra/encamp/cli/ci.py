@@ -60,10 +60,10 @@ def preview(base: str, output: Path | None, environment: str | None) -> None:
 @OUTPUT
 @ENVIRONMENT
 def drift(only: tuple[str, ...], former: tuple[str, ...], output: Path | None, environment: str) -> None:
-    """Compare the stacks of an environment with the cloud, and print in Markdown where they have gone apart.
+    """Compare the stacks of an environment with the cloud, and print the differences in Markdown.
 
-    Compares every committed stack that is up, or those of --only. What nobody wrote into a stack's config is no drift:
-    nodes that come and go, labels and fields of Google's own.
+    Compares every committed stack that is up, or those of --only. Drift is a difference from a stack's config; nodes of
+    autoscaling and labels and fields of Google's own do not count.
 
     Exit code 0: cloud and stacks agree. 1: they do not. 2: bad input. 3: a stack could not be compared.
     """

@@ -12,9 +12,9 @@ from encamp.cli.stack import stack_option
 @stack_option("A committed stack: an environment's or a job's.", required=True, name="stack")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(stack: str, form: str) -> None:
-    """Say what STACK needs and whether it is there: credentials, APIs, rights, quota, state, keys and versions.
+    """Check what STACK needs: credentials, APIs, permissions, quota, state, keys and versions.
 
-    Nothing is changed. Exit code 3 when something is missing without which the stack would fail.
+    Changes nothing. Exit code 3: something is missing without which the stack would fail.
     """
     from encamp.cloud.rest import GoogleClient  # noqa: PLC0415
     from encamp.doctor.examine import examine  # noqa: PLC0415

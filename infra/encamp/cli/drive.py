@@ -35,12 +35,12 @@ class _DriveCommand(JobCommand):
 @click.command(cls=_DriveCommand)
 @JOB_ID
 @ENVIRONMENT
-@click.option("--submitted", metavar="JOB", help="Begin this job, which was handed in and waits, instead of a file's.")
+@click.option("--submitted", metavar="JOB", help="Start this submitted job, instead of a file's.")
 def command(job: JobInput | None, job_id: str | None, environment: str, *, submitted: str | None) -> None:
-    """Drive JOB.yaml to its end, whoever began it: what `encamp submit --in-cluster` lets a pod run.
+    """Drive JOB.yaml until it has ended; the command of the pods that `encamp submit --in-cluster` creates.
 
-    Begins the job, or takes it over from a driver that died; where it has ended already, says how. SIGTERM leaves the
-    job to the next driver. Exit codes as by `encamp run`.
+    Starts the job, or adopts it from a driver that died; prints the outcome of a job that has ended. SIGTERM leaves the
+    job to the next driver. Exit codes are those of `encamp run`.
     """
     if job is None:
         _submitted(str(submitted), environment)
@@ -98,15 +98,15 @@ def _submitted(job_id: str, environment: str) -> NoReturn:
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.run.driver import run_job  # noqa: PLC0415
+    from encamp.run.encryption import Cipher  # noqa: PLC0415
     from encamp.run.submitted import beginning, sent_request  # noqa: PLC0415
-    from encamp.run.vault import Vault  # noqa: PLC0415
 
     spec = enter(environment)
     context = Lines().context()
     records = context.records()
     try:
         with beginning(records, job_id):
-            request = sent_request(records, Vault.open(context.folder), job_id, spec, environment)
+            request = sent_request(records, Cipher.open(context.folder), job_id, spec, environment)
             for warning in request.plan.warnings:
                 context.show(f"warning: {warning}")
             result = run_job(request, context)

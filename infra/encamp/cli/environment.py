@@ -19,7 +19,7 @@ _SILENT_SECONDS = 7200.0
 
 @click.group(name="environment")
 def command() -> None:
-    """Bring up or take down what lives long around jobs: the stacks with encamp:environment in their config."""
+    """Create or delete environments: the stacks with encamp:environment in their config."""
 
 
 @command.command()
@@ -40,13 +40,13 @@ def up(ctx: click.Context, environment: str, former: str | None) -> None:
 @command.command()
 @ENVIRONMENT
 @FORMER
-@click.option("--yes", is_flag=True, help="Destroy it without asking.")
+@click.option("--yes", is_flag=True, help="Delete it without asking.")
 @click.pass_context
 def down(ctx: click.Context, environment: str, former: str | None, *, yes: bool) -> None:
-    """Destroy an environment. Refused while something of it is protected, and while its buckets hold anything.
+    """Delete an environment. Refused while a resource of it is protected or its buckets hold anything.
 
-    Says every few seconds what it waits for. An engine that has said nothing for two hours is ended; the command may be
-    given again.
+    Prints every few seconds what it waits for. An engine that prints nothing for two hours is killed; run the command
+    again then.
     """
     stack = chosen(ctx, environment, former)
     if not yes:

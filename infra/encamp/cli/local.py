@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from encamp.run.local.console import RunConsole
-    from encamp.run.local.job import JobWish, LocalJob
+    from encamp.run.local.job import LocalJob, LocalJobRequest
     from encamp.run.local.model import LocalRunOptions
     from encamp.run.local.prepare import Machine, Prepared
 
@@ -138,13 +138,15 @@ def _job(found: Prepared, options: LocalRunOptions) -> _Wished:
     )
 
 
-def _study(job: LocalJob, wish: JobWish, given: dict[str, Any], options: LocalRunOptions, work: ExitStack) -> _Wished:
+def _study(
+    job: LocalJob, request: LocalJobRequest, given: dict[str, Any], options: LocalRunOptions, work: ExitStack
+) -> _Wished:
     """Trials of a tuning job."""
     from encamp.run.local.job import RESULTS  # noqa: PLC0415
     from encamp.run.local.slots import make_slots  # noqa: PLC0415
     from encamp.run.local.study import run_study  # noqa: PLC0415
 
-    slots = make_slots(job, wish, given["parallel_trials"], work)
+    slots = make_slots(job, request, given["parallel_trials"], work)
     results = Path.cwd() / RESULTS
     return _Wished((), slots.notes, lambda console, family: run_study(slots, options, console, results, family=family))
 
@@ -153,7 +155,7 @@ def _of_flags(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
 ) -> _Wished:
     """Return the training that the old client's flags describe."""
-    from encamp.run.local.prepare import FlagWish, prepare_flags, refuse_flags  # noqa: PLC0415
+    from encamp.run.local.prepare import FlagRequest, prepare_flags, refuse_flags  # noqa: PLC0415
 
     if given["module_name"] is None:
         raise UsageError(
@@ -166,7 +168,7 @@ def _of_flags(
         _named(given, *_OF_FILES),
         "says something about a job file, and none is named",
     )
-    wish = FlagWish(
+    request = FlagRequest(
         given["module_name"],
         given["package_path"],
         given["job_dir"],
@@ -177,7 +179,7 @@ def _of_flags(
         evaluators=given["evaluator_count"],
         start_port=given["start_port"],
     )
-    return _job(prepare_flags(wish, machine, resources), _options(given, 0, 0))
+    return _job(prepare_flags(request, machine, resources), _options(given, 0, 0))
 
 
 def _of_file(
@@ -187,7 +189,7 @@ def _of_file(
     from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
     from encamp.cli.job_input import JobInput  # noqa: PLC0415
     from encamp.jobs.target import environment_named  # noqa: PLC0415
-    from encamp.run.local.job import JobWish, local_job, prepared  # noqa: PLC0415
+    from encamp.run.local.job import LocalJobRequest, local_job, prepared  # noqa: PLC0415
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
@@ -199,8 +201,8 @@ def _of_file(
     stamp = time.strftime("%Y%m%d_%H%M%S")
     found = JobInput.made(given["file"], None, values, machine.working).load(given["job_id"], suffix=stamp)
     environment = environment_named(given["environment"]) if given["environment"] is not None else None
-    wish = JobWish(given["job_dir"], given["max_replicas"], given["start_port"], environment)
-    job = local_job(found, wish, machine, resources)
+    request = LocalJobRequest(given["job_dir"], given["max_replicas"], given["start_port"], environment)
+    job = local_job(found, request, machine, resources)
     limits, scheduling = job.plan.limits, job.plan.training_input.get("scheduling") or {}
     options = replace(
         _options(given, limits.max_replica_restarts, limits.max_restarts),
@@ -209,9 +211,9 @@ def _of_file(
         max_running_seconds=limits.max_running_time_seconds,
     )
     if job.plan.study is not None:
-        return _study(job, wish, given, options, resources)
+        return _study(job, request, given, options, resources)
     refuse_flags(_named(given, "parallel_trials"), "the job file tunes nothing, so that it has no trials")
-    return _job(prepared(job, wish, resources).prepared, options)
+    return _job(prepared(job, request, resources).prepared, options)
 
 
 def _options(given: dict[str, Any], replica_restarts: int, job_restarts: int) -> LocalRunOptions:

@@ -32,7 +32,7 @@ _INTERRUPTED = 130
 @JOB
 @ENVIRONMENT
 @click.option("--replica", metavar="NAME", help="Only this one's log, such as worker-replica-1, as it was written.")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until the job has ended.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each replica.")
 @click.option("--since", metavar="DURATION|TIME", help="Only lines since then: 10m, 1h30m, 2d, 2026-05-01T12:00:00Z.")
 @click.option("--timestamps", is_flag=True, help="Begin each line with its time, in UTC.")
@@ -48,9 +48,9 @@ def command(
 ) -> None:
     """Show the logs of JOB, an id.
 
-    They come from the bucket once the job has ended, before that from its driver's files if that is of this machine,
-    else from the cluster. What is missing of a log is said on stderr. With --tail and --since no more than that is read
-    of logs in the bucket. A line's time is when encamp got it, within half a second.
+    The logs of an ended job come from the bucket, those of a running job from its driver's files on this machine or
+    from the cluster. stderr names missing parts. With --tail and --since only that part is read from the bucket. The
+    time of a line is when encamp received it, within half a second.
     """
     part = _part(tail, since)
     with looking(environment) as jobs:

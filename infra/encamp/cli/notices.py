@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(name="notices")
 def command() -> None:
-    """Messages to people when jobs end: webhooks, e-mail, chat."""
+    """Try the messages that people get when jobs end: webhooks, e-mail, chat."""
 
 
 @command.command()
@@ -69,7 +69,9 @@ def _chosen(spec: EnvironmentSpec, names: Sequence[str]) -> list[NoticeTargetSpe
     declared = spec.notices.targets if spec.notices is not None else ()
     if not declared:
         raise UsageError(
-            "this environment tells nobody", where=spec.name, hint="write a `notices` block: docs/notices.md"
+            "this environment has no targets for notices",
+            where=spec.name,
+            hint="write a `notices` block: docs/notices.md",
         )
     known = {one.name: one for one in declared}
     for name in names:

@@ -39,10 +39,12 @@ def confirm(question: str) -> None:
     """Ask whether to go on; an answer of no ends the command as cancelled.
 
     Raises:
-        UsageError: nobody can be asked: stdin is no terminal.
+        UsageError: cannot ask without a terminal: stdin is no terminal.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"nobody can be asked: {question}", where="stdin", hint="use --yes where there is no terminal")
+        raise UsageError(
+            f"cannot ask without a terminal: {question}", where="stdin", hint="use --yes where there is no terminal"
+        )
     click.confirm(visible(question), abort=True)
 
 

@@ -22,16 +22,18 @@ _SHORTEST_SECONDS = 1.0
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, why, and to which resources.")
-@click.option("--wait", is_flag=True, help="Supervise what still trains, until no job is left.")
-@click.option("--watch", is_flag=True, help="Go on for ever: supervise what trains, take jobs whose drivers die.")
+@click.option("--dry-run", is_flag=True, help="Report actions, reasons and resources without performing them.")
+@click.option("--wait", is_flag=True, help="Supervise jobs that still train, until none is left.")
+@click.option("--watch", is_flag=True, help="Run for ever: supervise jobs that train, adopt jobs whose drivers die.")
 @click.option(
     "--interval", type=click.FloatRange(min=_SHORTEST_SECONDS), default=30.0, show_default=True, metavar="SECONDS",
-    help="How often --watch looks for more.",
+    help="Time between two searches of --watch.",
 )  # fmt: skip
 @click.option("--job", metavar="JOB", help="Only this job, by its id or its cloud name.")
-@click.option("--quiet", is_flag=True, help="Say nothing where nothing is done, as for cron.")
-@click.option("--remote", is_flag=True, help="Refuse a backend or a record of this machine, as where nothing is kept.")
+@click.option("--quiet", is_flag=True, help="Print nothing if there is nothing to do, as for cron.")
+@click.option(
+    "--remote", is_flag=True, help="Refuse a backend or record on this machine, for runners whose disk is not kept."
+)
 @ENVIRONMENT
 def command(
     environment: str,
@@ -44,19 +46,19 @@ def command(
     quiet: bool,
     remote: bool,
 ) -> None:
-    """Bring jobs without a living driver to their end: settle the outcome, seal the logs, take everything down.
+    """Finish jobs that have no living driver: settle the outcome, seal the logs, delete their resources.
 
-    Looks at the records, at the engine's stacks and at what the cloud lists. A job that a living driver holds is left
-    alone; one that still trains within its limits is looked at once and left to train, or supervised on with --wait
-    and --watch. SIGTERM and Ctrl-C end the supervising, never a job.
+    Compares the record, the engine's stacks and the cloud's listing. Jobs with a living driver are left alone. A job
+    that still trains within its limits is left to train; with --wait and --watch it is supervised until it ends.
+    SIGTERM and Ctrl-C end the supervision, never a job.
 
-    Exit code 0: everything that was to be done is done. 2: bad input. 3: a job, a stack or a listing could not be
-    looked at. 4: something that was to be taken down may still exist.
+    Exit code 0: success. 2: bad input. 3: a job, a stack or a listing could not be read. 4: a resource that should
+    be deleted may still exist.
     """
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp reap --help` needs none of it
     from encamp.errors import UsageError  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.run.reap import Wishes, reap, worst  # noqa: PLC0415
+    from encamp.run.reap import ReapOptions, reap, worst  # noqa: PLC0415
     from encamp.run.remote import require_remote  # noqa: PLC0415
 
     if dry_run and (wait or watch):
@@ -69,7 +71,7 @@ def command(
         if not (quiet and finding.idle):
             say("\n".join(_lines(finding)))
 
-    wishes = Wishes(
+    options = ReapOptions(
         dry_run=dry_run,
         wait=wait,
         watch=interval if watch else None,
@@ -78,7 +80,7 @@ def command(
         quiet=quiet,
     )
     lines = Lines()
-    findings = reap(lines.context(), environment, wishes, found=tell)
+    findings = reap(lines.context(), environment, options, found=tell)
     runs = list(_runs(environment, spec, lines.context(), dry_run=dry_run)) if job is None else []
     if not findings and not runs and not quiet:
         say("no job needs an end")

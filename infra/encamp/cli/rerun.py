@@ -41,7 +41,7 @@ def command(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    """Run JOB, an id, again: the same job file, by a new id, which is printed.
+    """Run JOB, an id, again: the same job file under a new id, which is printed.
 
     The job file comes from the record. A trainer of this machine is packed anew from --folder, as it is now; it is said
     where that is another commit. Refused where the record leaves out a secret of the job file, or knows none.

@@ -24,11 +24,11 @@ _INTERRUPTED = 130
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(path_type=Path))
 @ENVIRONMENT
 def command(job: str, folder: Path | None, environment: str) -> None:
-    """Copy what JOB, an id, left to FOLDER, by default ./JOB: output, logs, receipt and the output of its trials.
+    """Copy the results of JOB, an id, to FOLDER, by default ./JOB: output, logs, receipt and the output of its trials.
 
-    Called again, it goes on where it was interrupted and copies only what is new or has changed: size and checksum
-    tell. Files of the same names are replaced. Of a job that runs it copies what is there so far. Nothing is written
-    outside of FOLDER; objects whose names do not allow that are left out and named, with exit code 3.
+    A second call continues an interrupted copy and copies only files that are new or changed, by size and checksum.
+    Files of the same names are replaced. The results of a running job are copied as far as they exist. Nothing is
+    written outside FOLDER: objects whose names lead outside are skipped and named, with exit code 3.
     """
     try:
         with _Bar() as bar:

@@ -43,7 +43,7 @@ def command(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    """Run JOB.yaml: bring up, train, keep the results, tear down.
+    """Run JOB.yaml: create its resources, train, keep the results, delete the resources.
 
     Exit code 0: succeeded. 1: the job failed. 2: bad input. 3: the infrastructure failed. 4: tear-down failed.
     5: cancelled.

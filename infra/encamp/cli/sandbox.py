@@ -48,7 +48,7 @@ def up(queues: bool, project: str | None) -> None:
 
 @command.command()
 def down() -> None:
-    """End every process of the sandbox. What it keeps stays for the next up."""
+    """Stop every process of the sandbox. Its data stays for the next up."""
     ended = Sandbox.located().down(listener(time.monotonic()))
     say(f"ended {ended} processes, none is left" if ended else "the sandbox is not running", err=True)
 
@@ -56,7 +56,7 @@ def down() -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def status(form: str) -> None:
-    """Say what each process does, and what to do where one does not. Exit code 3 when something is wrong."""
+    """Show the state of each process, and what to do about one that does not run. Exit code 3: something is wrong."""
     found = Sandbox.located().status()
     if form == "json":
         say_json(found.to_json())
@@ -69,7 +69,7 @@ def status(form: str) -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["sh", "fish", "json"]), default="sh", show_default=True)
 def env(form: str) -> None:
-    """Print what a shell needs to talk to the sandbox: eval "$(encamp sandbox env)"."""
+    """Print the variables by which a shell reaches the sandbox: eval "$(encamp sandbox env)"."""
     values = Sandbox.opened().variables()
     if form == "json":
         say_json(values)
@@ -88,7 +88,7 @@ def token(member: str | None) -> None:
 @command.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(yes: bool) -> None:
-    """End every process and remove all that the sandbox keeps: buckets, clusters, stacks."""
+    """Stop every process and delete all data of the sandbox: buckets, clusters, stacks."""
     sandbox = Sandbox.located()
     if not sandbox.root.exists():
         say("there is no sandbox", err=True)
@@ -102,7 +102,7 @@ def reset(yes: bool) -> None:
 @command.command()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def doctor(form: str) -> None:
-    """Say what this machine allows, and how to mend what it does not. Exit code 3 when the sandbox cannot run."""
+    """Show what this machine allows, and how to fix what it does not. Exit code 3: the sandbox cannot run."""
     show_findings(Sandbox.located().findings(), form)
 
 

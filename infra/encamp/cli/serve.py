@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from encamp.api.identity import IdentityWishes
+    from encamp.api.identity import IdentityOptions
     from encamp.api.live_access import AccessFile
     from encamp.run.context import Context
     from encamp.spec.environment import EnvironmentSpec
@@ -41,13 +41,15 @@ _AUDIT_FILE = "audit.jsonl"
     metavar="FILE",
     help=f"Where every call is written down, - for stdout; {_AUDIT_FILE} beside the record when absent.",
 )
-@click.option("--no-credentials", is_flag=True, help="Ask callers for none: everybody of this machine may everything.")
+@click.option(
+    "--no-credentials", is_flag=True, help="Accept callers without credentials; each of this machine may do everything."
+)
 @click.option(
     "--audience",
     "audiences",
     metavar="URL",
     multiple=True,
-    help="Whom ID tokens have to be for; may be repeated, and replaces the api block's.",
+    help="Audience of ID tokens; may be repeated, and replaces those of the api block.",
 )
 @click.option(
     "--teams-file",
@@ -84,14 +86,14 @@ def command(
     from encamp.api.connections import Limits  # noqa: PLC0415
     from encamp.api.listening import listen  # noqa: PLC0415
     from encamp.api.server import serve  # noqa: PLC0415
-    from encamp.api.service import ServiceWishes, opened_service  # noqa: PLC0415
+    from encamp.api.service import ServiceOptions, opened_service  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
 
     spec = enter(environment)
     block = spec.api
     context = _context()
     with closing(listen(host, port, credentials=not no_credentials)) as listening:
-        wishes = ServiceWishes(
+        options = ServiceOptions(
             environment,
             drivers or (block.drivers if block is not None else DEFAULT_DRIVERS),
             None if no_credentials else _identity(spec, audiences),
@@ -108,7 +110,7 @@ def command(
             for warning in access_warnings(spec) if not no_credentials else ():
                 _say(f"warning: {warning}")
 
-        with opened_service(spec, context, wishes) as service:
+        with opened_service(spec, context, options) as service:
             serve(service, listening, limits=Limits(), started=started, say=_say)
         _say("drivers go on; jobs that wait are begun by whoever serves next")
 
@@ -134,16 +136,16 @@ def exports(spec: EnvironmentSpec, url: str, *, credentials: bool) -> Iterator[s
     yield f'#     "ml", "v1", discoveryServiceUrl="{url}/$discovery/rest?version=v1", static_discovery=False)'
 
 
-def _identity(spec: EnvironmentSpec, audiences: tuple[str, ...]) -> IdentityWishes:
+def _identity(spec: EnvironmentSpec, audiences: tuple[str, ...]) -> IdentityOptions:
     """Whose credentials are taken: as the environment's block says; in a sandbox also its administrator's."""
     from encamp.api.access_tokens import USUAL_CLIENTS  # noqa: PLC0415
     from encamp.api.id_tokens import Issuer  # noqa: PLC0415
-    from encamp.api.identity import IdentityWishes  # noqa: PLC0415
+    from encamp.api.identity import IdentityOptions  # noqa: PLC0415
     from encamp.cloud.whoami import google_account  # noqa: PLC0415
 
     block = spec.api
     me = google_account() if spec.is_sandbox else None
-    return IdentityWishes(
+    return IdentityOptions(
         audiences=audiences or (block.audiences if block is not None else ()),
         issuers=tuple(
             Issuer(one.url, one.keys, one.pool, one.subject, tuple(domain.lower() for domain in one.domains))

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context, job: JobInput, job_id: str | None, environment: str, *, keep_local_logs: bool, in_cluster: bool
 ) -> None:
-    """Submit JOB.yaml and return once it is accepted; a driver goes on without this terminal.
+    """Submit JOB.yaml and return once it is accepted; a driver continues without this terminal.
 
-    Prints the job's id. What is wrong with the job is said as by `encamp run`, with its exit codes. With --in-cluster
-    it goes on without this machine, too: packages have to lie in Cloud Storage.
+    Prints the job's id. Reports problems of the job as `encamp run` does, with its exit codes. With --in-cluster it
+    also continues without this machine: packages must be in Cloud Storage then.
     """
     if in_cluster:
         _hand_over(job, job_id, environment)

@@ -26,7 +26,7 @@ _NARROWEST, _STATE = 9, len("SUCCEEDED early")
 
 @click.command()
 @JOB
-@click.option("--watch", is_flag=True, help="Go on with each trial that changes, until the job has ended.")
+@click.option("--watch", is_flag=True, help="Print each trial that changes, until the job has ended.")
 @click.option(
     "--report",
     "page",
@@ -39,8 +39,8 @@ _NARROWEST, _STATE = 9, len("SUCCEEDED early")
 def command(job: str, environment: str, output: str, *, watch: bool, page: Path | None) -> None:
     """Show the trials of JOB, an id, best first: while it runs and after its end, on any machine.
 
-    Of a trial that runs it is the last metric that it told. JSON has every measurement; with --watch it is one line for
-    each trial that is new or has changed.
+    A running trial is shown with its last metric. JSON has every measurement; with --watch it has one line for each
+    trial that is new or has changed.
     """
     with looking(environment) as jobs:
         results, ended = _look(jobs, job)

@@ -9,8 +9,8 @@ import pulumi
 
 from encamp.components.deadline import kept_deadline
 from encamp.components.kubernetes_object import KubernetesObject
-from encamp.plan.facts import FACTS_ANNOTATION
 from encamp.plan.model import DEADLINE_LABEL
+from encamp.plan.summary import SUMMARY_ANNOTATION
 from encamp.redaction import holds_secret
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class JobWorkload(pulumi.ComponentResource):
         after: what must stand before a replica may start.
         deadline: value of the deadline label, seconds since the epoch.
         prefix: of the logical names of what it is made of.
-        facts: the job's facts as JSON, which its JobSet carries, or its study's object.
+        summary: the job's summary as JSON, which its JobSet carries, or its study's object.
         secret: what the replicas are given is a secret; it is one in any case where it holds one by its form.
 
     Attributes:
@@ -48,7 +48,7 @@ class JobWorkload(pulumi.ComponentResource):
         *,
         provider: k8s.Provider,
         deadline: str,
-        facts: str,
+        summary: str,
         secret: bool = False,
         after: Sequence[pulumi.Resource],
         prefix: str = "",
@@ -73,13 +73,13 @@ class JobWorkload(pulumi.ComponentResource):
         ]
         before = [account, scripts, policy, *claims, *queued, *after]
         if manifests.study is None:
-            self._job_set(manifests.job_set, facts, hidden=hidden, after=before)
+            self._job_set(manifests.job_set, summary, hidden=hidden, after=before)
         else:
-            self._study(manifests.study, facts, hidden=hidden, after=before)
+            self._study(manifests.study, summary, hidden=hidden, after=before)
         self.register_outputs({})
 
     def _job_set(
-        self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
+        self, manifest: Mapping[str, Any], summary: str, *, hidden: bool, after: Sequence[pulumi.Resource]
     ) -> None:
         kept = [
             path
@@ -89,7 +89,7 @@ class JobWorkload(pulumi.ComponentResource):
         spec = _concealed(_pods_with_deadline(manifest["spec"], self._deadline), hidden)
         self._object(
             "job-set",
-            {**self._with_facts(manifest, facts), "spec": spec},
+            {**self._with_summary(manifest, summary), "spec": spec},
             # Nearly all of a JobSet's spec is immutable: a changed job is another run, not an update.
             pulumi.ResourceOptions.merge(
                 self._options(*(("spec",) if hidden else ())),
@@ -100,11 +100,11 @@ class JobWorkload(pulumi.ComponentResource):
         )
 
     def _study(
-        self, manifest: Mapping[str, Any], facts: str, *, hidden: bool, after: Sequence[pulumi.Resource]
+        self, manifest: Mapping[str, Any], summary: str, *, hidden: bool, after: Sequence[pulumi.Resource]
     ) -> None:
         self._object(
             "study",
-            {**self._with_facts(manifest, facts), "data": _concealed(manifest["data"], hidden)},
+            {**self._with_summary(manifest, summary), "data": _concealed(manifest["data"], hidden)},
             # A changed study is another run: with the old object go its trials.
             pulumi.ResourceOptions.merge(
                 self._options(*(("data",) if hidden else ())),
@@ -144,9 +144,9 @@ class JobWorkload(pulumi.ComponentResource):
         labels = {**metadata.get("labels", {}), DEADLINE_LABEL: self._deadline}
         return {**manifest, "metadata": {**metadata, "labels": labels}}
 
-    def _with_facts(self, manifest: Mapping[str, Any], facts: str) -> dict[str, Any]:
+    def _with_summary(self, manifest: Mapping[str, Any], summary: str) -> dict[str, Any]:
         found = self._with_deadline(manifest)
-        annotations = {**found["metadata"].get("annotations", {}), FACTS_ANNOTATION: facts}
+        annotations = {**found["metadata"].get("annotations", {}), SUMMARY_ANNOTATION: summary}
         return {**found, "metadata": {**found["metadata"], "annotations": annotations}}
 
     def _options(self, *secrets: str) -> pulumi.ResourceOptions:

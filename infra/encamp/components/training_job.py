@@ -11,10 +11,10 @@ from encamp.components.job_access import JobAccess
 from encamp.components.job_node_pools import JobNodePools
 from encamp.components.job_storage import JobStorage
 from encamp.components.job_workload import JobWorkload
-from encamp.plan.facts import job_facts
 from encamp.plan.manifests.job import render_manifests
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.plan.rendering import to_json
+from encamp.plan.summary import job_summary
 
 if TYPE_CHECKING:
     from encamp.plan.model import JobPlan
@@ -49,9 +49,9 @@ class PlannedJob(pulumi.ComponentResource):
         prefix: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        facts = job_facts(plan, secret=secret)
+        summary = job_summary(plan, secret=secret).to_json()
         # An input, so that the state says what is going to be made before any of it is.
-        super().__init__("encamp:components:TrainingJob", name, {"intent": to_json(facts)}, opts)
+        super().__init__("encamp:components:TrainingJob", name, {"intent": to_json(summary)}, opts)
         child = pulumi.ResourceOptions(parent=self)
         labels = {**plan.labels, DEADLINE_LABEL: deadline}
         storage = JobStorage(f"{prefix}storage", plan, labels, prefix=prefix, opts=child)
@@ -64,17 +64,15 @@ class PlannedJob(pulumi.ComponentResource):
                 f"{prefix}cluster", kubeconfig=kubeconfig, cluster_identifier=cluster_path, opts=child
             ),
             deadline=deadline,
-            facts=to_json(facts),
+            summary=to_json(summary),
             secret=secret,
             prefix=prefix,
             after=[*access.bindings, *pools.pools, *storage.packages],
             opts=child,
         )
         self.outputs: dict[str, pulumi.Input[object]] = {
-            **facts,
+            **summary,
             # As the resources carry it, so that a later preview does not show a later deadline.
             "deadline": workload.deadline,
         }
-        if plan.storage.scratch_bucket is not None:
-            self.outputs["scratchBucket"] = plan.storage.scratch_bucket
         self.register_outputs({})

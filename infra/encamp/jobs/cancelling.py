@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from encamp.errors import UsageError
 from encamp.run.actor import Actor
 from encamp.run.detached import DRIVER_LOG, let_go, start_adopter
+from encamp.run.driver_logs import DriverLog
 from encamp.run.ended import result_of
 from encamp.run.following import Follower
-from encamp.run.growing import GrowingLog
 from encamp.run.states import State
 from encamp.run.submissions import Submissions
 
@@ -75,7 +75,7 @@ def wait_until_cancelled(known: Looking, job: KnownJob, show: Callable[[str], No
     def said(line: str) -> None:
         show(f"{job.job_id}: {line}")
 
-    driver = GrowingLog(log, lambda line: said(line.partition(" ")[2] or line), from_end=True)
+    driver = DriverLog(log, lambda line: said(line.partition(" ")[2] or line), from_end=True)
     follower = Follower(
         job.job_id, known.environment, known.records, log=log, show=said, sources=[driver], limit=_LONGEST_SECONDS
     )

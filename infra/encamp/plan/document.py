@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.plan.cost.text import cost_document
 from encamp.plan.declared import held_while_waiting
-from encamp.plan.environment.cluster import cluster_spec, replicas
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.study_text import shown_trial
+from encamp.plan.tf_config import cluster_spec, replicas
 
 if TYPE_CHECKING:
     from encamp.plan.manifests.mounts import MountPlan

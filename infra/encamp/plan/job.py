@@ -14,7 +14,6 @@ from encamp.plan.cost.job import cost, cost_warnings, cut_warning, within_budget
 from encamp.plan.cost.lasting import lasting
 from encamp.plan.cost.prices import price_table
 from encamp.plan.egress import plan_egress
-from encamp.plan.environment.cluster import cluster
 from encamp.plan.environment.image_cache import through_cache
 from encamp.plan.environment.monitoring import overdue_warnings
 from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replica_groups
@@ -48,15 +47,16 @@ from encamp.plan.policy import kept
 from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings, wanted_storage
 from encamp.plan.study import study, study_variables
+from encamp.plan.tf_config import cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from encamp.plan.cost.lasting import Lasting
     from encamp.plan.cost.model import CostPlan
-    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import LimitsPlan, LocalPackage, NodePoolPlan
     from encamp.plan.replicas import RoleRequest
+    from encamp.plan.summary import JobSummary
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.prices import PriceTableSpec
@@ -69,7 +69,7 @@ def plan_job(
     *,
     packages: Sequence[LocalPackage] = (),
     name: str | None = None,
-    earlier: EarlierUp | None = None,
+    earlier: JobSummary | None = None,
 ) -> JobPlan:
     """Decide everything about a job.
 
@@ -78,7 +78,9 @@ def plan_job(
         environment: where it runs.
         packages: its archives on this machine, in the order of installation.
         name: the cloud name that it has already, where it exists.
-        earlier: what its stack made before, which it keeps; None for a job that is new.
+        earlier: the summary of the job as its stack was brought up before; None for a job that is new. A running job
+            must not lose its identity, its machines or its packages because encamp was upgraded or because the
+            environment's defaults changed, so what its file leaves open stays as it was decided first.
 
     Raises:
         PlanError: the job is valid, but cannot run here.
@@ -89,7 +91,7 @@ def plan_job(
     name = kept_name(environment.project, environment.name, job_id, name)
     queue = job_queue(job, environment)
     # Until its queue lets it in a job holds as little as it can, a bucket of its own least of all.
-    scratch = queue is None or (earlier is not None and earlier.has_scratch)
+    scratch = queue is None or (earlier is not None and earlier.scratch_bucket is not None)
     placed = storage(job, job_id, name, environment, packages, scratch=scratch)
     requests, warnings = roles(job)
     images = environment.runtime_images or {}
@@ -101,7 +103,8 @@ def plan_job(
     pools, hosts, placing = node_pools(
         name, requests, job, environment=environment, limits=bounds, labels=labels, images=cases
     )
-    shared = share(flavored(pools, queue), environment, zone=job.encamp.zone, earlier=earlier)
+    has = earlier.node_pools if earlier is not None else ()
+    shared = share(flavored(pools, queue), environment, zone=job.encamp.zone, kept=has)
     hosts = tuple(shared.names[host] for host in hosts)
     table = price_table(environment)
     pools, bounds, costs, cut = _paid(
@@ -118,7 +121,7 @@ def plan_job(
     placed_roles = [Placed(*each) for each in zip(requests, containers, chosen, env, strict=True)]
     groups = replica_groups(job, environment, placed_roles, uris)
     check_quotas(queue, groups, pools, environment)
-    who = identity(name, environment, job, placed, earlier)
+    who = identity(name, environment, job, placed, earlier.identity_mode if earlier is not None else None)
     plan = JobPlan(
         job_id=job_id,
         name=name,

@@ -57,7 +57,7 @@ class RoleRequest:
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _RoleInput:
     """One role as the job file has it: AI Platform's machine, and the one of ``encamp.machines``."""
 
     count: int
@@ -75,8 +75,8 @@ def roles(job: TrainingJobSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...
     Raises:
         PlanError: more replicas than can be started, or a machine that nothing stands for.
     """
-    wishes = _wishes(job)
-    total, trials = sum(wish.count for wish in wishes.values()), parallel_trials(job.training_input.hyperparameters)
+    inputs = _inputs(job)
+    total, trials = sum(entry.count for entry in inputs.values()), parallel_trials(job.training_input.hyperparameters)
     if total > MAXIMUM_REPLICAS:
         raise PlanError(f"{total} replicas are more than {MAXIMUM_REPLICAS}", where="trainingInput.workerCount")
     if total * trials > MAXIMUM_REPLICAS:
@@ -84,36 +84,36 @@ def roles(job: TrainingJobSpec) -> tuple[tuple[RoleRequest, ...], tuple[str, ...
         hint = f"set it to at most {MAXIMUM_REPLICAS // total}"
         raise PlanError(what, where="trainingInput.hyperparameters.maxParallelTrials", hint=hint)
     warnings: list[str] = []
-    tpu = wishes.get(Role.WORKER)
+    tpu = inputs.get(Role.WORKER)
     if tpu is not None and tpu.today is None and tpu.asked is not None and is_ai_platform_tpu(tpu.asked):
-        warnings.append(_with_tpu(wishes, tpu))
+        warnings.append(_with_tpu(inputs, tpu))
     found: list[RoleRequest] = []
-    for role, wish in wishes.items():
-        wanted, chosen = _chosen(wish)
+    for role, entry in inputs.items():
+        wanted, chosen = _chosen(entry)
         warnings.extend(f"{role.value}: {warning}" for warning in chosen.warnings)
-        disk = wish.today.boot_disk if wish.today else None
+        disk = entry.today.boot_disk if entry.today else None
         found.append(
-            RoleRequest(role, wish.count, wanted, chosen, _config(job.training_input, role), disk, wish.choice.where)
+            RoleRequest(role, entry.count, wanted, chosen, _config(job.training_input, role), disk, entry.choice.where)
         )
     return tuple(found), tuple(warnings)
 
 
-def _chosen(wish: _Wish) -> tuple[RequestedMachine, Shape]:
-    if wish.today is not None:
-        return today(wish.today, wish.asked, wish.choice)
-    if wish.asked is None:
-        raise PlanError("no machine is named", where=wish.choice.where)
-    return wish.asked, shape(wish.asked, wish.choice)
+def _chosen(entry: _RoleInput) -> tuple[RequestedMachine, Shape]:
+    if entry.today is not None:
+        return today(entry.today, entry.asked, entry.choice)
+    if entry.asked is None:
+        raise PlanError("no machine is named", where=entry.choice.where)
+    return entry.asked, shape(entry.asked, entry.choice)
 
 
-def _with_tpu(wishes: dict[Role, _Wish], tpu: _Wish) -> str:
+def _with_tpu(inputs: dict[Role, _RoleInput], tpu: _RoleInput) -> str:
     """Give the TPU of a TPU worker to who runs code, and say so."""
-    asked, master = tpu.asked, wishes[Role.MASTER]
+    asked, master = tpu.asked, inputs[Role.MASTER]
     if asked is None or asked.accelerator is None:
         raise AssertionError("a TPU worker has a TPU")
     host = shape(asked, tpu.choice)
     if (host.tpu_hosts or 1) > 1:
-        wishes[Role.WORKER] = replace(tpu, count=host.tpu_hosts or 1)
+        inputs[Role.WORKER] = replace(tpu, count=host.tpu_hosts or 1)
         return (
             f"on GKE a TPU belongs to the machines that run the code: {host.tpu_hosts} workers run on the hosts of "
             f"{host.tpu_topology} ({host.machine_type}); the master has no TPU of its own"
@@ -124,16 +124,16 @@ def _with_tpu(wishes: dict[Role, _Wish], tpu: _Wish) -> str:
             where=master.choice.where,
             hint="remove one of them",
         )
-    del wishes[Role.WORKER]
+    del inputs[Role.WORKER]
     named = master.asked.machine_type if master.asked else "a machine of its own"
-    wishes[Role.MASTER] = _Wish(1, RequestedMachine(named, asked.accelerator), None, tpu.choice)
+    inputs[Role.MASTER] = _RoleInput(1, RequestedMachine(named, asked.accelerator), None, tpu.choice)
     return (
         f"on GKE a TPU belongs to the machine that runs the code: the master runs on the TPU host {host.machine_type}, "
         f"not on {named}, and the {asked.machine_type} worker is part of it"
     )
 
 
-def _wishes(job: TrainingJobSpec) -> dict[Role, _Wish]:
+def _inputs(job: TrainingJobSpec) -> dict[Role, _RoleInput]:
     training_input = job.training_input
     substitutes = job.encamp.substitutions is not Substitutions.NEVER
     tier = training_input.scale_tier or ScaleTier.BASIC
@@ -141,11 +141,11 @@ def _wishes(job: TrainingJobSpec) -> dict[Role, _Wish]:
         groups = catalog.scale_tier(tier.value)
         choice = Choice("trainingInput.scaleTier", substitutes)
         return {
-            role: _Wish(group.count, requested(group.machine_type, group.accelerator), None, choice)
+            role: _RoleInput(group.count, requested(group.machine_type, group.accelerator), None, choice)
             for role in Role
             if (group := groups.get(role.value)) is not None
         }
-    wishes: dict[Role, _Wish] = {}
+    inputs: dict[Role, _RoleInput] = {}
     for role, (type_field, count_field, config_field, name) in _FIELDS.items():
         machine_type: str | None = getattr(training_input, type_field)
         count: int = 1 if count_field is None else getattr(training_input, count_field) or 0
@@ -156,8 +156,8 @@ def _wishes(job: TrainingJobSpec) -> dict[Role, _Wish]:
         asked = requested(machine_type, given) if machine_type is not None else None
         place = f"{name}Config.acceleratorConfig" if given else f"{name}Type"
         where = f"encamp.machines.{name}" if new is not None else f"trainingInput.{place}"
-        wishes[role] = _Wish(count, asked, new, Choice(where, substitutes))
-    return wishes
+        inputs[role] = _RoleInput(count, asked, new, Choice(where, substitutes))
+    return inputs
 
 
 def _config(training_input: TrainingInputSpec, role: Role) -> ReplicaConfig:

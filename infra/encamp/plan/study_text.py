@@ -40,7 +40,7 @@ def study_lines(study: StudyPlan) -> list[str]:
     if study.max_failed_trials:
         lines.append(f"failed   {study.max_failed_trials} failed trials end the job")
     if study.early_stopping:
-        lines.append("stopping hopeless trials are stopped early")
+        lines.append("stopping unpromising trials are stopped early")
     if study.resumes is not None:
         lines.append(f"resumes  the study of job {study.resumes}")
     return lines

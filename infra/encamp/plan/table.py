@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from encamp.plan.cost.text import cost_rows, cost_text
 from encamp.plan.declared import held_while_waiting
-from encamp.plan.environment.cluster import tf_config
 from encamp.plan.machines.quotas import quotas
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.failure_policy import EQUAL_ENDS, SOON_SECONDS
 from encamp.plan.manifests.pod_security import NON_ROOT_ID
 from encamp.plan.study_text import parameter_rows, shown_trial, study_lines
+from encamp.plan.tf_config import tf_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,11 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.environment.cluster import cluster
 from encamp.plan.manifests.words import JOB_SET_VARIABLE, VALUES_MARK, escaped
 from encamp.plan.model import DEADLINE_LABEL, TRIAL_LABEL
 from encamp.plan.names import trial_name
 from encamp.plan.study import PARENT_VARIABLE, TRIAL_VARIABLE, trial_arguments, trial_variables
+from encamp.plan.tf_config import cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The one supervisor of local processes: it starts them, watches them and ends all that they started.
 
-A ``ProcessSpec`` is the wish, a ``LiveProcess`` runs, a ``ProcessOutcome`` has happened. The sandbox keeps its
+A ``ProcessSpec`` is the request, a ``LiveProcess`` runs, a ``ProcessOutcome`` has happened. The sandbox keeps its
 servers and its pods with it, the local runner its replicas. It knows nothing of Kubernetes, training or logs'
 formats, and it restarts nothing: whoever wants a process again starts it again.
 """

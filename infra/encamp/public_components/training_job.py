@@ -70,7 +70,7 @@ class TrainingJob(PlannedJob):
         job_set: name of its JobSet, and of nearly all that it makes in the cloud.
         job_dir: ``gs://`` path that its replicas are told to write to, None where there is none.
         results: ``gs://`` folder of what stays of it in the environment's bucket.
-        outputs: the facts that encamp's own stacks export, for ``pulumi.export``.
+        outputs: the summary that encamp's own stacks export, for ``pulumi.export``.
 
     Raises:
         pulumi.RunError: everything that is wrong with the job or its data, or it cannot be planned, or it has ended;

@@ -69,7 +69,7 @@ class Actor:
 
 def deeds_of(record: RunRecord) -> list[dict[str, str]]:
     """Return who started a job, took it over and requested its end, each with its time, in the receipt's form."""
-    started = (record.intent or {}).get("started_by")
+    started = (record.intent or {}).get("startedBy")
     found = [_deed("started", started, record.created)] if isinstance(started, dict) else []
     found += [_deed(str(one.data.get("did")), one.data, one.at) for one in record.entries if one.kind == ACTOR]
     if record.cancel is not None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError
+from encamp.plan.summary import JobSummary
 from encamp.project import project_folder
 from encamp.run.engine import JobEngine
 from encamp.run.engine_errors import UnreadableStateError
-from encamp.run.intent import Intent, found_intent
+from encamp.run.intent import Intent, found_intent, with_job_set
 from encamp.run.listing import Things, things_of_jobs
-from encamp.run.outputs import StackOutputs
 from encamp.run.target import open_cluster
 from encamp.run.workspace import committed_config
 
@@ -134,26 +134,30 @@ class Search:
 
     def _of_stack(self, state: StackState, stack: str, *, committed: bool) -> Candidate | None:
         """Return the job of a stack; None if the stack holds no job of this environment."""
-        outputs = StackOutputs.read(state.declared()) if state.resources or state.has_pending else None
-        if outputs is None or not self.target.owns(outputs.labels):
+        declared = state.declared() if state.resources or state.has_pending else {}
+        summary = JobSummary.read(declared)
+        if summary is None or not self.target.owns(summary.labels):
             return None
-        # An older version's outputs do not name the replicas, its JobSet does.
-        job_set = None if outputs.replicas else self._job_set(outputs)
-        intent = self._found(outputs, stack, job_set or {}, committed=committed)
+        intent = self._found(summary, stack, deadline=float(declared["deadline"]), committed=committed)
+        if not intent.replicas:
+            # An older version's outputs do not name the replicas, its JobSet does.
+            intent = with_job_set(intent, self._job_set(summary) or {})
         return Candidate(intent, has_stack=True, record=self._record_of(intent.job_id), state=state)
 
-    def _found(self, outputs: StackOutputs, stack: str, job_set: dict[str, Any], *, committed: bool) -> Intent:
-        folder = "" if committed else str(self.context.job_folder(outputs.name))
+    def _found(self, summary: JobSummary, stack: str, *, deadline: float, committed: bool) -> Intent:
+        folder = "" if committed else str(self.context.job_folder(summary.name))
         here = self.target
-        return found_intent(outputs, job_set, here.outputs, environment_stack=here.stack, stack=stack, folder=folder)
+        return found_intent(
+            summary, here.outputs, environment_stack=here.stack, stack=stack, folder=folder, deadline=deadline
+        )
 
-    def _job_set(self, outputs: StackOutputs) -> dict[str, Any] | None:
+    def _job_set(self, summary: JobSummary) -> dict[str, Any] | None:
         where = self.target.outputs
         cluster = open_cluster(self.context.client, where, where.cluster_path)
         if cluster is None:
             return None
         try:
-            return cluster.get("jobsets", outputs.namespace, outputs.job_set)
+            return cluster.get("jobsets", summary.namespace, summary.name)
         finally:
             cluster.close()
 
@@ -164,11 +168,11 @@ class Search:
         """Return a job that only the cloud tells of, where its record or its JobSet still says which one it is."""
         record = next((one for one in self._recorded if one.name == things.name), None)
         intent = self._intent_of(record)
-        if intent is None and things.facts is not None:
-            outputs = StackOutputs.read({**things.facts, "deadline": things.deadline or 0.0})
-            if outputs is not None and outputs.labels == things.labels:
-                intent = self._found(outputs, f"job-{outputs.name}", {}, committed=False)
-                record = record or self._record_of(intent.job_id)
+        summary = things.summary
+        if intent is None and summary is not None and summary.labels == things.labels:
+            deadline = things.deadline or 0.0
+            intent = self._found(summary, f"job-{summary.name}", deadline=deadline, committed=False)
+            record = record or self._record_of(intent.job_id)
         if intent is None or not self._wanted(intent):
             return None
         self._known.add(things.name)

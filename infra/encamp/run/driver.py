@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.storage import Storage
@@ -41,7 +41,7 @@ from encamp.run.supervision import supervision, watching
 from encamp.run.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
@@ -125,12 +125,6 @@ def look_ahead(plan: JobPlan, context: Context) -> None:
         context.show(f"warning: {warning}")
 
 
-def _without(warnings: Sequence[str], show: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a ``show`` that leaves out the plan's warnings, which the program repeats and the command has shown."""
-    known = {f"warning: {warning}" for warning in warnings}
-    return lambda line: None if line in known else show(line)
-
-
 def _refuse_ended(storage: Storage, plan: JobPlan) -> None:
     """Refuse a job id that was used before, also on another machine with another record."""
     bucket = plan.storage.bucket
@@ -161,7 +155,8 @@ def _intent(request: JobRequest, environment: EnvironmentOutputs, context: Conte
     scheduling = request.job.get("trainingInput", {}).get("scheduling") or {}
     if intent.max_wait_seconds is None or not scheduling.get("maxWaitTime"):
         return intent
-    return replace(intent, max_wait_seconds=max(0.0, intent.max_wait_seconds - request.waited))
+    left = max(0.0, intent.max_wait_seconds - request.waited)
+    return intent.model_copy(update={"max_wait_seconds": left})
 
 
 class _Driver:
@@ -185,9 +180,8 @@ class _Driver:
         # The lease comes first in ``run``, before anything is written or made.
         self._lease: Lease
         self._usage: Usage
-        show = _without(request.plan.warnings, context.show)
         operations = context.operations(intent.cluster)
-        self._engine = JobEngine(self._folder, show, self._keep, operations=operations, stall=stall_seconds())
+        self._engine = JobEngine(self._folder, context.show, self._keep, operations=operations, stall=stall_seconds())
         self._interrupts = Interrupts(context.show, self._engine.interrupt, detached=request.detached)
         self._supervisor = self._watching()
 
@@ -247,12 +241,12 @@ class _Driver:
         if self._interrupts.reason is Stop.LOST or not self._records.holds(self._lease):
             other = self._records.holder_of(job) or "another driver, which has ended since,"
             raise EngineError(
-                f"{other} has taken this job over; this driver ends and takes nothing down",
+                f"{other} has adopted this job; this driver stops and deletes nothing",
                 where=job,
                 hint=f"`encamp attach {job}` follows it",
             )
         if self._interrupts.reason is Stop.LEFT:
-            raise EngineError("this driver was ended; the job goes on", where=job, hint=f"`encamp attach {job}`")
+            raise EngineError("this driver was stopped; the job continues", where=job, hint=f"`encamp attach {job}`")
 
     def _train(self) -> Outcome:
         self._records.move(self._lease, State.PREPARING)

@@ -34,7 +34,9 @@ def result_of(job: KnownJob, record: RunRecord | None) -> RunResult:
     if outcome is None and receipt is not None:
         outcome = Outcome.from_json(dict(receipt["outcome"]))
     if outcome is None:
-        raise UsageError("nobody wrote down how this job ended", where=job.job_id, hint="`encamp reap` settles it")
+        raise UsageError(
+            "the record does not say how this job ended", where=job.job_id, hint="`encamp reap` settles it"
+        )
     left = tuple((receipt or {}).get("left") or ()) if not job.torn_down else ()
     return RunResult(
         job.job_id,

@@ -224,7 +224,7 @@ class Ending:
         if trouble is None:
             self._records.append(self._lease, "gone", {})
             self._clean(stored=stored)
-        bucket = f"gs://{self._intent.bucket}/{self._intent.prefix}"
+        bucket = f"gs://{self._intent.artifacts_bucket}/{self._intent.prefix}"
         return RunResult(self._intent.job_id, outcome, receipt, left, bucket, error, trouble)
 
     def _tell(
@@ -257,14 +257,14 @@ class Ending:
         self._show("sealing the logs")
         with Heartbeat(self._show, self._reading):
             self._streams.drain(_QUIET_SECONDS, _DRAIN_SECONDS)
-        before = stored_logs(self._storage, intent.bucket, intent.prefix)
+        before = stored_logs(self._storage, intent.artifacts_bucket, intent.prefix)
         if intent.study is None and not self._may_be_sealed():
             before = before.unclaimed()
         names = replicas_of(intent, trials_of(self._entries()), {*spooled(self._streams.folder), *before.sizes})
         recover_logs(self._client, intent, self._streams, self._show, replicas=names, sealed=before.whole)
         seal = seal_logs(
             self._storage,
-            intent.bucket,
+            intent.artifacts_bucket,
             intent.prefix,
             names,
             self._streams.log,
@@ -320,7 +320,9 @@ class Ending:
         self._records.append(self._lease, "receipt", receipt)
         try:
             text = json.dumps(receipt, indent=2, sort_keys=True).encode()
-            self._storage.upload(self._intent.bucket, f"{self._intent.prefix}{RECEIPT}", text, "application/json")
+            self._storage.upload(
+                self._intent.artifacts_bucket, f"{self._intent.prefix}{RECEIPT}", text, "application/json"
+            )
         except EncampError as error:
             self._show(f"the receipt is in the record only: {error.what}")
         return receipt
@@ -348,7 +350,7 @@ class Ending:
                 note_term(self._storage, intent, until)
         except EncampError as error:
             self._show(f"the results are kept, and nobody is told for how long: {error.what}")
-        return KeptResults(intent.job_dir, f"gs://{intent.bucket}/{intent.prefix}", own, until)
+        return KeptResults(intent.job_dir, f"gs://{intent.artifacts_bucket}/{intent.prefix}", own, until)
 
     def _without_results(self, own: str) -> bool:
         """Whether the job's own bucket is not there, also because it was empty and is deleted now."""

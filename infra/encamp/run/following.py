@@ -145,7 +145,7 @@ class Follower:
             held, record = self._look()
             if not held and not self._is_over(record):
                 raise EngineError(
-                    f"the driver that was to take it over ended with {self._adopter.returncode}{_tail(self._log)}",
+                    f"the driver that should adopt it exited with {self._adopter.returncode}{_tail(self._log)}",
                     where=self._job,
                     hint="`encamp reap` tries again",
                 )

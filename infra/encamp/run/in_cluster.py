@@ -14,7 +14,7 @@ from encamp.errors import EncampError, EngineError, UsageError
 from encamp.plan.environment.driver import STARTED_BY, STARTED_BY_ACCOUNT, driver_job, driver_secret
 from encamp.run.actor import Actor
 from encamp.run.finding import Verdict, worst
-from encamp.run.reap import Wishes, reap
+from encamp.run.reap import ReapOptions, reap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ def go_on(
         EngineError: it could not be brought to its end, or this process is told to leave it.
     """
     while True:
-        findings = reap(context, environment, Wishes(job=job_id, wait=True))
+        findings = reap(context, environment, ReapOptions(job=job_id, wait=True))
         record = records.record(job_id)
         if record is not None and record.torn_down:
             return
@@ -109,5 +109,5 @@ def go_on(
             raise error
         if records.holder_of(job_id) is None and all(one.verdict is Verdict.HELD for one in findings):
             why = findings[-1].why if findings else "nothing of it is known"
-            raise EngineError(f"the job goes on without this driver: {why}", where=job_id)
+            raise EngineError(f"the job continues without this driver: {why}", where=job_id)
         sleep(_PAUSE_SECONDS)

@@ -262,7 +262,7 @@ def _refuse_unbegun(job: KnownJob) -> None:
         raise UsageError(f"this job {waits(job.position)}; it has written nothing", where=job.job_id, hint=hint)
     if job.torn_down:
         why = f": {job.message}" if job.message else ""
-        raise UsageError(f"this job is {job.state} and was never begun, so it has no logs{why}", where=job.job_id)
+        raise UsageError(f"this job is {job.state} and never started, so it has no logs{why}", where=job.job_id)
 
 
 def _is_there(live: LiveJob) -> bool:

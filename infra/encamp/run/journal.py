@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.run.old_intents import intent_data
 from encamp.run.states import Outcome, State
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class RunRecord:
     """A job as its journal tells it.
 
     Attributes:
-        intent: what was to be created, under which labels, where, until when; None if it was adopted without.
+        intent: what was to be created, under which labels, where, until when, as ``Intent.read`` reads it; None if it
+            was adopted without.
         times: when each state began.
         outcome: how the training ended, known before tear-down begins.
         torn_down: whether it was proven that nothing is left.
@@ -150,7 +152,7 @@ def fold(job_id: str, name: str, created: datetime, found: Iterable[Entry | None
         created=created,
         state=states[-1][0] if states else State.QUEUED,
         times=dict(states),
-        intent=_latest(entries, "intent", dict),
+        intent=_latest(entries, "intent", intent_data),
         outcome=_latest(entries, "outcome", _outcome),
         receipt=_latest(entries, "receipt", dict),
         torn_down=any(entry.kind == "gone" for entry in entries),

@@ -66,7 +66,7 @@ def take(connection: Connection, at: float, job_id: str) -> bool:
 
 def drop(connection: Connection, at: float, job_id: str) -> bool:
     """End a job that waits, and forget what it was; False if it has been begun or has ended."""
-    ended = update(SUBMISSIONS).where(*_undecided(job_id)).values(ended=at, sealed="")
+    ended = update(SUBMISSIONS).where(*_undecided(job_id)).values(ended=at, encrypted="")
     return connection.execute(ended).rowcount == 1
 
 
@@ -75,7 +75,7 @@ def close(connection: Connection, at: float, job_id: str) -> None:
     connection.execute(
         update(SUBMISSIONS)
         .where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.ended.is_(None))
-        .values(ended=at, begun=func.coalesce(SUBMISSIONS.c.begun, at), sealed="")
+        .values(ended=at, begun=func.coalesce(SUBMISSIONS.c.begun, at), encrypted="")
     )
 
 

@@ -1,18 +1,18 @@
-"""The cloud's listing of an environment's resources, by job, with the facts that resources carry."""
+"""The cloud's listing of an environment's resources, by job, with the summaries that resources carry."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from encamp.cloud.leftovers import JOB_LABEL, label_selector
 from encamp.cloud.listings import LISTINGS, Scope, listed
 from encamp.errors import EncampError
 from encamp.kinds.objects import OBJECTS
-from encamp.plan.facts import FACTS_ANNOTATION
 from encamp.plan.model import DEADLINE_LABEL
+from encamp.plan.summary import SUMMARY_ANNOTATION, JobSummary
 from encamp.run.target import open_cluster
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Thing:
-    """A listed resource; ``facts`` are those of its job, if it carries them (see ``plan.facts``)."""
+    """A listed resource; ``summary`` is that of its job, if it carries one."""
 
     name: str
     labels: Mapping[str, str]
-    facts: dict[str, Any] | None = None
+    summary: JobSummary | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Things:
     labels: dict[str, str]
     deadline: float | None = None
     found: tuple[str, ...] = ()
-    facts: dict[str, Any] | None = None
+    summary: JobSummary | None = None
 
     def plus(self, thing: Thing) -> Things:
         """Return these with one more."""
@@ -57,7 +57,7 @@ class Things:
             self,
             deadline=max(deadlines, default=None),
             found=(*self.found, thing.name),
-            facts=self.facts or thing.facts,
+            summary=self.summary or thing.summary,
         )
 
 
@@ -105,14 +105,14 @@ def _objects(client: GoogleClient, target: Target) -> Iterator[Thing]:
             for item in cluster.list(kind.plural, where.namespace, selector):
                 metadata = item["metadata"]
                 name = f"{kind.word} {where.namespace}/{metadata['name']}"
-                yield Thing(name, metadata.get("labels") or {}, _facts(metadata.get("annotations") or {}))
+                yield Thing(name, metadata.get("labels") or {}, _summary(metadata.get("annotations") or {}))
     finally:
         cluster.close()
 
 
-def _facts(annotations: Mapping[str, str]) -> dict[str, Any] | None:
+def _summary(annotations: Mapping[str, str]) -> JobSummary | None:
     try:
-        found = json.loads(annotations.get(FACTS_ANNOTATION, "null"))
+        found = json.loads(annotations.get(SUMMARY_ANNOTATION, "null"))
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return JobSummary.read(found) if isinstance(found, dict) else None

@@ -166,7 +166,7 @@ def message(
         "ran": _running_time(record),
         "cost": f"about {cost:.4f} USD" if cost is not None else "",
         "results": intent.job_dir or "",
-        "logs": f"gs://{intent.bucket}/{intent.prefix}logs/",
+        "logs": f"gs://{intent.artifacts_bucket}/{intent.prefix}logs/",
         "still there": f"tear-down is not done, {trouble}; encamp reap --job {job} -s {environment}" if trouble else "",
         "more": f"encamp describe {job} -s {environment}; encamp logs {job} -s {environment}",
     }

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from encamp.run.records import Records
     from encamp.run.target import Target
 
-__all__ = ["Finding", "Verdict", "Wishes", "reap", "worst"]
+__all__ = ["Finding", "ReapOptions", "Verdict", "reap", "worst"]
 
 _INTERVAL_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReapOptions:
     """How to reap.
 
     Attributes:
@@ -69,7 +69,7 @@ class Wishes:
 def reap(
     context: Context,
     environment: str,
-    wishes: Wishes | None = None,
+    options: ReapOptions | None = None,
     *,
     found: Callable[[Finding], None] = lambda _: None,
     clock: Callable[[], float] | None = None,
@@ -79,7 +79,7 @@ def reap(
     Args:
         context: what to work with, and where lines for people go.
         environment: name of its stack.
-        wishes: how; by default one look that supervises nothing.
+        options: how; by default one look that supervises nothing.
         found: gets each finding as it comes, when watching only those that say something new.
         clock: seconds since the epoch by which results, and what no record knows, are judged; the record's if None.
 
@@ -92,8 +92,8 @@ def reap(
     """
     records = context.records()
     try:
-        target = find_target(context, environment, quiet=bool(wishes and wishes.quiet))
-        return _Reaping(context, records, target, wishes or Wishes(), found, clock or records.now).run()
+        target = find_target(context, environment, quiet=bool(options and options.quiet))
+        return _Reaping(context, records, target, options or ReapOptions(), found, clock or records.now).run()
     finally:
         records.close()
 
@@ -103,7 +103,7 @@ class _Reaping:
     context: Context
     records: Records
     target: Target
-    wishes: Wishes
+    options: ReapOptions
     found: Callable[[Finding], None]
     clock: Callable[[], float]
     _last: dict[str, Finding] = field(default_factory=dict)
@@ -117,15 +117,15 @@ class _Reaping:
     def run(self) -> list[Finding]:
         with _Signals(self._stop):
             self._round(first=True)
-            while not self._stopped and (self.wishes.watch is not None or self._busy()):
-                self._wake.wait(self.wishes.watch or _INTERVAL_SECONDS)
+            while not self._stopped and (self.options.watch is not None or self._busy()):
+                self._wake.wait(self.options.watch or _INTERVAL_SECONDS)
                 self._wake.clear()
-                if not self._stopped and (self.wishes.wait or self.wishes.watch is not None):
+                if not self._stopped and (self.options.wait or self.options.watch is not None):
                     self._round()
             for hand in list(self._hands.values()):
                 hand.thread.join()
         findings = list(self._last.values())
-        if self.wishes.tell and not self._stopped:
+        if self.options.tell and not self._stopped:
             troubles = sum(finding.verdict is Verdict.FAILED for finding in findings)
             self._teller().reaped(len(findings), troubles)
         return findings
@@ -141,11 +141,11 @@ class _Reaping:
         )
 
     def _round(self, *, first: bool = False) -> None:
-        search = Search(self.context, self.records, self.target, self.wishes.job)
+        search = Search(self.context, self.records, self.target, self.options.job)
         try:
             candidates, strangers = search.run()
         except EncampError as error:
-            if first and self.wishes.watch is None:
+            if first and self.options.watch is None:
                 raise
             self._say(Finding("the jobs", Verdict.FAILED, error.what, error=error))
             return
@@ -153,27 +153,27 @@ class _Reaping:
             self._say(Finding(what, Verdict.FAILED, error.what, error=error))
         for candidate in candidates:
             self._take(candidate)
-        stored = (first or self.wishes.watch is not None) and self._store()
-        if self.wishes.job is not None:
+        stored = (first or self.options.watch is not None) and self._store()
+        if self.options.job is not None:
             if first and not candidates and not stored:
-                self._say(self._missing(self.wishes.job))
+                self._say(self._missing(self.options.job))
             return
         for stack, unreadable in search.unreadable.items():
             self._say(self._set_aside(stack, unreadable))
         for stranger in strangers:
-            self._say(_end_stranger(stranger, self.context, self.target, self.clock(), dry_run=self.wishes.dry_run))
-        if first or self.wishes.watch is not None:
+            self._say(_end_stranger(stranger, self.context, self.target, self.clock(), dry_run=self.options.dry_run))
+        if first or self.options.watch is not None:
             self._expire()
 
     def _take(self, candidate: Candidate) -> None:
         """Begin with a job, unless it is in hand or, without ``watch``, had its try."""
         job, name = candidate.intent.job_id, candidate.intent.name
-        if name in self._hands or (self.wishes.watch is None and name in self._tried):
+        if name in self._hands or (self.options.watch is None and name in self._tried):
             return
         held = self.records.holder_of(job)
         if held is not None:
             self._say(Finding(job, Verdict.HELD, f"{held} drives it"))
-        elif self.wishes.dry_run:
+        elif self.options.dry_run:
             self._say(self._looked_at(candidate))
         else:
             self._tried.add(name)
@@ -184,7 +184,7 @@ class _Reaping:
     def _set_aside(self, stack: str, error: UnreadableStateError) -> Finding:
         """Rename a state that says nothing any more, and keeps the engine from listing all others."""
         what = f"stack {stack}"
-        if self.wishes.dry_run:
+        if self.options.dry_run:
             return Finding(what, Verdict.WOULD_SET_ASIDE, error.what)
         try:
             place = JobEngine(project_folder(), self.context.show).set_aside(stack)
@@ -196,7 +196,7 @@ class _Reaping:
         try:
             reaper = Reaper(candidate, self.context, self.records, self.target)
             try:
-                return reaper.would()
+                return reaper.dry_run()
             finally:
                 reaper.close()
         except EncampError as error:
@@ -219,7 +219,7 @@ class _Reaping:
                 self._hands[candidate.intent.name].reaper = reaper
                 if self._stopped:
                     reaper.leave()
-                return reaper.run(wait=self.wishes.wait or self.wishes.watch is not None)
+                return reaper.run(wait=self.options.wait or self.options.watch is not None)
             finally:
                 reaper.close()
         except UsageError as error:
@@ -232,7 +232,7 @@ class _Reaping:
 
     def _context_of(self, candidate: Candidate) -> Context:
         """Lines of several jobs name theirs."""
-        if self.wishes.job is not None:
+        if self.options.job is not None:
             return self.context
         job, show, log = candidate.intent.job_id, self.context.show, self.context.log
         return replace(
@@ -258,7 +258,7 @@ class _Reaping:
             if before is None or (before.verdict, before.why) != (finding.verdict, finding.why):
                 self.found(finding)
                 # An ending that was begun has told of itself.
-                if self.wishes.tell and finding.verdict is Verdict.FAILED and finding.result is None:
+                if self.options.tell and finding.verdict is Verdict.FAILED and finding.result is None:
                     self._teller().not_ended(finding.job, finding.why)
 
     def _busy(self) -> bool:
@@ -277,13 +277,13 @@ class _Reaping:
         due = [
             one
             for one in unsealed(self.context, self.records)
-            if one.intent.bucket == self.target.outputs.artifacts_bucket
-            and self.wishes.job in {None, one.intent.job_id, one.intent.name}
+            if one.intent.artifacts_bucket == self.target.outputs.artifacts_bucket
+            and self.options.job in {None, one.intent.job_id, one.intent.name}
         ]
         for one in due:
             job, why = one.intent.job_id, f"they are in {one.spool}"
             try:
-                if self.wishes.dry_run:
+                if self.options.dry_run:
                     self._say(Finding(job, Verdict.WOULD_SEAL, why))
                 elif store_logs(one, self.context, self.records).stored:
                     self._say(Finding(job, Verdict.SEALED, "they were left on this machine when it ended"))
@@ -310,9 +310,9 @@ class _Reaping:
         for one in due:
             why = f"they were kept until {one.until:%Y-%m-%d %H:%M:%S} UTC"
             try:
-                if not self.wishes.dry_run:
+                if not self.options.dry_run:
                     delete_results(storage, one, now)
-                verdict = Verdict.WOULD_EXPIRE if self.wishes.dry_run else Verdict.EXPIRED
+                verdict = Verdict.WOULD_EXPIRE if self.options.dry_run else Verdict.EXPIRED
                 self._say(Finding(one.job_id, verdict, why))
             except EncampError as error:
                 self._say(Finding(one.job_id, Verdict.FAILED, error.what, error=error))

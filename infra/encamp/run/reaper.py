@@ -90,14 +90,14 @@ class Reaper:
         self._since: datetime | None = None
         if candidate.record is None:
             self._since = began_at(candidate.state, found.job_set)
-            self._intent = replace(self._intent, job=written_job(found.job_set, self._job))
+            self._intent = self._intent.model_copy(update={"job": written_job(found.job_set, self._job)})
         # Without a cluster no stream is ever begun; what was spooled before is still there.
         self._streams = LogStreams(
             cast("Cluster", self._cluster), self._intent.namespace, self._folder / "logs", self._log
         )
 
-    def would(self) -> Finding:
-        """Say what would be done, and do nothing."""
+    def dry_run(self) -> Finding:
+        """Report the action for the job without performing it."""
         judgement = self._judged(self._candidate.record)
         verdict = Verdict.WOULD_END if judgement.over else Verdict.HELD
         return Finding(self._job, verdict, judgement.why, resources=self._resources())
@@ -207,7 +207,8 @@ class Reaper:
             self._teardown(self._engine, check=True).run()
             self._records.append(self._lease, "gone", {})
             return Finding(self._job, Verdict.ENDED, f"{why}; {outcome.state}")
-        intent = self._intent if self._candidate.committed else replace(self._intent, folder=str(self._folder))
+        moved = {} if self._candidate.committed else {"folder": str(self._folder)}
+        intent = self._intent.model_copy(update=moved)
         end = ending(
             self._context,
             self._records,

@@ -109,7 +109,7 @@ def build_receipt(
         "images": intent.get("images"),
         "imageDigests": {role: list(found) for role, found in digests.items()},
         "resources": resources_of(steps, gone),
-        "sharedPools": list(intent.get("shared_pools") or ()),
+        "sharedPools": list(intent.get("sharedPools") or ()),
         "nodeSeconds": dict(seconds),
         "cost": cost_of(seconds, hourly, prices_of),
         "logs": log_summary(logs),

@@ -57,7 +57,7 @@ class LeaseLostError(EngineError):
     """Another driver has the job: its finder stops at once and takes nothing down."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__("another driver has taken this job over", where=job_id)
+        super().__init__("another driver has adopted this job", where=job_id)
 
 
 class ChangedError(UsageError):
@@ -360,7 +360,7 @@ class Records:
             )
         if record.waiting:
             return UsageError(
-                "this job was handed in and waits until a driver is free",
+                "this job was submitted and waits for a free driver",
                 where=job_id,
                 hint=f"`encamp attach {job_id}` follows it; a new run needs another --job-id",
             )

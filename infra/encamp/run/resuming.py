@@ -120,7 +120,7 @@ class Resumption:
             raise OverdueError(Outcome(State.CANCELLED, why), job)
         if self.leaving():
             self.records.append(self.lease, LEFT, {})
-            raise LeftError("it is left to whoever takes it over", where=job)
+            raise LeftError("it is left to the next driver", where=job)
 
     def _failed(self, error: EncampError) -> Outcome:
         self.records.append(self.lease, FAILURE, failure_data(error))

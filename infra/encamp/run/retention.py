@@ -64,7 +64,9 @@ def note_term(storage: Storage, intent: Intent, until: datetime) -> None:
         "prefix": intent.prefix,
         "resultsBucket": intent.results_bucket,
     }
-    storage.upload(intent.bucket, _note_name(intent.job_id, until), json.dumps(note).encode(), "application/json")
+    storage.upload(
+        intent.artifacts_bucket, _note_name(intent.job_id, until), json.dumps(note).encode(), "application/json"
+    )
 
 
 def expired(storage: Storage, bucket: str, now: datetime) -> Iterator[Expired]:

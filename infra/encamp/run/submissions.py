@@ -29,9 +29,9 @@ from encamp.run.waiting import Waiting, waiting_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from encamp.run.encryption import Cipher
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
-    from encamp.run.vault import Vault
 
 __all__ = ["Again", "AlreadyUsedError", "NameUsedError", "Submission", "Submissions", "Waiting"]
 
@@ -64,13 +64,13 @@ class Submissions:
     """The submissions of a record.
 
     Args:
-        vault: encrypts jobs as sent; None if jobs are neither submitted nor read.
+        cipher: encrypts jobs as sent; None if jobs are neither submitted nor read.
     """
 
-    def __init__(self, records: Records, vault: Vault | None = None) -> None:
+    def __init__(self, records: Records, cipher: Cipher | None = None) -> None:
         self._records = records
         self._transactions = records.transactions
-        self._vault = vault
+        self._cipher = cipher
 
     def submit(self, submission: Submission, *, arrived: float | None = None) -> RunRecord:
         """Write a submission down; it waits from then on.
@@ -82,13 +82,13 @@ class Submissions:
             NameUsedError: the job's cloud name is another job's.
         """
         arrived = arrived if arrived is not None else time.monotonic()
-        vault = self._sealing()
-        sealed, digest = vault.seal(submission.job), vault.digest(submission.job)
+        cipher = self._required_cipher()
+        encrypted, digest = cipher.encrypt(submission.job), cipher.digest(submission.job)
 
         def written(connection: Connection) -> RunRecord:
             at = self._transactions.now(connection)
             connection.execute(_JOB, {"job_id": submission.job_id, "name": submission.name, "created": at})
-            return _write(connection, at, submission, sealed=sealed, digest=digest)
+            return _write(connection, at, submission, encrypted=encrypted, digest=digest)
 
         try:
             return self._transactions.write(written)
@@ -96,7 +96,7 @@ class Submissions:
             known = self._records.record(submission.job_id)
             if known is None:
                 raise NameUsedError(submission.job_id, submission.name) from error
-            if self._is_there(submission.job_id, sealed):
+            if self._is_there(submission.job_id, encrypted):
                 return known
             again = self._again(submission, digest, arrived)
             raise AlreadyUsedError(submission.job_id, again) from error
@@ -115,13 +115,13 @@ class Submissions:
 
         Raises:
             UsageError: no such job was submitted, or it is over.
-            SealError: it cannot be decrypted.
+            DecryptionError: it cannot be decrypted.
         """
-        asked = select(SUBMISSIONS.c.sealed).where(SUBMISSIONS.c.job_id == job_id)
-        sealed = self._transactions.read(lambda connection: connection.execute(asked).scalar_one_or_none())
-        if not sealed:
+        asked = select(SUBMISSIONS.c.encrypted).where(SUBMISSIONS.c.job_id == job_id)
+        encrypted = self._transactions.read(lambda connection: connection.execute(asked).scalar_one_or_none())
+        if not encrypted:
             raise UsageError("no such job waits", where=job_id, hint="`encamp list` names every job")
-        return self._sealing().opened(sealed, job_id)
+        return self._required_cipher().decrypt(encrypted, job_id)
 
     def open(self, environment: str) -> list[Waiting]:
         """Return every submission of an environment that is not over, in the order in which they are begun."""
@@ -264,12 +264,12 @@ class Submissions:
 
         return self._transactions.write(ended)
 
-    def _is_there(self, job_id: str, sealed: str) -> bool:
+    def _is_there(self, job_id: str, encrypted: str) -> bool:
         """Whether this very submission is on record: a server's connection may break after the transaction was done.
 
         Each encryption gives another text, even of the same job.
         """
-        asked = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.sealed == sealed)
+        asked = select(SUBMISSIONS.c.job_id).where(SUBMISSIONS.c.job_id == job_id, SUBMISSIONS.c.encrypted == encrypted)
         return self._transactions.read(lambda connection: connection.execute(asked).first()) is not None
 
     def _again(self, submission: Submission, digest: str, arrived: float) -> Again:
@@ -285,13 +285,13 @@ class Submissions:
 
         return self._transactions.read(looked)
 
-    def _sealing(self) -> Vault:
-        if self._vault is None:
-            raise TypeError("these submissions were opened without a vault")
-        return self._vault
+    def _required_cipher(self) -> Cipher:
+        if self._cipher is None:
+            raise TypeError("these submissions were opened without a cipher")
+        return self._cipher
 
 
-def _write(connection: Connection, at: float, submission: Submission, *, sealed: str, digest: str) -> RunRecord:
+def _write(connection: Connection, at: float, submission: Submission, *, encrypted: str, digest: str) -> RunRecord:
     """Write all of a submission but the job's own row; what the record says from then on."""
     entry = {
         "name": submission.name,
@@ -314,7 +314,7 @@ def _write(connection: Connection, at: float, submission: Submission, *, sealed:
         "wait_until": at + wait if wait is not None else None,
         "creator": submission.by,
         "digest": digest,
-        "sealed": sealed,
+        "encrypted": encrypted,
         "taken_by": holder.myself(),
         "tries": 0,
     }
@@ -341,7 +341,7 @@ def _unclaimed() -> tuple[Any, ...]:
 
 
 #: A submission without what was sent: that is opened by its driver alone, and may be long.
-_OPEN = tuple(column for column in SUBMISSIONS.c if column.name != "sealed")
+_OPEN = tuple(column for column in SUBMISSIONS.c if column.key != "encrypted")
 _GONE = JOURNAL.alias()
 #: Jobs that were handed in, whose submissions are not there, and that have not come to their end.
 _LOST = select(JOURNAL.c.job_id).where(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from encamp.plan.model import JobPlan
+    from encamp.run.encryption import Cipher
     from encamp.run.journal import RunRecord
     from encamp.run.records import Records
-    from encamp.run.vault import Vault
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
@@ -50,26 +50,26 @@ def beginning(records: Records, job_id: str) -> Iterator[None]:
         raise
 
 
-def sent_job(records: Records, vault: Vault, job_id: str) -> tuple[RunRecord, dict[str, Any]]:
+def sent_job(records: Records, cipher: Cipher, job_id: str) -> tuple[RunRecord, dict[str, Any]]:
     """Return the record of a job that waits, and the job as it was sent, with the labels that it has now.
 
     Raises:
         UsageError: it does not wait, or cannot be opened.
     """
-    job = Submissions(records, vault).opened(job_id)
+    job = Submissions(records, cipher).opened(job_id)
     record = records.record(job_id)
     if record is None:
         raise UsageError("no such job in the record", where=job_id)
     return record, job if record.labels is None else {**job, "labels": record.labels}
 
 
-def sent_request(records: Records, vault: Vault, job_id: str, spec: EnvironmentSpec, environment: str) -> JobRequest:
+def sent_request(records: Records, cipher: Cipher, job_id: str, spec: EnvironmentSpec, environment: str) -> JobRequest:
     """Return the request of a waiting job for this machine's driver; ``environment`` is the name of ``spec``'s stack.
 
     Raises:
         SpecError, PlanError, UsageError: it cannot be run; says why.
     """
-    record, data = sent_job(records, vault, job_id)
+    record, data = sent_job(records, cipher, job_id)
     if record.environment != environment:
         raise UsageError(f"this job was handed in for environment {record.environment}", where=job_id)
     found = parse_job(data, source=job_id)

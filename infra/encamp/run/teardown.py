@@ -91,7 +91,7 @@ class Teardown:
             raise
         except EncampError as last:
             raise TeardownError(
-                f"tear-down did not come to its end: {last.what}",
+                f"tear-down did not finish: {last.what}",
                 where=last.where or self._stack,
                 hint="run `encamp reap`; what it cannot delete it names",
             ) from last

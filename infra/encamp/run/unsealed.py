@@ -65,9 +65,15 @@ def store_logs(job: Unsealed, context: Context, records: Records) -> Seal:
         records.append(lease, ACTOR, {"did": "taken over", **Actor.myself().to_json()})
         names = replicas_of(intent, trials_of(job.record.entries))
         logs = {name: ReplicaLog(job.spool, name, lambda *_: None) for name in names}
-        before = stored_logs(storage, intent.bucket, intent.prefix)
+        before = stored_logs(storage, intent.artifacts_bucket, intent.prefix)
         seal = seal_logs(
-            storage, intent.bucket, intent.prefix, names, logs.__getitem__, before=before, times=job.spool / TIMES
+            storage,
+            intent.artifacts_bucket,
+            intent.prefix,
+            names,
+            logs.__getitem__,
+            before=before,
+            times=job.spool / TIMES,
         )
         records.append(lease, "sealed", {"stored": seal.stored, "problems": list(seal.problems)})
         if seal.stored:
@@ -83,6 +89,6 @@ def store_logs(job: Unsealed, context: Context, records: Records) -> Seal:
 
 def _write(storage: Storage, intent: Intent, text: str, context: Context) -> None:
     try:
-        storage.upload(intent.bucket, f"{intent.prefix}{RECEIPT}", text.encode(), "application/json")
+        storage.upload(intent.artifacts_bucket, f"{intent.prefix}{RECEIPT}", text.encode(), "application/json")
     except EncampError as error:
         context.show(f"the receipt is in the record only: {error.what}")

@@ -92,7 +92,7 @@ class JobSetWatch:
         Raises:
             EngineError: the API server gives no answer about what failed.
         """
-        return self._verdict(job_set) or self._hopeless() or self._repeating()
+        return self._verdict(job_set) or self._unstartable() or self._repeating()
 
     def _say_restarts(self, job_set: dict[str, Any]) -> None:
         """Report the JobSet's restarts since the last look.
@@ -143,7 +143,7 @@ class JobSetWatch:
         )
         return Outcome(State.FAILED, _message(failure) + more, failure)
 
-    def _hopeless(self) -> Outcome | None:
+    def _unstartable(self) -> Outcome | None:
         """Whether a replica ran out of memory, which is permanent (spec 6), but has an exit code of 137 as others too.
 
         Kubernetes sees the code only and restarts the replica, so who supervises ends the job. Without anybody the

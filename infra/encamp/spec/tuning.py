@@ -80,6 +80,6 @@ class HyperparameterSpec(Written):
     algorithm: Algorithm | None = absent("ALGORITHM_UNSPECIFIED")
     """Search algorithm; Bayesian when absent."""
     enable_trial_early_stopping: Flag | None = absent(False)
-    """Whether hopeless trials are stopped early."""
+    """Whether unpromising trials are stopped early."""
     resume_previous_job_id: Text | None = None
     """Id of an earlier tuning job whose study is resumed."""

@@ -60,7 +60,7 @@ class Trial:
         number: from 1; a study that is resumed counts on.
         measurements: in the order of their coming.
         final: the one that counts, or None.
-        stopped_early: it was stopped because it was hopeless; such a trial has SUCCEEDED, with what it had reached.
+        stopped_early: it was stopped because it was unpromising; such a trial has SUCCEEDED, with what it had reached.
         parent: number of the trial whose checkpoint it starts from, None but in a population.
         message: why it failed, empty if it did not.
         job_id: of the job that ran it.

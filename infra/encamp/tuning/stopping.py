@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _LEAST = 3
 
 
-def hopeless(study: StudyPlan, trials: Sequence[Trial], trial: Trial) -> bool:
+def unpromising(study: StudyPlan, trials: Sequence[Trial], trial: Trial) -> bool:
     """Whether a trial may be stopped: its best so far is worse than the median of what the others were on average.
 
     The others are the trials that succeeded and have come as far in steps, each with the average of what it reported
     up to the same step. Nothing is stopped while there are fewer than three of them, nor before a trial's second
-    report. Reports that are no numbers count for nothing; a trial that has had no others is hopeless.
+    report. Reports that are no numbers count for nothing; a trial that has had no others is unpromising.
 
     Args:
         study: whose goal says what is better.

@@ -2,7 +2,7 @@
 
 A resource is compared as the API showed it last (its outputs), not as it was asked for: what a server has filled in
 counts. A property that is left out keeps its value where it is computed, takes its default where it has one, and else
-is taken away. An empty list is a wish, and differs from a list that the server filled in.
+is taken away. An empty list was written, and differs from a list that the server filled in.
 """
 
 from __future__ import annotations

@@ -30,12 +30,12 @@ class ScalePlan:
     Attributes:
         add: how many nodes a pool is to get, by its full name.
         triggered: the pool that each pod (by UID) grows.
-        hopeless: why no pool can grow for a pod (by UID), in the autoscaler's words.
+        unschedulable: why no pool can grow for a pod (by UID), in the autoscaler's words.
     """
 
     add: Counter[str] = field(default_factory=Counter)
     triggered: dict[str, Pool] = field(default_factory=dict)
-    hopeless: dict[str, str] = field(default_factory=dict)
+    unschedulable: dict[str, str] = field(default_factory=dict)
 
 
 def waits(pod: Mapping[str, Any]) -> bool:
@@ -85,7 +85,7 @@ def plan(
         uid = pod["metadata"]["uid"]
         if best is None:
             counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-            done.hopeless[uid] = f"pod didn't trigger scale-up: {counted or 'the cluster has no node pool'}"
+            done.unschedulable[uid] = f"pod didn't trigger scale-up: {counted or 'the cluster has no node pool'}"
             continue
         room = best.maximum - sizes.get(best.full_name, 0) - done.add[best.full_name]
         count = room if best.atomic else 1

@@ -126,20 +126,20 @@ def _remedy() -> str:
     return "allow user namespaces for this user (in a container: run it with seccomp and AppArmor unconfined)"
 
 
-async def choose_runtime(layout: Layout, wish: str) -> tuple[Runtime, Verdict]:
+async def choose_runtime(layout: Layout, wanted: str) -> tuple[Runtime, Verdict]:
     """Return the runtime to use, ready for pods.
 
     Args:
         layout: the sandbox.
-        wish: ``namespaces``, ``none``, or empty for what the machine allows.
+        wanted: ``namespaces``, ``none``, or empty for what the machine allows.
 
     Raises:
         SandboxError: namespaces are wanted and forbidden.
     """
     folder = layout.kubelet_data / "runtime"
     folder.mkdir(parents=True, exist_ok=True)
-    verdict = Verdict(NONE, "ENCAMP_SANDBOX_ISOLATION says so") if wish == NONE else await probe()
-    if wish == NAMESPACES and verdict.mode != NAMESPACES:
+    verdict = Verdict(NONE, "ENCAMP_SANDBOX_ISOLATION says so") if wanted == NONE else await probe()
+    if wanted == NAMESPACES and verdict.mode != NAMESPACES:
         raise SandboxError(f"pods cannot have namespaces: {verdict.reason}", hint=verdict.remedy)
     runtime: Runtime
     if verdict.mode == NAMESPACES:

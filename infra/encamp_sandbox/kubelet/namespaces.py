@@ -109,7 +109,7 @@ class Namespaces:
     async def sandbox(self, request: PodRequest) -> NamespacedPod:
         """Make the namespaces of a pod."""
         address = self._addresses.take(request.host_key)
-        wish = {
+        task = {
             "user": self._user,
             "net": self._net,
             "hostname": request.hostname,
@@ -119,7 +119,7 @@ class Namespaces:
             "gateway": self._addresses.gateway,
         }
         try:
-            files = await self.ask("pod", request.folder, wish, (self._user, self._net))
+            files = await self.ask("pod", request.folder, task, (self._user, self._net))
         except BaseException:
             self._addresses.give_back(address)
             raise
@@ -142,9 +142,9 @@ class Namespaces:
         """Connect to a pod in its network, to anything else from here. Raises OSError and SandboxError."""
         if address not in self._addresses:
             return await asyncio.open_connection(address, port)
-        wish = {"user": self._user, "net": self._net, "address": address, "port": port}
+        task = {"user": self._user, "net": self._net, "address": address, "port": port}
         async with self._dialling:
-            (connection,) = await self.ask("connect", self._folder, wish, (self._user, self._net))
+            (connection,) = await self.ask("connect", self._folder, task, (self._user, self._net))
         return await asyncio.open_connection(sock=socket.socket(fileno=connection))
 
     async def close(self) -> None:
@@ -183,14 +183,14 @@ class Namespaces:
         if self._bundle.exists():
             shutil.copyfile(self._bundle, etc / "ca-certificates.crt")
 
-    async def ask(self, verb: str, folder: Path, wish: dict[str, Any], files: tuple[int, ...] = ()) -> list[int]:
+    async def ask(self, verb: str, folder: Path, task: dict[str, Any], files: tuple[int, ...] = ()) -> list[int]:
         """Run a verb of the launcher that hands over files. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         errors: list[OutputLine] = []
         with ours:
             with theirs:
-                wish["channel"] = theirs.fileno()
-                spec = launcher(verb, folder / f"{verb}.json", wish, (theirs.fileno(), *files))
+                task["channel"] = theirs.fileno()
+                spec = launcher(verb, folder / f"{verb}.json", task, (theirs.fileno(), *files))
                 process = await start(spec, output=errors.append)
             outcome = await process.wait()
             if not outcome.ok:
@@ -240,8 +240,8 @@ class NamespacedPod:
             raise SandboxError(problem.text, hint=problem.remedy)
         places = [{"source": one.source, "target": str(one.place), "flags": one.flags} for one in volumes]
         user = self._files["user"]
-        wish = {"user": user, "places": places}
-        self._files["mnt"], *devices = await self._runtime.ask("mounts", self._request.folder, wish, (user,))
+        task = {"user": user, "places": places}
+        self._files["mnt"], *devices = await self._runtime.ask("mounts", self._request.folder, task, (user,))
         return devices
 
     def unmount(self) -> None:
@@ -258,7 +258,7 @@ class NamespacedPod:
         status, status_end = os.pipe()
         log, log_path = request.termination_log
         mounts = [*request.mounts, {"source": str(log), "target": log_path, "read_only": False}]
-        wish = {
+        task = {
             **files,
             "status": status_end,
             "root": self._runtime.root(self._request.folder) | {"mounts": mounts},
@@ -268,7 +268,7 @@ class NamespacedPod:
         }
         file = self._request.folder / f"{request.name}.json"
         try:
-            spec = launcher("container", file, wish, (status_end, *files.values()))
+            spec = launcher("container", file, task, (status_end, *files.values()))
             process = await start(spec, output=request.output, errors=request.errors)
         except BaseException:
             os.close(status)
@@ -289,7 +289,7 @@ class NamespacedPod:
         self._runtime.give_back(self.address)
 
 
-def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]) -> ProcessSpec:
+def launcher(verb: str, file: Path, task: dict[str, Any], files: tuple[int, ...]) -> ProcessSpec:
     """Return the launcher's process for a verb.
 
     ``file`` is written for its owner alone, since it holds an environment.
@@ -297,7 +297,7 @@ def launcher(verb: str, file: Path, wish: dict[str, Any], files: tuple[int, ...]
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(wish, stream)
+        json.dump(task, stream)
     return ProcessSpec(
         name=f"launcher {verb}",
         argv=(sys.executable, "-S", "-m", _LAUNCHER, verb, str(file)),

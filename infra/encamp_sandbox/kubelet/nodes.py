@@ -212,7 +212,7 @@ class Nodes:
             size = sizes[pool.full_name]
             change = f"{pool.group} {size}->{size + plan.add[pool.full_name]} (max: {pool.maximum})"
             self._note(waiting[uid], "TriggeredScaleUp", f"pod triggered scale-up: [{{{change}}}]")
-        for uid, reason in plan.hopeless.items():
+        for uid, reason in plan.unschedulable.items():
             self._note(waiting[uid], "NotTriggerScaleUp", reason)
         for uid in self._noted.keys() - waiting.keys():
             del self._noted[uid]

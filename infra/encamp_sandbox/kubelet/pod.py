@@ -319,7 +319,7 @@ class PodLife:
             raise ConfigError(f"{kind} {name}: {error}") from error
 
     async def _token(self, account: str, source: Mapping[str, Any]) -> str:
-        wish = {
+        body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {
@@ -330,7 +330,7 @@ class PodLife:
         }
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{account}/token"
         try:
-            answer = await self._services.api.create(path, wish)
+            answer = await self._services.api.create(path, body)
         except httpx.HTTPError as error:
             raise ConfigError(f"token of {account}: {error}") from error
         return (answer or {}).get("status", {}).get("token", "")

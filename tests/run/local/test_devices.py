@@ -102,7 +102,7 @@ def test_where_gpus_do_not_reach_for_all_none_is_used() -> None:
     assert "1 GPU cannot be divided over 3 replicas that compute" in plan.notes[0]
 
 
-def test_without_gpus_and_without_a_wish_nothing_is_said_or_set() -> None:
+def test_without_gpus_and_without_a_request_nothing_is_said_or_set() -> None:
     assert divide((), REPLICAS) == DevicePlan()
     assert divide((), REPLICAS, {}) == DevicePlan()
 

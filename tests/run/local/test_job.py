@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from encamp.errors import EncampError, PlanError, UsageError
-from encamp.plan.environment.cluster import replicas
 from encamp.plan.job import plan_job
 from encamp.plan.model import LocalPackage
+from encamp.plan.tf_config import replicas
 from encamp.run.local import job as room
-from encamp.run.local.job import JobWish, PreparedJob, local_job, prepared
+from encamp.run.local.job import LocalJobRequest, PreparedJob, local_job, prepared
 from encamp.run.local.prepare import Machine
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
@@ -48,12 +48,12 @@ class Prepare:
         self._resources = resources
 
     def __call__(
-        self, changes: dict[str, Any] | None = None, block: dict[str, Any] | None = None, **wish: Any
+        self, changes: dict[str, Any] | None = None, block: dict[str, Any] | None = None, **request: Any
     ) -> PreparedJob:
         given = {key: value for key, value in {**INPUT, **(changes or {})}.items() if value is not None}
         data = {"jobId": "j", "trainingInput": given, "encamp": {"packagePath": "trainer", **(block or {})}}
         found = parse_job(data, source="job.yaml", folder=self.folder)
-        asked = JobWish(**wish)
+        asked = LocalJobRequest(**request)
         return prepared(local_job(found, asked, self.machine, self._resources), asked, self._resources)
 
 

@@ -22,7 +22,7 @@ import encamp
 from encamp.errors import UsageError
 from encamp.plan.study import ParameterPlan, StudyPlan
 from encamp.run.local.console import RunConsole
-from encamp.run.local.job import JobWish, local_job
+from encamp.run.local.job import LocalJobRequest, local_job
 from encamp.run.local.model import LocalRunOptions
 from encamp.run.local.prepare import Machine
 from encamp.run.local.slots import Slots, make_slots
@@ -137,8 +137,8 @@ def slots(folder: Path, work: ExitStack, *, wanted: int | None = None, **environ
     """The slots of the job, with a trainer in the folder."""
     found = parse_job(JOB, source="job.yaml", folder=folder)
     machine = Machine({"PATH": os.environ["PATH"], **environ}, folder, sys.executable)
-    wish = JobWish()
-    return make_slots(local_job(found, wish, machine, work), wish, wanted, work)
+    request = LocalJobRequest()
+    return make_slots(local_job(found, request, machine, work), request, wanted, work)
 
 
 def trial(number: int, state: TrialState = TrialState.SUCCEEDED, **given: Any) -> Trial:

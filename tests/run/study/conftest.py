@@ -125,7 +125,7 @@ class World:
     def study(
         self,
         plan: StudyPlan = PLAN,
-        hopeless: Callable[[Sequence[Trial], Trial], bool] = lambda *_: False,
+        unpromising: Callable[[Sequence[Trial], Trial], bool] = lambda *_: False,
         points: int = 1000,
     ) -> Study:
         return Study(
@@ -135,7 +135,7 @@ class World:
             job_id="tune",
             trials=self.journal.values(),
             keep=self.keep,
-            hopeless=hopeless,
+            unpromising=unpromising,
             show=self.shown.append,
             clock=lambda: 1000.0,
         )

@@ -9,7 +9,7 @@ from tests.run.sealed_objects import sealed_objects
 from encamp.cloud.leftovers import JobPlace, objects
 from encamp.cloud.storage import Storage
 from encamp.errors import TeardownError
-from encamp.run.growing import GrowingSpool, SealedLogs
+from encamp.run.driver_logs import DriverSpool, SealedLogs
 from encamp.run.journal import Entry
 from encamp.run.replicas import read_replica, replica_labels
 from encamp.run.seal import seal_logs, stored_logs
@@ -113,7 +113,7 @@ def test_who_follows_a_study_reads_logs_that_come_to_be(client: GoogleClient, go
     google.buckets["b"] = {}
     said: list[str] = []
     sealed = SealedLogs(Storage(client), "b", "jobs/x/")
-    spool = GrowingSpool(tmp_path, None, sealed, lambda name, line: said.append(f"{name} {line}"))
+    spool = DriverSpool(tmp_path, None, sealed, lambda name, line: said.append(f"{name} {line}"))
     spool.look()
     (tmp_path / "trial-1-master-replica-0.log").write_text("one\n")
     spool.look()

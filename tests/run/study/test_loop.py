@@ -154,14 +154,14 @@ def test_a_space_that_is_exhausted_ends_the_study(world: Any) -> None:
     assert len(world.journal) == 3
 
 
-def test_a_hopeless_trial_is_stopped_and_has_succeeded_with_what_it_reached(world: Any, plan: StudyPlan) -> None:
+def test_an_unpromising_trial_is_stopped_and_has_succeeded_with_what_it_reached(world: Any, plan: StudyPlan) -> None:
     world.runs = 10
     world.measured = {number: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0] for number in range(1, 7)}
 
-    def hopeless(_: Sequence[Trial], trial: Trial) -> bool:
+    def unpromising(_: Sequence[Trial], trial: Trial) -> bool:
         return trial.number == 2 and len(trial.measurements) >= 3
 
-    assert _to_its_end(world.study(replace(plan, early_stopping=True), hopeless)).state is State.SUCCEEDED
+    assert _to_its_end(world.study(replace(plan, early_stopping=True), unpromising)).state is State.SUCCEEDED
     stopped = world.journal[2]
     assert (stopped.state, stopped.stopped_early) == (TrialState.SUCCEEDED, True)
     assert stopped.final is not None
@@ -170,10 +170,10 @@ def test_a_hopeless_trial_is_stopped_and_has_succeeded_with_what_it_reached(worl
 
 
 def test_nothing_is_stopped_early_where_nobody_asked_for_it(world: Any) -> None:
-    def hopeless(*_: Any) -> bool:
+    def unpromising(*_: Any) -> bool:
         return True
 
-    _to_its_end(world.study(hopeless=hopeless))
+    _to_its_end(world.study(unpromising=unpromising))
     assert not any(trial.stopped_early for trial in world.journal.values())
 
 

@@ -211,7 +211,7 @@ def test_pods_share_nodes_and_no_more_come_than_the_maximum() -> None:
     five = [waiting(str(index)) for index in range(5)]
     done = autoscaler.plan(five, [small], {full: 1}, [])
     assert done.add == {full: 1}
-    assert set(done.hopeless.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
+    assert set(done.unschedulable.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
     fresh = [(small, fit.free(small.allocatable))]
     assert autoscaler.plan(five[:1], [small], {full: 1}, fresh).add == {}
 

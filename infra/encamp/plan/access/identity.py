@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from encamp.plan.access.ownership import OwnedStorage
-    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import JobPlan
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
@@ -41,13 +40,14 @@ def identity(
     environment: EnvironmentSpec,
     job: TrainingJobSpec,
     storage: StoragePlan,
-    earlier: EarlierUp | None = None,
+    kept: IdentityMode | None = None,
 ) -> IdentityPlan:
     """Decide who the job's replicas are.
 
     In mode DIRECT the Kubernetes account is the member of every grant, and nothing is made at Google. In mode
     SERVICE_ACCOUNT the job makes an account. A given account keeps what its owner gave it and gets the job's own data
-    only: roles on the project or on the user's buckets are its owner's to give.
+    only: roles on the project or on the user's buckets are its owner's to give. ``kept`` is the mode that the job has
+    already, None for a new one.
 
     Raises:
         PlanError: the job asks for an account, and the environment allows none.
@@ -62,7 +62,7 @@ def identity(
     if given is not None:
         return IdentityPlan(given, None, name, tuple(own))
     grants = (*own, *_user_grants(job, storage, owned), *(Grant(role) for role in PROJECT_ROLES))
-    if identity_mode(job, environment, earlier) is IdentityMode.DIRECT:
+    if identity_mode(job, environment, kept) is IdentityMode.DIRECT:
         return IdentityPlan(None, None, name, grants)
     if environment.access is not None and environment.access.own_accounts is False:
         raise PlanError(
@@ -73,13 +73,13 @@ def identity(
     return IdentityPlan(service_account_email(name, environment.project), name, name, grants)
 
 
-def identity_mode(job: TrainingJobSpec, environment: EnvironmentSpec, earlier: EarlierUp | None = None) -> IdentityMode:
+def identity_mode(job: TrainingJobSpec, environment: EnvironmentSpec, kept: IdentityMode | None = None) -> IdentityMode:
     """Return the mode of a job without a given account.
 
     Its file's, else the one that it has already, else the environment's.
     """
     asked = job.encamp.identity.mode if job.encamp.identity is not None else None
-    return asked or (earlier.mode if earlier is not None else None) or default_mode(environment)
+    return asked or kept or default_mode(environment)
 
 
 def default_mode(environment: EnvironmentSpec) -> IdentityMode:

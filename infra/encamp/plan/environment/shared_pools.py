@@ -14,7 +14,7 @@ from encamp.errors import PlanError
 from encamp.plan.environment.gke import node_features
 from encamp.plan.environment.queues import FLAVOR_LABEL, pool_flavor, quota_label
 from encamp.plan.machines import catalog
-from encamp.plan.machines.placing import Wish, offered, place
+from encamp.plan.machines.placing import PlaceRequest, offered, place
 from encamp.plan.machines.pools import PoolMachine, PoolUse, disk_of, pool_of
 from encamp.plan.machines.preconditions import way_refused
 from encamp.plan.machines.rdma import driver_label, node_features_of, rdma_nics
@@ -161,12 +161,12 @@ def _pool(
 ) -> NodePoolPlan:
     disk = written.boot_disk
     kind = str(disk.type) if disk is not None and disk.type is not None else None
-    wish = Wish(zone=None, one=False, flex_start=written.provisioning in WHEN_THERE_IS_ROOM)
+    request = PlaceRequest(zone=None, one=False, flex_start=written.provisioning in WHEN_THERE_IS_ROOM)
     machine = PoolMachine(
         machine_shape,
         disk_of(machine_shape.machine_type, kind, disk.size_gb if disk is not None else None),
         written.provisioning,
-        place(machine_shape, wish, environment),
+        place(machine_shape, request, environment),
         image_streaming=(environment.gke or GkeSpec()).image_streaming,
     )
     taint = (ENVIRONMENT_LABEL, environment.name, "NoSchedule")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlaceRequest:
     """A job's request for a pool's place: one zone by name, one zone of any name, a zone with flex-start."""
 
     zone: str | None
@@ -43,7 +43,7 @@ class Place:
         return self.zones[0] if len(self.zones) == 1 else None
 
 
-def place(shape: Shape, wish: Wish, environment: EnvironmentSpec) -> Place:
+def place(shape: Shape, request: PlaceRequest, environment: EnvironmentSpec) -> Place:
     """Return the zones of a pool."""
     everywhere = offered(shape)
     here = _in_region(everywhere or (), environment.region)
@@ -51,17 +51,17 @@ def place(shape: Shape, wish: Wish, environment: EnvironmentSpec) -> Place:
     warnings: list[str] = []
     if stands_in and shape.tpu_version is not None:
         warnings.append(_stand_in(shape, everywhere or (), _first(environment)))
-    if wish.zone is not None:
-        if wish.zone.startswith(f"{environment.region}-"):
-            return Place((wish.zone,), tuple(warnings))
-        return Place((_first(environment),), (f"{_first(environment)} stands in for {wish.zone}",))
+    if request.zone is not None:
+        if request.zone.startswith(f"{environment.region}-"):
+            return Place((request.zone,), tuple(warnings))
+        return Place((_first(environment),), (f"{_first(environment)} stands in for {request.zone}",))
     if stands_in or everywhere is None:
         alone = stands_in and shape.tpu_version is not None
-        found = (_first(environment),) if alone else environment.zones if wish.one else ()
+        found = (_first(environment),) if alone else environment.zones if request.one else ()
         return Place(found, tuple(warnings))
     preferred = tuple(zone for zone in here if zone in environment.zones) or here
     if shape.tpu_version is not None:
-        preferred, said = _of_tpu(shape.tpu_version, preferred, here, wish)
+        preferred, said = _of_tpu(shape.tpu_version, preferred, here, request)
         warnings += said
     return Place(preferred, tuple(warnings))
 
@@ -74,10 +74,10 @@ def offered(shape: Shape) -> tuple[str, ...] | None:
 
 
 def _of_tpu(
-    version: str, preferred: tuple[str, ...], here: tuple[str, ...], wish: Wish
+    version: str, preferred: tuple[str, ...], here: tuple[str, ...], request: PlaceRequest
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the one zone of a TPU; with flex-start one that is known to have it so, where the region has one."""
-    known = catalog.flex_start_zones(version) if wish.flex_start else here
+    known = catalog.flex_start_zones(version) if request.flex_start else here
     fitting = [zone for zone in (*preferred, *here) if zone in known]
     if fitting:
         return (fitting[0],), []

@@ -9,7 +9,7 @@ from encamp.plan.environment.gke import node_account, node_features
 from encamp.plan.environment.parts import plan_key
 from encamp.plan.limits import node_run_duration_seconds
 from encamp.plan.machines import catalog
-from encamp.plan.machines.placing import Place, Wish, place
+from encamp.plan.machines.placing import Place, PlaceRequest, place
 from encamp.plan.machines.preconditions import PoolCase, Situation, check
 from encamp.plan.machines.rdma import driver_label, rdma_nics
 from encamp.plan.model import JOB_LABEL, LimitsPlan, NodePoolPlan
@@ -167,7 +167,7 @@ def _pool(
     shape, machine = request.shape, catalog.machine(request.shape.machine_type)
     asked = provisioning_of(job)
     got = asked if shape.accelerator is not None or asked in _FOR_ALL else Provisioning.ON_DEMAND
-    placed = place(shape, _wish(job, got), environment)
+    placed = place(shape, _place_request(job, got), environment)
     warnings.extend((*placed.warnings, *_cautions(shape, got)))
     machine = PoolMachine(
         shape,
@@ -213,10 +213,10 @@ def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) ->
     )
 
 
-def _wish(job: TrainingJobSpec, got: Provisioning) -> Wish:
+def _place_request(job: TrainingJobSpec, got: Provisioning) -> PlaceRequest:
     """Return the job's request for the place of machines with this provisioning."""
     one = got is Provisioning.RESERVATION or job.encamp.placement is Placement.COMPACT
-    return Wish(job.encamp.zone, one, got in WHEN_THERE_IS_ROOM)
+    return PlaceRequest(job.encamp.zone, one, got in WHEN_THERE_IS_ROOM)
 
 
 def _cautions(shape: Shape, got: Provisioning) -> tuple[str, ...]:

@@ -13,9 +13,8 @@ from encamp.plan.environment.shared_pools import plan_shared_pools
 from encamp.spec.encamp import Provisioning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from encamp.plan.earlier import EarlierUp
     from encamp.plan.model import NodePoolPlan
     from encamp.spec.environment import EnvironmentSpec
 
@@ -87,7 +86,7 @@ class Sharing:
 
 
 def share(
-    pools: Sequence[NodePoolPlan], environment: EnvironmentSpec, *, zone: str | None, earlier: EarlierUp | None
+    pools: Sequence[NodePoolPlan], environment: EnvironmentSpec, *, zone: str | None, kept: Collection[str]
 ) -> Sharing:
     """Take from the environment's shared pools what a job in a queue can use of them.
 
@@ -95,7 +94,7 @@ def share(
         pools: as the job would make them.
         environment: where it runs.
         zone: the zone that the job names.
-        earlier: what its stack made before, which it keeps.
+        kept: names of pools that the job has already.
     """
     known = {_machine(pool): pool for pool in plan_shared_pools(environment)}
     if environment.queues is None or (not known and environment.queues.pools is not None):
@@ -104,13 +103,13 @@ def share(
     warnings: list[str] = []
     for pool in pools:
         wanted = Wanted(pool, zone, known.get(_machine(pool)))
-        kept = earlier is not None and earlier.owns(pool)
-        reason = None if kept else next((one.text for one in REASONS if one.holds(wanted)), None)
+        has = pool.name in kept
+        reason = None if has else next((one.text for one in REASONS if one.holds(wanted)), None)
         if reason is not None:
             warnings.append(
                 f"the job holds a node pool of its own while it waits in its queue ({pool.name}), because {reason}"
             )
-        found[pool.name] = pool if kept or reason is not None or wanted.shared is None else _use(wanted.shared, pool)
+        found[pool.name] = pool if has or reason is not None or wanted.shared is None else _use(wanted.shared, pool)
     return Sharing(tuple(found.values()), {name: pool.name for name, pool in found.items()}, tuple(warnings))
 
 

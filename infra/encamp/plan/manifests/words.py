@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.environment.cluster import cluster, cluster_spec, tf_config
 from encamp.plan.machines.rdma import plugin_folder
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.manifests.model import Variable
 from encamp.plan.manifests.pod_security import LOCKED_MEMORY_BYTES, home_variables
 from encamp.plan.study import TRIAL_VARIABLE
+from encamp.plan.tf_config import cluster, cluster_spec, tf_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,12 +15,12 @@ from encamp.errors import UsageError
 from encamp.plan.job import plan_job
 from encamp.plan.storage import encamp_owns
 from encamp.run.local.checks import check_job_dir, check_module, package_root
-from encamp.run.local.cluster import Host
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.packages import check_requirements, fetch, install
 from encamp.run.local.planned import addresses, capped, check_runs_here, planned_replicas, with_job_dir
 from encamp.run.local.ports import reserve
 from encamp.run.local.prepare import check_number, roles, with_devices
+from encamp.run.local.tf_config import Host
 from encamp.spec.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OF_THE_CLOUD = ("package_path", "packages", "provisioning", "reservation", "zon
 
 
 @dataclass(frozen=True)
-class JobWish:
+class LocalJobRequest:
     """Options of a job file's local run.
 
     Attributes:
@@ -80,13 +80,13 @@ class PreparedJob:
     prepared: Prepared
 
 
-def prepared(job: LocalJob, wish: JobWish, resources: ExitStack) -> PreparedJob:
+def prepared(job: LocalJob, request: LocalJobRequest, resources: ExitStack) -> PreparedJob:
     """Return the replicas of a job that can run here.
 
     Raises:
         EngineError: there are no free ports.
     """
-    ports = resources.enter_context(reserve(addresses(job.plan), wish.start_port)).numbers
+    ports = resources.enter_context(reserve(addresses(job.plan), request.start_port)).numbers
     replicas = planned_replicas(job.plan, job.host, ports)
     devices = divide(job.gpus, roles(replicas), asked_accelerators(job.plan, replicas))
     return PreparedJob(job.plan, with_devices(replicas, devices, job.notes))
@@ -98,7 +98,7 @@ def asked_accelerators(plan: JobPlan, replicas: Sequence[LocalReplica]) -> dict[
     return {replica.name: asked[replica.role] for replica in replicas if replica.role in asked}
 
 
-def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitStack) -> LocalJob:
+def local_job(found: JobFile, request: LocalJobRequest, machine: Machine, resources: ExitStack) -> LocalJob:
     """Return a job file, planned and looked at; nothing is started.
 
     Raises:
@@ -107,7 +107,7 @@ def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitSt
         UsageError: something that it needs is missing.
     """
     python = machine.interpreter()
-    plan, notes = _plan(found, wish, machine)
+    plan, notes = _plan(found, request, machine)
     check_number(sum(group.count for group in plan.groups))
     check_runs_here(plan)
     root = _root(found)
@@ -123,19 +123,19 @@ def local_job(found: JobFile, wish: JobWish, machine: Machine, resources: ExitSt
     return LocalJob(plan, Host(python.program, root, env), local_gpus(machine.environ), notes)
 
 
-def _plan(found: JobFile, wish: JobWish, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
+def _plan(found: JobFile, request: LocalJobRequest, machine: Machine) -> tuple[JobPlan, tuple[str, ...]]:
     """Return the plan as it runs here, and what differs from the cloud."""
     # Packages of this machine are used where they lie: the plan needs no uploads. Where machines come from is nothing
     # to this one.
     block = found.job.encamp.model_copy(update=dict.fromkeys(_OF_THE_CLOUD))
     job = found.job.model_copy(update={"encamp": block})
-    environment = wish.environment or _nowhere(job.training_input.region)
+    environment = request.environment or _nowhere(job.training_input.region)
     # An organisation's rules are about its cloud, not about machines of people.
     plan = plan_job(job, environment.model_copy(update={"policy": None}))
     notes: tuple[str, ...] = ()
-    if wish.max_replicas is not None:
-        plan, notes = capped(plan, wish.max_replicas)
-    job_dir = wish.job_dir
+    if request.max_replicas is not None:
+        plan, notes = capped(plan, request.max_replicas)
+    job_dir = request.job_dir
     if job_dir is not None and not job_dir.startswith(_REMOTE):
         # Replicas start in the trainer's folder; a path on the command line is relative to where it was typed.
         job_dir = str(machine.working / job_dir)

@@ -9,17 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
-from encamp.plan.environment.cluster import cluster_spec, replicas
 from encamp.plan.manifests.containers import compact_json
 from encamp.plan.model import ClusterPlan, JobPlan, Role
 from encamp.plan.names import log_name
+from encamp.plan.tf_config import cluster_spec, replicas
 from encamp.run.local.model import LocalReplica
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from encamp.plan.model import ReplicaGroupPlan
-    from encamp.run.local.cluster import Host
+    from encamp.run.local.tf_config import Host
 
 _JOB_DIR = "--job-dir"
 _CONFIGS = {

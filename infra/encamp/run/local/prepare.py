@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
 from encamp.run.local.checks import check_counts, check_job_dir, check_module, package_root
-from encamp.run.local.cluster import Counts, Host, flag_replicas
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.interpreter import Interpreter, interpreter
 from encamp.run.local.ports import reserve
+from encamp.run.local.tf_config import Counts, Host, flag_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ MOST_REPLICAS = 256
 
 
 @dataclass(frozen=True)
-class FlagWish:
+class FlagRequest:
     """The old client's flags; None for a flag that was not given.
 
     Attributes:
@@ -75,7 +75,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
 
-def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Prepared:
+def prepare_flags(request: FlagRequest, machine: Machine, resources: ExitStack) -> Prepared:
     """Return the replicas of the old client's flags.
 
     Raises:
@@ -83,29 +83,29 @@ def prepare_flags(wish: FlagWish, machine: Machine, resources: ExitStack) -> Pre
         EngineError: there are no free ports.
     """
     given = {
-        "--worker-count": wish.workers,
-        "--parameter-server-count": wish.parameter_servers,
-        "--evaluator-count": wish.evaluators,
+        "--worker-count": request.workers,
+        "--parameter-server-count": request.parameter_servers,
+        "--evaluator-count": request.evaluators,
     }
     check_counts(given)
     python = machine.interpreter()
-    root = _root(wish, machine)
-    check_module(wish.module, root, python.search)
-    check_job_dir(wish.job_dir, root)
-    args = (*wish.args, *(("--job-dir", wish.job_dir) if wish.job_dir else ()))
+    root = _root(request, machine)
+    check_module(request.module, root, python.search)
+    check_job_dir(request.job_dir, root)
+    args = (*request.args, *(("--job-dir", request.job_dir) if request.job_dir else ()))
     host = Host(python.program, root, machine.environ)
-    if not wish.distributed:
-        idle = [name for name, count in {**given, "--start-port": wish.start_port}.items() if count]
+    if not request.distributed:
+        idle = [name for name, count in {**given, "--start-port": request.start_port}.items() if count]
         notes = (f"{', '.join(idle)}: of no effect without --distributed",) if idle else ()
         return Prepared(
-            flag_replicas(wish.module, args, host, counts=None, primary=python.primary_name, ports=()), notes
+            flag_replicas(request.module, args, host, counts=None, primary=python.primary_name, ports=()), notes
         )
     counts = Counts(
         *(default if count is None else count for count, default in zip(given.values(), (2, 2, 0), strict=True))
     )
     check_number(counts.ports + counts.evaluators)
-    ports = resources.enter_context(reserve(counts.ports, wish.start_port)).numbers
-    replicas = flag_replicas(wish.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
+    ports = resources.enter_context(reserve(counts.ports, request.start_port)).numbers
+    replicas = flag_replicas(request.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
     return with_devices(replicas, divide(local_gpus(machine.environ), roles(replicas)))
 
 
@@ -120,14 +120,14 @@ def with_devices(replicas: Sequence[LocalReplica], devices: DevicePlan, notes: S
     return Prepared(seeing, (*notes, *devices.notes))
 
 
-def _root(wish: FlagWish, machine: Machine) -> Path:
+def _root(request: FlagRequest, machine: Machine) -> Path:
     """Return the folder that replicas start in: above the package, else above the working directory.
 
     A module that lies in the working directory and not above it is run from there, which the old client could not.
     """
-    if wish.package_path is not None:
-        return package_root(wish.package_path, machine.working)
-    first = wish.module.partition(".")[0]
+    if request.package_path is not None:
+        return package_root(request.package_path, machine.working)
+    first = request.module.partition(".")[0]
     here, above = ((folder / first).is_dir() or (folder / f"{first}.py").is_file() for folder in _candidates(machine))
     return machine.working if here and not above else machine.working.parent
 

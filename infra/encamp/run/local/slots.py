@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.study import StudyPlan
-    from encamp.run.local.job import JobWish, LocalJob
+    from encamp.run.local.job import LocalJob, LocalJobRequest
     from encamp.run.local.model import LocalReplica
     from encamp.tuning.model import Trial
 
@@ -61,12 +61,12 @@ class Slots:
         return found
 
 
-def make_slots(job: LocalJob, wish: JobWish, wanted: int | None, resources: ExitStack) -> Slots:
+def make_slots(job: LocalJob, request: LocalJobRequest, wanted: int | None, resources: ExitStack) -> Slots:
     """Return the slots of a job with a study: as many as the job has trials at a time, or fewer.
 
     Args:
         job: with a study.
-        wish: how it is to run here.
+        request: how it is to run here.
         wanted: ``--parallel-trials``, None for as many as the job says.
         resources: that the ports go with.
 
@@ -82,7 +82,7 @@ def make_slots(job: LocalJob, wish: JobWish, wanted: int | None, resources: Exit
     count = min(wanted or study.max_parallel_trials, study.max_parallel_trials)
     check_number(count * sum(group.count for group in job.plan.groups))
     each = addresses(job.plan)
-    numbers = resources.enter_context(reserve(each * count, wish.start_port)).numbers
+    numbers = resources.enter_context(reserve(each * count, request.start_port)).numbers
     ports = tuple(numbers[slot * each : (slot + 1) * each] for slot in range(count))
     replicas = {slot: planned_replicas(job.plan, job.host, ports[slot]) for slot in range(count)}
     roles = {_place(slot, replica): replica.role for slot in replicas for replica in replicas[slot]}

@@ -26,7 +26,7 @@ from encamp.run.study.loop import Study
 from encamp.run.study.results import StudyResults, write_results
 from encamp.run.study.table import best_line, trial_table
 from encamp.tuning.methods import search_for
-from encamp.tuning.stopping import hopeless
+from encamp.tuning.stopping import unpromising
 
 if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
@@ -85,7 +85,7 @@ async def run_study(
             job_id=job_id,
             trials=record.trials,
             keep=record.keep,
-            hopeless=partial(hopeless, study),
+            unpromising=partial(unpromising, study),
             show=show,
         )
         try:

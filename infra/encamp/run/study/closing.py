@@ -48,6 +48,6 @@ def keep_study(records: Records, storage: Storage, intent: Intent, show: Callabl
     if results is None:
         return
     try:
-        keep_results(storage, intent.bucket, intent.prefix, results)
+        keep_results(storage, intent.artifacts_bucket, intent.prefix, results)
     except EncampError as error:
         show(f"the trials are in the record only: {error.what}")

@@ -36,7 +36,7 @@ class Study:
     Args:
         trials: all that is on record, also those of a job that this one resumes.
         keep: puts a trial as it is now on record; where it raises, nothing has happened.
-        hopeless: of all trials and one of them that runs, whether that is worth no more; asked where the job file
+        unpromising: of all trials and one of them that runs, whether that is worth no more; asked where the job file
             wants trials stopped early.
         show: gets a line for people.
         clock: seconds since the epoch.
@@ -51,7 +51,7 @@ class Study:
         job_id: str,
         trials: Iterable[Trial],
         keep: Callable[[Trial], None],
-        hopeless: Callable[[Sequence[Trial], Trial], bool],
+        unpromising: Callable[[Sequence[Trial], Trial], bool],
         show: Callable[[str], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,7 +61,7 @@ class Study:
         self._job_id = job_id
         self._trials = {trial.number: trial for trial in sorted(trials, key=lambda one: one.number)}
         self._put_on_record = keep
-        self._hopeless = hopeless
+        self._unpromising = unpromising
         self._show = show
         self._clock = clock
         self._begun: set[int] = set()
@@ -114,7 +114,7 @@ class Study:
         return self._end or (self._done() if self._nothing_left() else None)
 
     def advance(self) -> Outcome | None:
-        """Observe as ``observe`` does, then begin the next trials and stop hopeless ones.
+        """Observe as ``observe`` does, then begin the next trials and stop unpromising ones.
 
         Raises:
             EngineError: as ``observe``.
@@ -249,7 +249,7 @@ class Study:
         trials = self.trials
         for trial in self.active:
             hopes = trial.stopped_early or trial.state is not TrialState.RUNNING or not trial.measurements
-            if not hopes and self._hopeless(trials, trial):
+            if not hopes and self._unpromising(trials, trial):
                 self._keep(replace(trial, stopped_early=True))
                 last = trial.measurements[-1]
                 self._show(f"trial {trial.number} is stopped early: {self._plan.metric} {last.value:g} at {last.step}")

@@ -158,7 +158,7 @@ class StudySupervisor(Supervision):
             self._resume(found.plan)
         except (UnreadableStudyError, UsageError) as error:
             return Outcome(State.FAILED, error.what)
-        seals = TrialSeals(self._storage, intent.bucket, intent.prefix, job.streams.log)
+        seals = TrialSeals(self._storage, intent.artifacts_bucket, intent.prefix, job.streams.log)
         host = ClusterTrials(
             job.cluster,
             intent,
@@ -178,7 +178,7 @@ class StudySupervisor(Supervision):
     def _made(self, plan: StudyPlan, host: ClusterTrials) -> Study:
         need("tuning", TUNING)
         from encamp.tuning.methods import search_for  # noqa: PLC0415 - heavy, and wanted by studies alone
-        from encamp.tuning.stopping import hopeless  # noqa: PLC0415
+        from encamp.tuning.stopping import unpromising  # noqa: PLC0415
 
         return Study(
             plan,
@@ -187,7 +187,7 @@ class StudySupervisor(Supervision):
             job_id=self._job.intent.job_id,
             trials=self._trials(host),
             keep=self._job.keep,
-            hopeless=partial(hopeless, plan),
+            unpromising=partial(unpromising, plan),
             show=self._watch.show,
             clock=self._clock,
         )
@@ -196,14 +196,14 @@ class StudySupervisor(Supervision):
         """Put what the study goes on from on record, once."""
         if plan.resumes is None or any(entry.kind == RESUMED for entry in self._job.entries()):
             return
-        trials = earlier_trials(plan, self._job.records, self._storage, self._job.intent.bucket)
+        trials = earlier_trials(plan, self._job.records, self._storage, self._job.intent.artifacts_bucket)
         self._job.append(RESUMED, resumed_data(plan.resumes, trials))
         self._watch.show(f"the study goes on from {len(trials)} trials of job {plan.resumes}")
 
     def _trials(self, host: ClusterTrials) -> list[Trial]:
         """Return all that is known: by the journal, and where that is lost by the kept results and by what runs."""
         known = {trial.number: trial for trial in trials_of(self._job.entries())}
-        kept = kept_trials(self._storage, self._job.intent.bucket, self._job.intent.job_id)
+        kept = kept_trials(self._storage, self._job.intent.artifacts_bucket, self._job.intent.job_id)
         elsewhere = {trial.number: trial for trial in host.recorded()}
         elsewhere |= {trial.number: trial for trial in (kept.trials if kept is not None else ())}
         for number in sorted(set(elsewhere) - set(known)):
@@ -233,7 +233,7 @@ class StudySupervisor(Supervision):
 
 def _stored(storage: Storage, intent: Intent, results: StudyResults) -> None:
     try:
-        keep_trials(storage, intent.bucket, intent.prefix, results)
+        keep_trials(storage, intent.artifacts_bucket, intent.prefix, results)
     except EncampError as error:
         # They are written again with the next trial's end, and at the end of the job.
         _LOG.warning("the trials are in the record only: %s", error.what)

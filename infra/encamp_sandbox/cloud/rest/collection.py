@@ -187,9 +187,9 @@ class Collection:
         with cloud.database.transaction():
             present = self.find(name, cloud)
             self.style.check_fresh(present, patch, query or {})
-            wishes = {key: value for key, value in patch.items() if key not in self.style.ignored}
-            body = self._altered(present.body, wishes, mask)
-            change = Change(cloud, name, body, before=present.body, given=wishes)
+            requested = {key: value for key, value in patch.items() if key not in self.style.ignored}
+            body = self._altered(present.body, requested, mask)
+            change = Change(cloud, name, body, before=present.body, given=requested)
             self._check_fixed(change)
             self._check_needs(change)
             judge(self.rules, change)
@@ -197,12 +197,12 @@ class Collection:
             resource = cloud.store.update(name, change.body)
             return self.style.changed(resource, self.shown(resource, cloud), cloud)
 
-    def _altered(self, present: Body, wishes: Body, mask: str | None) -> Body:
+    def _altered(self, present: Body, requested: Body, mask: str | None) -> Body:
         if self.update is Update.MASK and mask is not None:
-            return masked(present, wishes, mask)
+            return masked(present, requested, mask)
         if self.update is Update.REPLACE:
-            return deepcopy(wishes)
-        return merged(present, wishes)
+            return deepcopy(requested)
+        return merged(present, requested)
 
     async def delete(self, ask: Ask) -> Body:
         """Delete a resource."""

@@ -27,7 +27,7 @@ class Plain:
 
     #: Query parameter that says how long a page is.
     page_size = "pageSize"
-    #: Fields of a patch that are no wishes.
+    #: Fields that a patch does not change.
     ignored: tuple[str, ...] = ("etag", "name", "createTime", "updateTime")
 
     def __init__(self, *, etag: bool = False) -> None:

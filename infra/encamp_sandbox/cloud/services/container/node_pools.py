@@ -32,7 +32,7 @@ _ONE: Final = f"{_PATH}/{{nodePool}}"
 _OF_THE_POOL = ("locations", "upgradeSettings", "queuedProvisioning", "nodeDrainConfig", "maintenancePolicy")
 #: Fields of UpdateNodePoolRequest that wrap a list or a map, by what they wrap.
 _WRAPPED = {"tags": "tags", "taints": "taints", "labels": "labels", "resourceLabels": "labels"}
-_NO_WISHES = ("name", "nodePoolId", "clusterId", "projectId", "zone", "etag")
+_IGNORED = ("name", "nodePoolId", "clusterId", "projectId", "zone", "etag")
 
 
 def _identify(ask: Ask, body: Body) -> tuple[str | None, Body]:
@@ -74,7 +74,7 @@ async def _update(ask: Ask) -> Body:
     NODE_POOLS.style.check_fresh(present, given, {})
     body: Body = {**present.body, "config": dict(present.body["config"])}
     for key, value in given.items():
-        if key in _NO_WISHES:
+        if key in _IGNORED:
             continue
         if key == "nodeVersion":
             body["version"] = value

@@ -27,11 +27,11 @@ KEY_VARIABLE = "ENCAMP_SUBMISSIONS_KEY"
 KEY_FILE = "submissions.key"
 
 
-class SealError(UsageError):
+class DecryptionError(UsageError):
     """Encrypted data cannot be decrypted."""
 
 
-class Vault:
+class Cipher:
     """Encryption and decryption by one key.
 
     Args:
@@ -46,8 +46,8 @@ class Vault:
         self._digest_key = hashlib.sha256(b"encamp submissions digest\n" + key.strip()).digest()
 
     @classmethod
-    def open(cls, folder: Path) -> Vault:
-        """Return the vault of the key in ``KEY_VARIABLE``, else of the key in a folder, which is created if missing.
+    def open(cls, folder: Path) -> Cipher:
+        """Return a cipher with the key in ``KEY_VARIABLE``, else of the key in a folder, which is created if missing.
 
         Raises:
             UsageError: the key is malformed.
@@ -63,31 +63,31 @@ class Vault:
                 "this is no key for submissions",
                 where=KEY_VARIABLE if given else str(path),
                 hint="take 32 random bytes in URL-safe base64: `openssl rand -base64 32 | tr '+/' '-_'`; "
-                "jobs that wait can only be begun by the key that sealed them",
+                "jobs that wait can only be begun by the key that encrypted them",
             ) from error
         except OSError as error:
             raise EngineError(f"the key of submissions cannot be read: {error.strerror}", where=str(path)) from error
 
-    def seal(self, data: Mapping[str, Any]) -> str:
+    def encrypt(self, data: Mapping[str, Any]) -> str:
         """Encrypt JSON data and return it as ASCII text."""
         return self._fernet.encrypt(json.dumps(data, sort_keys=True).encode()).decode()
 
-    def opened(self, sealed: str, where: str) -> dict[str, Any]:
+    def decrypt(self, encrypted: str, where: str) -> dict[str, Any]:
         """Return decrypted data; ``where`` is its name in messages.
 
         Raises:
-            SealError: it was encrypted by another key, or has been changed since.
+            DecryptionError: it was encrypted by another key, or has been changed since.
         """
         try:
-            found = json.loads(self._fernet.decrypt(sealed.encode()))
+            found = json.loads(self._fernet.decrypt(encrypted.encode()))
         except (InvalidToken, ValueError) as error:
-            raise SealError(
-                "the job as it was sent cannot be opened: it was sealed by another key, or is damaged",
+            raise DecryptionError(
+                "the job as it was sent cannot be decrypted: it was encrypted by another key, or is damaged",
                 where=where,
                 hint="submit it again under another id",
             ) from error
         if not isinstance(found, dict):
-            raise SealError("the job as it was sent is none", where=where, hint="submit it again under another id")
+            raise DecryptionError("the decrypted data is no job", where=where, hint="submit it again under another id")
         return found
 
     def digest(self, data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Readers of a driver's growing files: its own log and the logs of its replicas.
+"""Readers of the files that a driver writes: its own log and the logs of its replicas.
 
 No file is trusted to stay: at a job's end its folder goes, and what was not read of a replica's log until then comes
 from the bucket, where the sealed log is the same bytes.
@@ -51,8 +51,8 @@ class _Text:
         self.show(line[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
 
 
-class GrowingLog:
-    """A growing file of lines; its deletion does not end the reading of its content.
+class DriverLog:
+    """A file of lines that another process writes; its deletion does not end the reading of its content.
 
     Args:
         from_end: leave out what is in it already.
@@ -115,7 +115,7 @@ class SealedLogs:
         return {entry["replica"]: entry for entry in entries if entry["object"]}
 
 
-class GrowingSpool:
+class DriverSpool:
     """The logs of a job's replicas: files of the spool while it lives, then objects.
 
     Args:

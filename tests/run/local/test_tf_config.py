@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from encamp.plan.role import Role
-from encamp.run.local.cluster import Counts, Host, flag_replicas
+from encamp.run.local.tf_config import Counts, Host, flag_replicas
 
 HOST = Host(Path("/usr/bin/python3"), Path("/src"), {"PATH": "/bin", "PYTHONUNBUFFERED": "0"})
 ARGS = ("--epochs", "3", "--job-dir", "/out")
