@@ -53,7 +53,7 @@ def test_every_rung_is_a_job_that_keeps_every_rule_and_ends_by_itself(name: str,
     assert found.warnings == ()
     assert found.job.encamp.queue == "ladder"
     planned = plan_rung(RUNGS[name], spec, "acceptance_x")
-    assert planned.limits.max_running_time_seconds <= 600
+    assert planned.limits.max_running_time.seconds <= 600
     assert planned.cost is not None
     assert planned.cost.worst_case is not None
     assert planned.cost.worst_case < 3, "a rung costs little whatever happens"

@@ -137,7 +137,7 @@ def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[
 def test_every_command_that_takes_a_stack_takes_it_by_the_same_option() -> None:
     taking = set[str]()
     for words, command in commands(cli):
-        options = {spelling for one in command.params for spelling in one.opts}
+        options = {spelling for one in command.get_params(click.Context(command)) for spelling in one.opts}
         assert {"-s", "--stack", "--environment"} & options in (set(), {"-s", "--stack", "--environment"}), words
         shown = CliRunner().invoke(cli, [*words, "--help"]).output
         assert "--environment" not in shown, words

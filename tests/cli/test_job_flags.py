@@ -11,7 +11,7 @@ import click
 import pytest
 import yaml
 
-from encamp.cli.job_flags import FLAGS, JobCommand, flag_names
+from encamp.cli.job_flags import JobCommand, flag_names, job_flags
 from encamp.cli.main import main
 from encamp.spec.job import TrainingJobSpec
 from encamp.spec.loading import parse_document
@@ -129,7 +129,7 @@ def test_every_flag_names_a_field_of_the_job() -> None:
         reading = Reading(parse_document(b"a: b", source="test"))
         read_model(TrainingJobSpec, data, reading)
         assert not [problem for problem in reading.problems if "unknown" in problem.message], flag
-    assert len({flag.name for flag in FLAGS}) == len(FLAGS)
+    assert len({flag.name for flag in job_flags()}) == len(job_flags())
 
 
 @pytest.mark.parametrize("option", [(), ("--config",)])

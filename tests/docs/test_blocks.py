@@ -126,7 +126,9 @@ def test_every_command_that_a_page_names_exists_with_its_options(blocks: list[Bl
     for text in found:
         command, rest = command_of(shlex.split(text.replace("'...'", "x"))[1:])
         assert command is not cli or rest in ([], ["--help"]) or rest[0] in ("COMMAND", "--version"), text
-        known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help", "-h"}
+        known = {
+            option for one in command.get_params(click.Context(command)) for option in (*one.opts, *one.secondary_opts)
+        } | {"--help", "-h"}
         assert [word for word in rest if word.startswith("-") and word.partition("=")[0] not in known] == [], text
 
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from encamp.duration import Duration
 from encamp.errors import PlanError
 from encamp.plan.cost.job import cost, prices, running_at_most, within_budget
 from encamp.plan.cost.lasting import Lasting
 from encamp.plan.cost.prices import disk_price, machine_price
-from encamp.plan.cost.text import cost_document, cost_line, cost_lines, cost_rows, cost_text, duration
+from encamp.plan.cost.text import cost_document, cost_line, cost_lines, cost_rows, cost_text
 from encamp.plan.job import plan_job
 from encamp.plan.limits import limits
 from encamp.plan.model import Accelerator, LimitsPlan, NodePoolPlan
@@ -117,7 +118,7 @@ def test_every_node_counts_with_its_disk_for_one_run_and_for_the_worst_case() ->
     planned = counted(pool("ON_DEMAND", 3), pool("ON_DEMAND", 2))
     each = price("n1-standard-8") + (disk_price(TABLE, "pd-ssd", 100) or 0.0)
     assert planned.hourly == pytest.approx(5 * each, abs=1e-5)
-    assert planned.expected == pytest.approx(5 * each * bounds.max_running_time_seconds / 3600, abs=0.01)
+    assert planned.expected == pytest.approx(5 * each * bounds.max_running_time.seconds / 3600, abs=0.01)
     assert planned.worst_case == pytest.approx(5 * each * planned.worst_seconds / 3600, abs=0.01)
     assert [(part.kind, part.count, part.what) for part in planned.parts] == [
         ("machines", 3, "n1-standard-8"),
@@ -182,7 +183,7 @@ def test_all_but_spot_cost_what_on_demand_costs_in_the_built_in_table(provisioni
     assert (counted(pool("SPOT")).hourly or 0.0) < (counted(pool("ON_DEMAND")).hourly or 0.0)
 
 
-HOUR = replace(limits(None), max_running_time_seconds=3600, active_deadline_seconds=7200, max_restarts=3)
+HOUR = replace(limits(None), max_running_time=Duration.of(3600), active_deadline_seconds=7200, max_restarts=3)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_a_job_in_its_budget_keeps_its_time(plan: Callable[..., JobPlan]) -> Non
 
 def test_without_a_time_the_budget_cuts_it_and_the_new_worst_case_fits(plan: Callable[..., JobPlan]) -> None:
     cut, whole = plan(2.5), plan()
-    assert cut.limits.max_running_time_seconds < whole.limits.max_running_time_seconds
+    assert cut.limits.max_running_time.seconds < whole.limits.max_running_time.seconds
     assert cut.cost is not None
     assert cut.cost.worst_case is not None
     assert 2.49 <= cut.cost.worst_case <= 2.5
@@ -315,7 +316,7 @@ def test_a_budget_that_pays_for_no_minute_is_refused(plan: Callable[..., JobPlan
 def test_a_cut_job_takes_the_longest_time_that_its_budget_pays_for(  # noqa: PLR0917 - as hypothesis gives them
     lasts: Lasting, running: int, around: int, restarts: int, queued: int, share: float
 ) -> None:
-    asked = LimitsPlan(running, None, restarts, 5, running + around, queued)
+    asked = LimitsPlan(Duration.of(running), None, restarts, 5, running + around, queued)
     whole = counted(pool("ON_DEMAND"), lasts=lasts, bounds=asked)
     budget = (whole.worst_case or 0.0) * share
     planned = replace(whole, budget=budget)
@@ -325,11 +326,11 @@ def test_a_cut_job_takes_the_longest_time_that_its_budget_pays_for(  # noqa: PLR
     except PlanError:
         assert lasts.worst_seconds(running_at_most(asked, 60)) * rate > budget - 1e-6
         return
-    assert paid.active_deadline_seconds - paid.max_running_time_seconds == around
+    assert paid.active_deadline_seconds - paid.max_running_time.seconds == around
     assert lasts.worst_seconds(paid) * rate <= budget + 1e-6
     if paid == asked:
         return
-    assert lasts.worst_seconds(running_at_most(asked, paid.max_running_time_seconds + 1)) * rate > budget - 1e-6
+    assert lasts.worst_seconds(running_at_most(asked, paid.max_running_time.seconds + 1)) * rate > budget - 1e-6
 
 
 def test_a_receipt_finds_the_price_of_each_roles_machine(plan: Callable[..., JobPlan]) -> None:
@@ -365,11 +366,3 @@ def test_machines_with_other_disks_have_prices_of_their_own(plan: Callable[..., 
 def test_a_machine_whose_disk_has_no_price_has_none(plan: Callable[..., JobPlan]) -> None:
     found = plan(table=TABLE.model_copy(update={"disks": {}}))
     assert prices(found) == ({"master": "n1-standard-4"}, {})
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (45, "45 s"), (90, "1 min 30 s"), (3600, "1 h"), (5400, "1 h 30 min"), (619_200, "7 d 4 h")],
-)
-def test_spans_are_told_in_two_units(seconds: int, text: str) -> None:
-    assert duration(seconds) == text

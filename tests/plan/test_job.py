@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.duration import Duration
 from encamp.errors import PlanError
 from encamp.plan.document import job_document
 from encamp.plan.environment.planning import plan_environment
@@ -203,11 +204,11 @@ def test_the_jobs_account_may_write_its_job_dir_and_nothing_beside(plan_input: P
 
 def test_limits_and_deadlines(plan_input: Plan) -> None:
     plan = plan_input(scheduling={"maxRunningTime": "10.2s", "maxWaitTime": "2000s"})
-    assert plan.limits.max_running_time_seconds == 11
-    assert plan.limits.max_wait_time_seconds == 2000
+    assert plan.limits.max_running_time.seconds == 11
+    assert plan.limits.max_wait_time == Duration.of(2000)
     assert plan.limits.active_deadline_seconds == 2011
     assert plan.node_pools[0].max_run_duration_seconds == 2011 + 1800
-    assert plan_input().limits.max_running_time_seconds == 604_800
+    assert plan_input().limits.max_running_time.seconds == 604_800
     long = plan_input(scheduling={"maxRunningTime": "315576000000s"})
     assert long.node_pools[0].max_run_duration_seconds == 120 * 86_400
 

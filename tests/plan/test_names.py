@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from encamp.errors import PlanError
-from encamp.plan.model import Role
 from encamp.plan.names import (
     LONGEST_NAME,
     LONGEST_POOL,
@@ -24,6 +23,7 @@ from encamp.plan.names import (
     scratch_bucket,
     short_name,
 )
+from encamp.spec.roles import Role
 
 JOB_IDS = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,127}", fullmatch=True)
 PROJECTS = st.from_regex(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", fullmatch=True)

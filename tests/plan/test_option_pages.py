@@ -39,7 +39,7 @@ USES: dict[str, Callable[[JobPlan], bool]] = {
     "gpus": any_pool(lambda pool: pool.accelerator is not None and pool.network_profile == "auto"),
     "identity": lambda plan: plan.identity.account_id is not None,
     "image-streaming": any_pool(lambda pool: pool.image_streaming),
-    "limits": lambda plan: plan.limits.max_running_time_seconds == 86_400,
+    "limits": lambda plan: plan.limits.max_running_time.seconds == 86_400,
     "mounts": lambda plan: (
         [mount.path for mount in plan.storage.mounts][:2] == ["/gcs/census-data/2026", "/gcs/census-features"]
     ),

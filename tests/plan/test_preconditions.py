@@ -11,10 +11,11 @@ from encamp.errors import PlanError, PreconditionError, Problem
 from encamp.plan.job import plan_job
 from encamp.plan.machines.preconditions import PRECONDITIONS, PoolCase, Situation, check
 from encamp.plan.machines.shapes import Shape
-from encamp.plan.model import Accelerator, JobPlan, NodePoolPlan, RequestedMachine, Role
+from encamp.plan.model import Accelerator, JobPlan, NodePoolPlan, RequestedMachine
 from encamp.plan.replicas import RoleRequest
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
+from encamp.spec.roles import Role
 from encamp.spec.training import ReplicaConfig
 
 IMAGE = {"masterConfig": {"imageUri": "gcr.io/p/i"}, "scaleTier": "CUSTOM"}

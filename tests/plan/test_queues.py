@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.duration import seconds_of
 from encamp.errors import PlanError
 from encamp.plan.declared import declared_resources
 from encamp.plan.document import job_document
@@ -95,13 +96,13 @@ def test_the_old_priority_reaches_the_highest_class_below_it(asked: int | None, 
 
 def test_waiting_in_a_queue_is_no_time_of_machines() -> None:
     free, waiting = planned(lab(teams=None)), planned(lab(longestWaitHours=5), queue="research")
-    assert (waiting.limits.queue_seconds, waiting.limits.max_wait_time_seconds) == (18_000, 18_000)
+    assert (waiting.limits.queue_seconds, seconds_of(waiting.limits.max_wait_time)) == (18_000, 18_000)
     assert waiting.limits.deadline_seconds == free.limits.deadline_seconds
     assert waiting.limits.expiry_seconds == free.limits.expiry_seconds + 18_000
     assert waiting.node_pools[0].max_run_duration_seconds == free.node_pools[0].max_run_duration_seconds
     assert waiting.cost == free.cost
     said = planned(lab(), queue="research", scheduling={"maxWaitTime": "3600s"}).limits
-    assert (said.queue_seconds, said.max_wait_time_seconds) == (3600, 3600)
+    assert (said.queue_seconds, seconds_of(said.max_wait_time)) == (3600, 3600)
 
 
 def test_machines_of_a_queued_job_are_asked_for_by_kueue_alone() -> None:

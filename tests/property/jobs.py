@@ -17,6 +17,7 @@ from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import GpuType, MachineSpec, Provisioning, RunAs, TpuVersion
 from encamp.spec.job_file import parse_job
+from encamp.spec.roles import Role
 from encamp.spec.training import ScaleTier
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Data = dict[str, Any]
 
-ROLES = ("master", "worker", "parameterServer", "evaluator")
+ROLES = tuple(role.key for role in Role)
 IMAGES = ("gcr.io/p/trainer:1", "us-docker.pkg.dev/p/r/trainer@sha256:" + "0" * 64, "trainer")
 #: What has a meaning to one of the languages that a text passes through.
 NASTY = (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.duration import Duration
 from encamp.errors import EngineError, ExitCode, UsageError
 from encamp.plan.model import (
     ClusterPlan,
@@ -22,7 +23,6 @@ from encamp.plan.model import (
     ReplicaGroupPlan,
     RequestedMachine,
     ResourceAmounts,
-    Role,
     StoragePlan,
 )
 from encamp.retries import RetryPolicy
@@ -31,6 +31,7 @@ from encamp.run.driver import JobRequest, run_job
 from encamp.run.reap import ReapOptions, Verdict, reap
 from encamp.run.receipt import receipt_text
 from encamp.run.states import State
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def _plan(limits: LimitsPlan | None = None, **storage: Any) -> JobPlan:
         node_pools=(),
         identity=IdentityPlan(EMAIL, "j", "j", ()),
         storage=replace(StoragePlan("artifacts", "jobs/job_1/", None, "scratch"), **storage),
-        limits=limits or LimitsPlan(60, None, 0, 0, 120),
+        limits=limits or LimitsPlan(Duration.of(60), None, 0, 0, 120),
         labels=LABELS,
         training_input={},
     )
@@ -348,7 +349,7 @@ def test_a_job_that_may_not_wait_longer_is_cancelled_instead_of_tried_again(
     slow = RetryPolicy(attempts=50, first_pause=0.2, longest_pause=0.2, total=900.0)
     monkeypatch.setattr("encamp.run.bring_up.POLICY", slow)
     world.script("up", resources=["bucket"], failures={"pool": BUSY})
-    result = world.run(limits=LimitsPlan(60, 1, 0, 0, 120))
+    result = world.run(limits=LimitsPlan(Duration.of(60), Duration.of(1), 0, 0, 120))
     assert (result.outcome.state, result.outcome.message) == (
         State.CANCELLED,
         "it did not run within maxWaitTime (1 s)",

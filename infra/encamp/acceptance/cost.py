@@ -53,7 +53,7 @@ class PlannedRung:
     def seconds(self) -> int:
         """Its expected time in seconds."""
         run = self.cost.expected_seconds
-        return (self.plan.limits.max_running_time_seconds if run is None else run) + _BESIDE_SECONDS
+        return (self.plan.limits.max_running_time.seconds if run is None else run) + _BESIDE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from encamp.duration import Duration
 from encamp.errors import UsageError
 from encamp.run.states import State
 
@@ -86,14 +87,17 @@ class Rung:
                 "masterConfig": {"imageUri": IMAGE},
                 "pythonModule": "trainer.task",
                 "args": [f"--seconds={trains}"],
-                "scheduling": {"maxWaitTime": f"{WAIT_SECONDS}s", "maxRunningTime": f"{longest}s"},
+                "scheduling": {
+                    "maxWaitTime": str(Duration.of(WAIT_SECONDS)),
+                    "maxRunningTime": str(Duration.of(longest)),
+                },
                 **self.training_input,
             },
             "encamp": {
                 "packagePath": "trainer",
                 "machines": {"master": _CPU},
                 "storage": {"kind": "ENVIRONMENT"},
-                "expectedTime": f"{min(trains + _AROUND_SECONDS, longest)}s",
+                "expectedTime": str(Duration.of(min(trains + _AROUND_SECONDS, longest))),
                 "retention": {"resultsDays": 30},
                 **({"queue": queue} if queue is not None else {}),
                 **self.block,

@@ -19,9 +19,11 @@ from encamp.api.planning import already_there
 from encamp.api.queue_limits import Queue
 from encamp.api.resource import etag, job_resource
 from encamp.api.updating import asked_labels
+from encamp.duration import seconds_of
 from encamp.errors import Problem
 from encamp.run.records import ChangedError
 from encamp.run.submissions import Again, AlreadyUsedError, NameUsedError, Submission
+from encamp.spec.training import Scheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,7 +130,6 @@ class Jobs:
             ApiError: ALREADY_EXISTS; UNAVAILABLE where another server is about to answer the same create;
                 RESOURCE_EXHAUSTED where too many jobs wait.
         """
-        limits = plan.limits if plan is not None else None
         scheduling = read.job.training_input.scheduling
         submission = Submission(
             job_id=read.job_id,
@@ -136,8 +137,8 @@ class Jobs:
             environment=self._environment,
             job=read.data,
             by=call.caller.email,
-            priority=(scheduling.priority if scheduling is not None else None) or 0,
-            wait_seconds=limits.max_wait_time_seconds if limits is not None else None,
+            priority=(scheduling or Scheduling()).or_default("priority"),
+            wait_seconds=seconds_of(plan.limits.max_wait_time) if plan is not None else None,
             warnings=plan.warnings if plan is not None else (),
         )
         try:

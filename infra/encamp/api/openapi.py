@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.api.errors import CODES
 from encamp.api.methods import METHODS, Parameter
 from encamp.api.schemas import schemas
+from encamp.duration import Duration
 from encamp.spec.job_id import PATTERN
 from encamp.version import __version__
 
@@ -25,7 +26,7 @@ _INT64: Final = {"pattern": "^-?[0-9]{1,19}$"}
 #: OpenAPI's equivalents of the discovery form's formats.
 _FORMATS: Final[Mapping[str, dict[str, Any]]] = {
     "google-datetime": {"format": "date-time"},
-    "google-duration": {"pattern": r"^[0-9]+(\.[0-9]{1,9})?s$"},
+    "google-duration": {"pattern": Duration.PATTERN},
     "google-fieldmask": {},
     "byte": {"contentEncoding": "base64"},
     "int64": {"format": "int64"} | _INT64,

@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic.alias_generators import to_camel
+
 from encamp.api.errors import ApiError, wrong_fields
 from encamp.api.resource import kept_job
 from encamp.cloud.rest import RestError
@@ -18,6 +20,7 @@ from encamp.plan.names import short_name
 from encamp.plan.policy import PolicyError
 from encamp.preflight import DataError
 from encamp.run.driver import JobEndedError
+from encamp.spec.encamp import LOCAL_FIELDS
 from encamp.spec.job_file import is_bare, parse_job
 
 if TYPE_CHECKING:
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
 #: Bytes of a Job as it is kept. Its arguments have a bound of their own, in job files too.
 LARGEST_JOB_BYTES: Final = 128 * 1024
 _LOCAL_FOLDER: Final = "encamp.packagePath"
-#: Fields that name files of the machine that plans.
-_LOCAL: Final = (("package_path", "packagePath"), ("packages", "packages"))
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ def _local(job: TrainingJobSpec) -> list[Problem]:
     """Return fields that name files here."""
     hint = "upload them, and name them in packageUris"
     return [
-        Problem(f"encamp.{alias}", None, "E12", "names files of the server, which no request reaches", hint)
-        for name, alias in _LOCAL
+        Problem(f"encamp.{to_camel(name)}", None, "E12", "names files of the server, which no request reaches", hint)
+        for name in LOCAL_FIELDS
         if getattr(job.encamp, name) is not None
     ]
 

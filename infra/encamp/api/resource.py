@@ -15,14 +15,18 @@ from encamp.run.states import State
 from encamp.run.study.known import recorded_results
 from encamp.run.study.results import training_output
 from encamp.run.times import rfc3339
+from encamp.spec.field_docs import inner_model, parts
+from encamp.spec.fields import Int64
 from encamp.spec.job import OUTPUT_ONLY
+from encamp.spec.training import TrainingInputSpec
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
     from encamp.run.journal import RunRecord
     from encamp.spec.job import TrainingJobSpec
 
-_COUNTS: Final = ("workerCount", "parameterServerCount", "evaluatorCount")
-_CONFIGS: Final = ("masterConfig", "workerConfig", "parameterServerConfig", "evaluatorConfig")
 #: Images of the algorithms that AI Platform brought along.
 _BUILT_IN: Final = "/cloud-ml-algos/"
 _ETAG_BYTES: Final = 8
@@ -31,7 +35,10 @@ _ETAG_BYTES: Final = 8
 def kept_job(job: TrainingJobSpec) -> dict[str, Any]:
     """Return a job that keeps every rule, as it is kept and given back: what the request says, and nothing else."""
     data = job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude=set(OUTPUT_ONLY))
-    return {**data, **({"trainingInput": _on_wire(data["trainingInput"])} if "trainingInput" in data else {})}
+    return {
+        **data,
+        **({"trainingInput": _on_wire(TrainingInputSpec, data["trainingInput"])} if "trainingInput" in data else {}),
+    }
 
 
 def job_resource(record: RunRecord) -> dict[str, Any]:
@@ -43,7 +50,7 @@ def job_resource(record: RunRecord) -> dict[str, Any]:
     labels = record.labels if record.labels is not None else sent.get("labels")
     resource = {
         "jobId": record.job_id,
-        "trainingInput": _on_wire(sent.get("trainingInput") or {}),
+        "trainingInput": _on_wire(TrainingInputSpec, sent.get("trainingInput") or {}),
         "encamp": sent.get("encamp"),
         "labels": labels or None,
         "createTime": rfc3339(record.times.get(State.QUEUED, record.created)),
@@ -87,11 +94,16 @@ def _output(record: RunRecord, sent: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _on_wire(training_input: dict[str, Any]) -> dict[str, Any]:
-    """Return a TrainingInput with its 64-bit numbers as texts."""
-    shown: dict[str, Any] = {key: str(value) if key in _COUNTS else value for key, value in training_input.items()}
-    for name in _CONFIGS:
-        config = shown.get(name)
-        if isinstance(config, dict) and "count" in (accelerator := config.get("acceleratorConfig") or {}):
-            shown[name] = {**config, "acceleratorConfig": {**accelerator, "count": str(accelerator["count"])}}
-    return shown
+def _on_wire(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON data of a model with its 64-bit numbers as texts."""
+    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    return {key: _value(fields[key], value) if key in fields else value for key, value in data.items()}
+
+
+def _value(info: FieldInfo, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(info, item) for item in value]
+    inner = inner_model(info)
+    if inner is not None and isinstance(value, dict):
+        return _on_wire(inner, value)
+    return str(value) if Int64 in parts(info.annotation) else value

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic.alias_generators import to_camel
+
 from encamp.spec import encamp as own_models
 from encamp.spec.json_schema import job_schema
 
@@ -29,14 +31,11 @@ STATES: Final = {
 }
 
 #: Models of job files by the names that the resource's parts have had.
-_NAMES: Final = {"TrainingJobSpec": "Job", "TrainingInputSpec": "TrainingInput"}
-#: Names of 32-bit integers: all others have 64 bits, and are texts on the wire.
-INT32: Final = frozenset({"maxTrials", "maxParallelTrials", "maxFailedTrials", "priority", "bootDiskSizeGb"})
-_FORMATS: Final = {"maxRunningTime": "google-duration", "maxWaitTime": "google-duration"}
-#: Files of whoever calls: they are uploaded first, and named in packageUris.
-_NOT_HERE: Final = {"EncampSpec": ("packagePath", "packages")}
-
-
+_NAMES: Final = {
+    "TrainingJobSpec": "Job",
+    "TrainingInputSpec": "TrainingInput",
+}  #: Fields that name files of whoever calls: these are uploaded first, and named in packageUris.
+_LOCAL: Final = tuple(to_camel(name) for name in own_models.LOCAL_FIELDS)
 #: Schemas that AI Platform never had.
 OWN: Final = frozenset(
     name for name, one in vars(own_models).items() if getattr(one, "__module__", "") == own_models.__name__
@@ -58,23 +57,23 @@ def _of_models() -> dict[str, Schema]:
         if "enum" in given:
             made[name] = {key: given[key] for key in ("type", "description", "enum")}
         elif name != "BareTrainingInput":
-            left_out = _NOT_HERE.get(name, ())
-            fields = {key: _field(key, one) for key, one in given["properties"].items() if key not in left_out}
+            left_out = _LOCAL if name == own_models.EncampSpec.__name__ else ()
+            fields = {key: _field(one) for key, one in given["properties"].items() if key not in left_out}
             made[_NAMES.get(name, name)] = _closed(given["description"], fields)
     return made
 
 
-def _field(name: str, given: Schema) -> Schema:
+def _field(given: Schema) -> Schema:
     """Return a field of a model in the words of this module: nothing is null here, it is absent."""
-    field = _typed(name, given)
+    field = _typed(given)
     field |= {key: given[key] for key in ("description", "default") if key in given}
     return field
 
 
-def _typed(name: str, given: Schema) -> Schema:
+def _typed(given: Schema) -> Schema:
     choices = [one for one in given.get("anyOf", [given]) if one.get("type") != "null"]
     if len(choices) > 1:
-        return dict(_INT32) if name in INT32 else {"type": ["string", "integer"], "format": "int64"}
+        return dict(_INT32) if choices[0]["format"] == "int32" else {"type": ["string", "integer"], "format": "int64"}
     (only,) = choices
     if "$ref" in only:
         target = only["$ref"].rpartition("/")[2]
@@ -83,13 +82,13 @@ def _typed(name: str, given: Schema) -> Schema:
     (kind,) = (one for one in kinds if one != "null")
     made: Schema = {"type": kind}
     if kind == "array":
-        made["items"] = _typed("", only["items"])
+        made["items"] = _typed(only["items"])
     if kind == "object":
-        made["additionalProperties"] = _typed("", only["additionalProperties"])
+        made["additionalProperties"] = _typed(only["additionalProperties"])
     if kind == "number":
         made["format"] = "double"
-    if name in _FORMATS:
-        made["format"] = _FORMATS[name]
+    elif "format" in only:
+        made["format"] = only["format"]
     return made
 
 

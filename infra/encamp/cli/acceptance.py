@@ -133,7 +133,7 @@ def _progress(request: AcceptanceRequest, before: Progress | None, context: Cont
 def _show(ladder: PlannedLadder, budget: float | None) -> None:
     """Say what is going to be run and what it costs."""
     from encamp.acceptance.ladder import ENVIRONMENT  # noqa: PLC0415
-    from encamp.plan.cost.text import duration  # noqa: PLC0415
+    from encamp.duration import Duration  # noqa: PLC0415
     from encamp.text import aligned  # noqa: PLC0415
 
     cost = ladder.cost
@@ -150,8 +150,9 @@ def _show(ladder: PlannedLadder, budget: float | None) -> None:
     for name, why in ladder.left_out:
         say(f"left out: {name}: {why}")
     say(
-        f"in all {cost.expected:.2f} USD expected in {duration(cost.expected_seconds)}, at worst {cost.worst:.2f} USD "
-        f"in {duration(cost.worst_seconds)}{'' if budget is None else f', budget {budget:.2f} USD'}"
+        f"in all {cost.expected:.2f} USD expected in {Duration.of(cost.expected_seconds).words}, "
+        f"at worst {cost.worst:.2f} USD in {Duration.of(cost.worst_seconds).words}"
+        f"{'' if budget is None else f', budget {budget:.2f} USD'}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The flags of the old submit client, one table: each sets a field of the job, and wins over the file's.
+"""The flags of the old submit client: each sets a field of the job, which declares it, and wins over the file's.
 
 Differences to the old client stand in docs/decisions/0026.
 """
@@ -6,20 +6,25 @@ Differences to the old client stand in docs/decisions/0026.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import click
 
 from encamp.errors import UsageError
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
     from encamp.spec.loading import DataPath
 
 _INPUT = "trainingInput"
-_ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer", "evaluator": "evaluator"}
 #: Where what follows ``--`` is kept between parsing and the command.
 ARGUMENTS = "encamp.arguments"
 #: Where everything that follows the verb is kept as it was given.
@@ -83,97 +88,68 @@ def _boolean(text: str) -> bool:
     return known[text.lower()]
 
 
-def _environment_storage(_: str) -> dict[str, str]:
-    return {"kind": "ENVIRONMENT"}
+@cache
+def job_flags() -> tuple[JobFlag, ...]:
+    """Return the flag of every field that is declared with one, see :mod:`encamp.spec.fields`.
+
+    The models of job files are imported here and not before: most commands have no such flags.
+    """
+    from encamp.spec.job import TrainingJobSpec  # noqa: PLC0415
+
+    return tuple(_flags(TrainingJobSpec, (), None))
 
 
-def _roles() -> list[JobFlag]:
-    flags: list[JobFlag] = []
-    for name, field in _ROLES.items():
-        group, config = "Machines", (_INPUT, f"{field}Config")
-        whose = f"of the {name.replace('-', ' ')}{'' if name == 'master' else 's'}"
-        if name != "master":
-            count = f"How many {name.replace('-', ' ')}s."
-            flags.append(JobFlag(f"--{name}-count", (_INPUT, f"{field}Count"), "N", count, group))
-        flags += [
-            JobFlag(f"--{name}-machine-type", (_INPUT, f"{field}Type"), "TYPE", f"Machine type {whose}.", group),
-            JobFlag(
-                f"--{name}-accelerator",
-                (*config, "acceleratorConfig"),
-                "type=T,count=N",
-                f"GPUs of each machine {whose}.",
-                group,
-                _accelerator,
-            ),
-            JobFlag(f"--{name}-image-uri", (*config, "imageUri"), "IMAGE", f"Container image {whose}.", group),
-        ]
-    return flags
+def _flags(model: type[BaseModel], path: DataPath, role: Role | None) -> Iterator[JobFlag]:
+    """Yield flags of a model's fields and of those below them; ``role`` is the one whose options the model is."""
+    from encamp.spec.field_docs import docstrings, inner_model  # noqa: PLC0415
+    from encamp.spec.fields import declaration  # noqa: PLC0415
+
+    roles = {each.config_field: each for each in Role}
+    for name, info in model.model_fields.items():
+        here = (*path, info.alias or name)
+        said = declaration(info).flag
+        if said is not None:
+            words = said.help or docstrings(model)[name].replace("`", "")
+            stem = said.name or name.replace("_", "-")
+            yield JobFlag(
+                name=f"--{stem}" if role is None else f"--{role.flag}-{stem}",
+                path=here,
+                metavar=said.metavar,
+                help=words if role is None else words.replace("{whose}", _whose(role)),
+                group=said.group.value,
+                read=_reader(info) if said.switch is None else lambda _, value=said.switch: value,
+                switch=said.switch is not None,
+                adds=said.adds,
+            )
+        inner = inner_model(info)
+        if inner is not None:
+            yield from _flags(inner, here, roles.get(name, role))
 
 
-_CODE, _PLACES, _OPTIONS = "Code", "Places", "Options"
-FLAGS: tuple[JobFlag, ...] = (
-    JobFlag("--module-name", (_INPUT, "pythonModule"), "MODULE", "Module that is run, such as trainer.task.", _CODE),
-    JobFlag("--package-path", ("encamp", "packagePath"), "FOLDER", "Trainer package on this machine.", _CODE),
-    JobFlag("--packages", ("encamp", "packages"), "A,B,...", "Packages: gs:// paths or files.", _CODE),
-    JobFlag(
-        "--requirement",
-        ("encamp", "requirements"),
-        "REQUIREMENT",
-        "Requirement for pip, such as 'pandas>=2', if the image lacks it; added to the file's own; may be repeated.",
-        _CODE,
-        adds=True,
-    ),
-    JobFlag("--runtime-version", (_INPUT, "runtimeVersion"), "VERSION", "Runtime version, such as 2.11.", _CODE),
-    JobFlag("--python-version", (_INPUT, "pythonVersion"), "VERSION", "Python of it, such as 3.7.", _CODE),
-    JobFlag("--region", (_INPUT, "region"), "REGION", "Region that the job runs in.", _PLACES),
-    JobFlag("--job-dir", (_INPUT, "jobDir"), "gs://...", "Where the job writes; passed on as --job-dir.", _PLACES),
-    JobFlag(
-        "--keep-output",
-        ("encamp", "storage"),
-        "",
-        "Without a job dir: write to jobs/<id>/output of the environment's bucket, passed on as --job-dir.",
-        _PLACES,
-        _environment_storage,
-        switch=True,
-    ),
-    JobFlag(
-        "--staging-bucket",
-        ("encamp", "stagingBucket"),
-        "gs://BUCKET",
-        "Bucket for the packages of this machine; the job's own when absent.",
-        _PLACES,
-    ),
-    JobFlag("--scale-tier", (_INPUT, "scaleTier"), "TIER", "basic, standard-1, ..., custom.", "Machines", _enum),
-    *_roles(),
-    JobFlag(
-        "--use-chief-in-tf-config",
-        (_INPUT, "useChiefInTfConfig"),
-        "true|false",
-        "Call the master chief in TF_CONFIG.",
-        _OPTIONS,
-        _boolean,
-    ),
-    JobFlag("--max-trials", (_INPUT, "hyperparameters", "maxTrials"), "N", "Trials of a tuning job.", _OPTIONS),
-    JobFlag(
-        "--resume-previous-job-id",
-        (_INPUT, "hyperparameters", "resumePreviousJobId"),
-        "ID",
-        "Tuning job whose study goes on.",
-        _OPTIONS,
-    ),
-    JobFlag("--labels", ("labels",), "K=V,...", "Labels of the job; they replace the file's.", _OPTIONS, _pairs),
-    JobFlag("--service-account", (_INPUT, "serviceAccount"), "E-MAIL", "Account of the replicas.", _OPTIONS),
-    JobFlag("--network", (_INPUT, "network"), "NETWORK", "Network that the machines are peered with.", _OPTIONS),
-    JobFlag(
-        "--enable-web-access",
-        (_INPUT, "enableWebAccess"),
-        "",
-        "Accepted without effect: encamp opens no shells in replicas.",
-        _OPTIONS,
-        _boolean,
-        switch=True,
-    ),
-)
+def _whose(role: Role) -> str:
+    return f"the {role.words}" if role is Role.MASTER else f"the {role.words}s"
+
+
+def _reader(info: FieldInfo) -> Callable[[str], Any]:
+    """Return how a flag's text becomes a field's value: by the field's type."""
+    from encamp.spec.field_docs import parts  # noqa: PLC0415
+    from encamp.spec.training import AcceleratorConfig  # noqa: PLC0415
+
+    for kind in parts(info.annotation):
+        if kind is AcceleratorConfig:
+            return _accelerator
+        if kind is bool or get_args(kind)[:1] == (bool,):
+            return _boolean
+        if get_origin(kind) is dict:
+            return _pairs
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            return _enum
+    return str
+
+
+_OPTIONS = "Options"
+#: Sections of a help page in their order.
+_SECTIONS = ("Code", "Places", "Machines", _OPTIONS)
 #: The parts of a key's name; only --kms-key sets the field.
 KMS_FLAGS = {
     "--kms-key": ("KEY", "Key that encrypts the job's disks: its whole name, or with the three below."),
@@ -189,7 +165,7 @@ URIS_PATH = (_INPUT, "packageUris")
 def flag_names() -> dict[DataPath, str]:
     """Path of a field to the flag that sets it."""
     return {
-        **{flag.path: flag.name for flag in FLAGS},
+        **{flag.path: flag.name for flag in job_flags()},
         URIS_PATH: "--packages",
         _KMS_PATH: "--kms-key",
         ARGS_PATH: "-- ARGS",
@@ -209,9 +185,11 @@ class JobCommand(click.Command):
                 type=click.Path(path_type=Path),
                 help="JOB.yaml, as with gcloud; the job's id may stand before it.",
             ),
-            *(_option(flag) for flag in FLAGS),
-            *(_plain(name, metavar, text) for name, (metavar, text) in KMS_FLAGS.items()),
         ]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the verb's own parameters, then the flags of job fields."""
+        return [*super().get_params(ctx), *_job_options()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take what follows the first ``--`` for the job."""
@@ -239,18 +217,26 @@ class JobCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help in sections: the verb's own options first."""
-        groups = {flag.parameter: flag.group for flag in FLAGS}
+        groups = {flag.parameter: flag.group for flag in job_flags()}
         groups |= {_parameter(name): _OPTIONS for name in KMS_FLAGS}
-        sections: dict[str, list[tuple[str, str]]] = {}
+        titles = {group: f"{group} (instead of JOB.yaml's, or over it)" for group in _SECTIONS}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Command", *titles.values())}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                group = groups.get(parameter.name or "", "")
-                title = f"{group} (instead of JOB.yaml's, or over it)" if group else "Command"
-                sections.setdefault(title, []).append(record)
-        for title, records in sorted(sections.items(), key=lambda item: item[0] != "Command"):
+                group = groups.get(parameter.name or "")
+                sections[titles[group] if group is not None else "Command"].append(record)
+        for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+@cache
+def _job_options() -> tuple[click.Option, ...]:
+    return (
+        *(_option(flag) for flag in job_flags()),
+        *(_plain(name, metavar, text) for name, (metavar, text) in KMS_FLAGS.items()),
+    )
 
 
 def _option(flag: JobFlag) -> click.Option:
@@ -276,7 +262,7 @@ def given_values(parameters: Mapping[str, Any]) -> dict[DataPath, Any]:
         UsageError: a flag's value has not the form of one.
     """
     values: dict[DataPath, Any] = {}
-    for flag in FLAGS:
+    for flag in job_flags():
         value = parameters.get(flag.parameter)
         if value is None or value == ():
             continue

@@ -15,6 +15,8 @@ import click
 
 from encamp.cli.stack import stack_option
 from encamp.errors import UsageError
+from encamp.run.local.tf_config import DEFAULT_COUNTS
+from encamp.spec.roles import COUNTED_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -28,7 +30,7 @@ _ARGUMENTS = "encamp.arguments"
 #: How long somebody has to read what was written before a signal ended the run.
 _PATIENCE_SECONDS = 2.0
 _SIGNALLED = 128
-_ROLES = ("worker_count", "parameter_server_count", "evaluator_count")
+_COUNTS = {role: f"{role.field}_count" for role in COUNTED_ROLES}
 #: Flags that mean nothing without a job file.
 _OF_FILES = ("max_replicas", "parallel_trials", "max_trials", "resume_previous_job_id", "environment", "job_id")
 
@@ -61,15 +63,21 @@ class _Train(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- ARGS...]"]
 
 
+def _count_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for the number of replicas of each role that a job file counts."""
+    for role in reversed(COUNTED_ROLES):
+        text = f"{role.words.capitalize()}s of the cluster.  [default: {DEFAULT_COUNTS[role]}]"
+        verb = click.option(f"--{role.flag}-count", type=int, metavar="N", help=text)(verb)
+    return verb
+
+
 @command.command(cls=_Train)
 @click.argument("file", required=False, metavar="[JOB.yaml]", type=click.Path(path_type=Path))
 @click.option("--module-name", metavar="MODULE", help="Module that is run, such as trainer.task.")
 @click.option("--package-path", metavar="FOLDER", help="Trainer package; replicas start in the folder above it.")
 @click.option("--job-dir", metavar="DIR", help="Where the job writes, here or gs://...; passed on as --job-dir.")
 @click.option("--distributed", is_flag=True, help="Run a cluster, each replica told of the others by TF_CONFIG.")
-@click.option("--worker-count", type=int, metavar="N", help="Workers of the cluster.  [default: 2]")
-@click.option("--parameter-server-count", type=int, metavar="N", help="Its parameter servers.  [default: 2]")
-@click.option("--evaluator-count", type=int, metavar="N", help="Evaluators beside it.  [default: 0]")
+@_count_options
 @click.option("--start-port", type=int, metavar="PORT", help="First port of the cluster.  [default: free ones]")
 @click.option("--max-replicas", type=int, metavar="N", help="With JOB.yaml: at most N replicas of each role.")
 @click.option("--parallel-trials", type=int, metavar="N", help="Trials at a time.  [JOB.yaml: maxParallelTrials]")
@@ -174,9 +182,7 @@ def _of_flags(
         given["job_dir"],
         arguments or (),
         distributed=given["distributed"],
-        workers=given["worker_count"],
-        parameter_servers=given["parameter_server_count"],
-        evaluators=given["evaluator_count"],
+        counts={role: given[name] for role, name in _COUNTS.items()},
         start_port=given["start_port"],
     )
     return _job(prepare_flags(request, machine, resources), _options(given, 0, 0))
@@ -186,16 +192,18 @@ def _of_file(
     given: dict[str, Any], arguments: tuple[str, ...] | None, machine: Machine, resources: ExitStack
 ) -> _Wished:
     """Return the training that a job file describes, some of its fields replaced by flags."""
-    from encamp.cli.job_flags import ARGS_PATH, FLAGS  # noqa: PLC0415
+    from encamp.cli.job_flags import ARGS_PATH, job_flags  # noqa: PLC0415
     from encamp.cli.job_input import JobInput  # noqa: PLC0415
     from encamp.jobs.target import environment_named  # noqa: PLC0415
     from encamp.run.local.job import LocalJobRequest, local_job, prepared  # noqa: PLC0415
     from encamp.run.local.prepare import refuse_flags  # noqa: PLC0415
 
     refuse_flags(_named(given, "distributed"), "a job file says itself which replicas there are")
-    over = (*_ROLES, "module_name", "package_path", "max_trials", "resume_previous_job_id")
+    over = (*_COUNTS.values(), "module_name", "package_path", "max_trials", "resume_previous_job_id")
     chosen = {name: value for name, value in _named(given, *over).items() if value is not None}
-    values: dict[Any, Any] = {flag.path: flag.read(str(chosen[flag.name])) for flag in FLAGS if flag.name in chosen}
+    values: dict[Any, Any] = {
+        flag.path: flag.read(str(chosen[flag.name])) for flag in job_flags() if flag.name in chosen
+    }
     if arguments is not None:
         values[ARGS_PATH] = list(arguments)
     stamp = time.strftime("%Y%m%d_%H%M%S")
@@ -208,7 +216,7 @@ def _of_file(
         _options(given, limits.max_replica_restarts, limits.max_restarts),
         custom_container=any(group.custom_container for group in job.plan.groups),
         restart_all=bool(scheduling.get("resilient_to_worker_restart")),
-        max_running_seconds=limits.max_running_time_seconds,
+        max_running_time=limits.max_running_time,
     )
     if job.plan.study is not None:
         return _study(job, request, given, options, resources)

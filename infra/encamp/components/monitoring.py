@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.duration import Duration
 from encamp.plan.environment.monitoring import LogCondition, QueryCondition
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _condition(alert: AlertPlan) -> gcp.monitoring.AlertPolicyConditionArgsDict:
             "display_name": alert.title,
             "condition_prometheus_query_language": {
                 "query": condition.query,
-                "duration": f"{condition.seconds}s",
+                "duration": str(Duration.of(condition.seconds)),
                 "evaluation_interval": _EVALUATED_EVERY,
                 # In a new project nothing has written these metrics yet, and the policy would be refused for it.
                 "disable_metric_validation": True,
@@ -113,7 +114,7 @@ def _threshold(condition: ThresholdCondition) -> gcp.monitoring.AlertPolicyCondi
         "filter": condition.filter,
         "comparison": "COMPARISON_GT",
         "threshold_value": condition.above,
-        "duration": f"{condition.seconds}s",
+        "duration": str(Duration.of(condition.seconds)),
         "aggregations": [
             {
                 "alignment_period": _ALIGNED_TO,

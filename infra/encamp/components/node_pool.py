@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pulumi_gcp as gcp
 
+from encamp.duration import Duration
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -84,7 +86,7 @@ def _node_config(pool: NodePoolPlan, labels: Mapping[str, str]) -> gcp.container
         "labels": dict(pool.labels),
         "resource_labels": labels,
         "taints": [{"key": key, "value": value, "effect": _EFFECTS[effect]}],
-        "max_run_duration": f"{pool.max_run_duration_seconds}s",
+        "max_run_duration": str(Duration.of(pool.max_run_duration_seconds)),
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         "spot": pool.spot,

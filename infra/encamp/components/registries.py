@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
+from encamp.duration import Duration
+
 if TYPE_CHECKING:
     from encamp.plan.model import EnvironmentPlan
 
 #: What was fetched so long ago is deleted, and fetched again when a job asks for it.
-_KEPT_SECONDS = 90 * 86_400
+_KEPT = Duration.of(90 * 86_400)
 
 
 def own_registry(name: str, plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> gcp.artifactregistry.Repository:
@@ -47,7 +49,7 @@ def docker_hub_cache(
         mode="REMOTE_REPOSITORY",
         description="Images of Docker Hub, fetched once",
         remote_repository_config={"docker_repository": {"public_repository": "DOCKER_HUB"}},
-        cleanup_policies=[{"id": "old", "action": "DELETE", "condition": {"older_than": f"{_KEPT_SECONDS}s"}}],
+        cleanup_policies=[{"id": "old", "action": "DELETE", "condition": {"older_than": str(_KEPT)}}],
         kms_key_name=_key(plan),
         labels=dict(plan.labels),
         opts=pulumi.ResourceOptions.merge(opts, kept),

@@ -80,7 +80,7 @@ def job_document(plan: JobPlan, *, full: bool = False) -> dict[str, Any]:
         },
         "quotas": [{"quota": need.name, "region": need.region, "amount": need.amount} for need in quotas(plan)],
         "limits": {
-            "maxRunningTimeSeconds": plan.limits.max_running_time_seconds,
+            "maxRunningTimeSeconds": plan.limits.max_running_time.seconds,
             "maxRestarts": plan.limits.max_restarts,
             "deadlineSeconds": plan.limits.deadline_seconds,
             **({"queueSeconds": plan.limits.queue_seconds} if plan.queue is not None else {}),

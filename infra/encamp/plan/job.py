@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from encamp.duration import seconds_of
 from encamp.errors import PlanError
 from encamp.plan.access.identity import identity, identity_warnings
 from encamp.plan.cost.bill import bill_labels, pod_labels
@@ -20,7 +21,7 @@ from encamp.plan.groups import Placed, allows_locked_memory, image_cases, replic
 from encamp.plan.images import python_warning
 from encamp.plan.imports import missing_imports
 from encamp.plan.job_queue import check_quotas, flavored, job_queue
-from encamp.plan.limits import limits, node_run_duration_seconds, seconds
+from encamp.plan.limits import limits, node_run_duration_seconds
 from encamp.plan.machines.image_rules import image_warnings
 from encamp.plan.machines.pools import node_pools
 from encamp.plan.machines.preconditions import consumption_warnings
@@ -48,6 +49,7 @@ from encamp.plan.replicas import roles
 from encamp.plan.storage import storage, storage_warnings, wanted_storage
 from encamp.plan.study import study, study_variables
 from encamp.plan.tf_config import cluster
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,7 +188,7 @@ def _paid(
     budget = job.encamp.budget.usd if job.encamp.budget else None
     scheduling = job.training_input.scheduling
     fixed = scheduling is not None and scheduling.max_running_time is not None
-    expected = seconds(job.encamp.expected_time)
+    expected = seconds_of(job.encamp.expected_time)
     asked = cost(pools, bounds, lasts=lasts, table=table, budget=budget, expected=expected, bounded=fixed)
     paid = within_budget(asked, bounds, lasts=lasts, fixed=fixed)
     if paid == bounds:
@@ -239,12 +241,7 @@ def _locked_memory_warnings(environment: EnvironmentSpec, requests: Sequence[Rol
 
 def _untold_job_dir(training_input: TrainingInputSpec) -> list[str]:
     """Return a warning for roles with containerCommand or containerArgs, which get no ``--job-dir``."""
-    configs = {
-        "master": training_input.master_config,
-        "worker": training_input.worker_config,
-        "ps": training_input.parameter_server_config,
-        "evaluator": training_input.evaluator_config,
-    }
+    configs = {role: getattr(training_input, role.config_field) for role in Role}
     told = [role for role, config in configs.items() if config and (config.container_command or config.container_args)]
     if not told:
         return []

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
+from encamp.duration import Duration, seconds_of
 from encamp.plan.model import LimitsPlan
+from encamp.spec.training import Scheduling
 
 if TYPE_CHECKING:
     from encamp.plan.job_queue import JobQueuePlan
-    from encamp.spec.training import Scheduling
 
-#: Default of scheduling.maxRunningTime: 7 days.
-DEFAULT_RUNNING_SECONDS = 604_800
 #: Retries of the whole job before it is FAILED.
 MAX_RESTARTS = 3
 #: Restarts of one replica before the whole job is retried.
@@ -30,13 +28,14 @@ def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> 
     getting there may take. A wait in a queue comes before all that, and ends by the queue's limit where the job says
     none.
     """
-    running = seconds(scheduling.max_running_time if scheduling else None)
-    wait = seconds(scheduling.max_wait_time if scheduling else None)
-    longest = running if running is not None else DEFAULT_RUNNING_SECONDS
+    scheduling = scheduling or Scheduling()
+    longest: int = scheduling.or_default("max_running_time").seconds
+    wait = seconds_of(scheduling.max_wait_time)
     in_queue = (wait if wait is not None else queue.wait_seconds) if queue is not None else None
+    waits = wait if wait is not None else in_queue
     return LimitsPlan(
-        max_running_time_seconds=longest,
-        max_wait_time_seconds=wait if wait is not None else in_queue,
+        max_running_time=Duration.of(longest),
+        max_wait_time=Duration.of(waits) if waits is not None else None,
         queue_seconds=in_queue or 0,
         max_restarts=MAX_RESTARTS,
         max_replica_restarts=MAX_REPLICA_RESTARTS,
@@ -47,8 +46,3 @@ def limits(scheduling: Scheduling | None, queue: JobQueuePlan | None = None) -> 
 def node_run_duration_seconds(planned: LimitsPlan) -> int:
     """Return seconds after which a node of the job ends by itself, whatever else failed to end it."""
     return min(planned.deadline_seconds, LONGEST_NODE_SECONDS)
-
-
-def seconds(duration: str | None) -> int | None:
-    """Return whole seconds of a checked duration such as ``3.5s``, rounded up; None of none."""
-    return None if duration is None else math.ceil(float(duration.removesuffix("s")))

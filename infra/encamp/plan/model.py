@@ -1,7 +1,6 @@
 """The plan of a job: plain, frozen, comparable data.
 
-Names of machines and accelerators are GKE's, but for ``requested``, which keeps AI Platform's. Sizes are GiB, durations
-seconds, money US dollars by list price.
+Names of machines and accelerators are GKE's; ``requested`` keeps AI Platform's. Sizes are GiB, money US dollars.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.machines.model import NodePoolPlan  # noqa: TC001 - its other users take it from here
-from encamp.plan.role import Role  # noqa: TC001 - its other users take it from here
 from encamp.spec.encamp import IdentityMode
 
 if TYPE_CHECKING:
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from encamp.duration import Duration
     from encamp.plan.access.model import AccessPlan
     from encamp.plan.cost.model import CostPlan
     from encamp.plan.egress import EgressPlan
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from encamp.plan.study import StudyPlan
     from encamp.plan.trainer_imports import TrainerImports
     from encamp.spec.environment.model import Adoptable
+    from encamp.spec.roles import Role
 
 
 #: Seconds that a job's deadline grants beyond the cluster's own: to stop replicas, seal their logs and destroy.
@@ -231,8 +231,8 @@ class LimitsPlan:
     """The limits that end a job, whoever watches it.
 
     Attributes:
-        max_running_time_seconds: counted from RUNNING; the driver cancels the job then.
-        max_wait_time_seconds: longest wait for RUNNING, None for no limit.
+        max_running_time: counted from RUNNING; the driver cancels the job then.
+        max_wait_time: longest wait for RUNNING, None for no limit.
         max_restarts: how often the whole job is tried again.
         max_replica_restarts: how often one replica is tried again before the whole job is.
         active_deadline_seconds: counted from the creation of the JobSet's jobs, in a queue from their admission; the
@@ -240,8 +240,8 @@ class LimitsPlan:
         queue_seconds: how long it may wait in a queue before; no machine is there meanwhile.
     """
 
-    max_running_time_seconds: int
-    max_wait_time_seconds: int | None
+    max_running_time: Duration
+    max_wait_time: Duration | None
     max_restarts: int
     max_replica_restarts: int
     active_deadline_seconds: int

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError
 
 if TYPE_CHECKING:
-    from encamp.plan.model import Role
+    from encamp.spec.roles import Role
 
 #: Longest short name: what remains for a job when Kubernetes and Compute Engine have added theirs.
 LONGEST_NAME = 28

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from encamp.plan.model import JobPlan
-    from encamp.plan.role import Role
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.environment.policy import PolicyRuleSpec
+    from encamp.spec.roles import Role
 
 
 @dataclass(frozen=True)

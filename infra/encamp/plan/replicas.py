@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from encamp.errors import PlanError
 from encamp.plan.machines import catalog
 from encamp.plan.machines.shapes import Choice, Shape, is_ai_platform_tpu, requested, shape, today
-from encamp.plan.model import Accelerator, RequestedMachine, Role
+from encamp.plan.model import Accelerator, RequestedMachine
 from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import Substitutions
+from encamp.spec.roles import Role
 from encamp.spec.training import AcceleratorType, ReplicaConfig, ScaleTier
 
 if TYPE_CHECKING:
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
 
 #: More replicas than this are no job that one control plane starts.
 MAXIMUM_REPLICAS = 5000
-
-_FIELDS = {
-    Role.MASTER: ("master_type", None, "master_config", "master"),
-    Role.WORKER: ("worker_type", "worker_count", "worker_config", "worker"),
-    Role.PARAMETER_SERVER: (
-        "parameter_server_type",
-        "parameter_server_count",
-        "parameter_server_config",
-        "parameterServer",
-    ),
-    Role.EVALUATOR: ("evaluator_type", "evaluator_count", "evaluator_config", "evaluator"),
-}
 
 
 @dataclass(frozen=True)
@@ -136,32 +125,32 @@ def _with_tpu(inputs: dict[Role, _RoleInput], tpu: _RoleInput) -> str:
 def _inputs(job: TrainingJobSpec) -> dict[Role, _RoleInput]:
     training_input = job.training_input
     substitutes = job.encamp.substitutions is not Substitutions.NEVER
-    tier = training_input.scale_tier or ScaleTier.BASIC
+    tier: ScaleTier = training_input.or_default("scale_tier")
     if tier is not ScaleTier.CUSTOM:
         groups = catalog.scale_tier(tier.value)
         choice = Choice("trainingInput.scaleTier", substitutes)
         return {
             role: _RoleInput(group.count, requested(group.machine_type, group.accelerator), None, choice)
             for role in Role
-            if (group := groups.get(role.value)) is not None
+            if (group := groups.get(role)) is not None
         }
     inputs: dict[Role, _RoleInput] = {}
-    for role, (type_field, count_field, config_field, name) in _FIELDS.items():
-        machine_type: str | None = getattr(training_input, type_field)
-        count: int = 1 if count_field is None else getattr(training_input, count_field) or 0
-        new: MachineSpec | None = getattr(job.encamp.machines, config_field.removesuffix("_config"), None)
+    for role in Role:
+        machine_type: str | None = getattr(training_input, role.type_field)
+        count: int = 1 if role.count_field is None else training_input.or_default(role.count_field)
+        new: MachineSpec | None = getattr(job.encamp.machines, role.field, None)
         if count < 1 or (machine_type is None and new is None):
             continue
         given = _accelerator(_config(training_input, role))
         asked = requested(machine_type, given) if machine_type is not None else None
-        place = f"{name}Config.acceleratorConfig" if given else f"{name}Type"
-        where = f"encamp.machines.{name}" if new is not None else f"trainingInput.{place}"
+        place = f"{role.key}Config.acceleratorConfig" if given else f"{role.key}Type"
+        where = f"encamp.machines.{role.key}" if new is not None else f"trainingInput.{place}"
         inputs[role] = _RoleInput(count, asked, new, Choice(where, substitutes))
     return inputs
 
 
 def _config(training_input: TrainingInputSpec, role: Role) -> ReplicaConfig:
-    return getattr(training_input, _FIELDS[role][2]) or ReplicaConfig()
+    return getattr(training_input, role.config_field) or ReplicaConfig()
 
 
 def _accelerator(config: ReplicaConfig) -> Accelerator | None:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from encamp.spec.job import TrainingJobSpec
     from encamp.spec.tuning import HyperparameterSpec, ParameterSpec
 
-#: Tag of the metric where the job file names none.
-DEFAULT_METRIC = "training/hptuning/metric"
 #: Variables that tell replicas their trial: its number, the metric's file and tag, and the trial that it resumes from.
 TRIAL_VARIABLE = "CLOUD_ML_TRIAL_ID"
 METRIC_FILE_VARIABLE = "CLOUD_ML_HP_METRIC_FILE"
@@ -143,15 +141,14 @@ def study(job: TrainingJobSpec) -> StudyPlan | None:
     given = job.training_input.hyperparameters
     if given is None:
         return None
-    maximum = given.max_trials or 1
     return StudyPlan(
         goal=Goal.MINIMIZE if given.goal is Goal.MINIMIZE else Goal.MAXIMIZE,
-        metric=given.hyperparameter_metric_tag or DEFAULT_METRIC,
+        metric=given.or_default("hyperparameter_metric_tag"),
         parameters=tuple(_parameter(one) for one in given.params or ()),
-        algorithm=given.algorithm or Algorithm.ALGORITHM_UNSPECIFIED,
-        max_trials=maximum,
+        algorithm=given.or_default("algorithm"),
+        max_trials=given.or_default("max_trials"),
         max_parallel_trials=parallel_trials(given),
-        max_failed_trials=given.max_failed_trials or 0,
+        max_failed_trials=given.or_default("max_failed_trials"),
         early_stopping=bool(given.enable_trial_early_stopping),
         resumes=given.resume_previous_job_id,
         seed=int.from_bytes(hashlib.sha256((job.job_id or "").encode()).digest()) % _SEEDS,
@@ -176,7 +173,7 @@ def trial_arguments(arguments: Mapping[str, str]) -> tuple[str, ...]:
 
 def parallel_trials(given: HyperparameterSpec | None) -> int:
     """Return the number of parallel trials, and so of copies of a job's replicas; 1 without tuning."""
-    return 1 if given is None else min(given.max_parallel_trials or 1, given.max_trials or 1)
+    return 1 if given is None else min(given.or_default("max_parallel_trials"), given.or_default("max_trials"))
 
 
 def _parameter(given: ParameterSpec) -> ParameterPlan:

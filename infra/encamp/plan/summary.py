@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from encamp.duration import seconds_of
 from encamp.plan.access.identity import granted_buckets
 from encamp.plan.cost.job import prices
 from encamp.plan.names import log_name, service_account_email
@@ -136,8 +137,8 @@ def job_summary(plan: JobPlan, *, secret: bool = False) -> JobSummary:
         job_dir=storage.job_dir,
         results_bucket=storage.results_bucket,
         results_days=storage.results_days,
-        max_running_seconds=plan.limits.max_running_time_seconds,
-        max_wait_seconds=plan.limits.max_wait_time_seconds,
+        max_running_seconds=plan.limits.max_running_time.seconds,
+        max_wait_seconds=seconds_of(plan.limits.max_wait_time),
         scratch_bucket=storage.scratch_bucket,
         packages=storage.staged,
         shared_pools=tuple(pool.name for pool in plan.shared_pools),

@@ -225,10 +225,10 @@ def _priority(queue: JobQueuePlan) -> str:
 
 def _limits(plan: JobPlan) -> list[str]:
     limits = plan.limits
-    wait = f"{limits.max_wait_time_seconds} s" if limits.max_wait_time_seconds is not None else "no limit"
+    wait = f"{limits.max_wait_time.seconds} s" if limits.max_wait_time is not None else "no limit"
     run = "job" if plan.study is None else "trial"
     return [
-        f"running  {limits.max_running_time_seconds} s at most, waiting {wait}",
+        f"running  {limits.max_running_time.seconds} s at most, waiting {wait}",
         *(_queue(plan, plan.queue) if plan.queue is not None else []),
         f"retries  {limits.max_replica_restarts} of a replica, then {limits.max_restarts} of the whole {run}",
         f"         none after {EQUAL_ENDS} equal ends of a replica in a row, each within {SOON_SECONDS} s of its start",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.manifests.containers import compact_json
-from encamp.plan.model import ClusterPlan, ReplicaPlan, Role
+from encamp.plan.model import ClusterPlan, ReplicaPlan
 from encamp.plan.names import PORT, replica_host, replica_name
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def cluster(name: str, groups: Sequence[ReplicaGroupPlan]) -> ClusterPlan:
         {
             group.task_type: tuple(f"{replica_host(name, group.role, index)}:{PORT}" for index in range(group.count))
             for group in groups
-            if group.role is not Role.EVALUATOR
+            if group.role.is_in_cluster
         }
     )
 

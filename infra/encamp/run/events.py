@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cost.text import duration
+from encamp.duration import Duration
 from encamp.redaction import redacted
 from encamp.run.detail import Detail
 from encamp.run.unanswered import Unanswered
@@ -153,7 +153,7 @@ class EventLog:
             first, *more = parts
             number, word = first.split(" ", 1)
             noun = "resource" if number == "1" else "resources"
-            took = duration(round(time.monotonic() - self._begun_at))
+            took = Duration.of(round(time.monotonic() - self._begun_at)).words
             self._show(f"{', '.join([f'{number} {noun} {word}', *more])} in {took}")
 
     def note(self, failure: Failure) -> None:

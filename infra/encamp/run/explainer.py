@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cost.text import duration
+from encamp.duration import Duration
 from encamp.run.pending import Wait, waiting
 from encamp.run.queued import queue_words, waits_in_queue
 from encamp.run.replicas import read_replica
@@ -76,7 +76,7 @@ class Explainer:
             if line not in self._said:
                 self._show(line)
             elif now - last >= _REPEAT_SECONDS:
-                self._show(f"still, for {duration(round(now - since))}: {in_full}")
+                self._show(f"still, for {Duration.of(round(now - since)).words}: {in_full}")
                 last = now
             said[line] = since, last
         self._said = said

@@ -16,6 +16,7 @@ from encamp.cloud.leftovers import JOB_LABEL
 from encamp.run.replicas import Replica, read_replica
 from encamp.run.stream import LogStreams
 from encamp.run.times import read_micros
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,4 +87,4 @@ def _stamps(seconds: Sequence[tuple[int, str]]) -> Stamps:
 
 def _place(replica: Replica) -> tuple[int, bool, str, int]:
     """Return the master comes first, as in a job's record, and trials by their numbers."""
-    return replica.trial or 0, replica.role != "master", replica.role, replica.index
+    return replica.trial or 0, replica.role != Role.MASTER, replica.role, replica.index

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from encamp.duration import Duration
 from encamp.errors import EncampError
 from encamp.extras import lacking
 from encamp.notices.addresses import read_addresses
 from encamp.notices.sending import Delivery, Message, send
-from encamp.plan.cost.text import duration
 from encamp.plan.notices import merged_notices, read_notices
 from encamp.project import project_folder
 from encamp.redaction import redacted
@@ -190,4 +190,4 @@ def _running_time(record: RunRecord) -> str:
     ended = next((at for at in ends if at is not None), None)
     if began is None or ended is None or ended < began:
         return "it did not start"
-    return duration(round((ended - began).total_seconds()))
+    return Duration.of(round((ended - began).total_seconds())).words

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.cost.text import duration
+from encamp.duration import Duration
 from encamp.run.actor import deeds_of
 from encamp.run.made import resources_of
 from encamp.run.notices import notices_of
@@ -239,7 +239,7 @@ def _spent_lines(receipt: Mapping[str, Any], *, short: bool = False) -> list[str
         lines.append(f"shared       {shared}: machines of the environment, counted for the time of the job's replicas")
     for machine, spent in (receipt.get("nodeSeconds") or {}).items():
         price = f", {machines[machine]:.{DECIMALS}f} {cost['currency']}" if machine in machines else ""
-        time = duration(round(spent)) if short else f"{spent:.3f} s"
+        time = Duration.of(round(spent)).words if short else f"{spent:.3f} s"
         lines.append(f"machine time {time} of {machine}{price}")
     if cost.get("amount") is not None:
         whose = cost.get("prices") or PRICES_OF

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from encamp.duration import Duration
 from encamp.errors import EngineError
-from encamp.plan.cost.text import duration
 from encamp.run.periodic import Periodic
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SlowSteps(Periodic):
         now = time.monotonic()
         slow = [step for step in self._events.open_steps() if now - step.since >= self._usual]
         for step in slow:
-            self._show(f"still {step}, for {duration(int(now - step.since))}")
+            self._show(f"still {step}, for {Duration.of(int(now - step.since)).words}")
         if any(step.type.startswith(_POOLS) for step in slow):
             self._say_operations()
         return True

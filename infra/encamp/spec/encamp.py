@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from encamp.spec.fields import Double, Flag, Int64, Text, Written, absent
+from encamp.spec.fields import (
+    CommandFlag,
+    Double,
+    DurationText,
+    Flag,
+    FlagGroup,
+    Int64,
+    Text,
+    Written,
+    declared_fields,
+    field,
+)
 
 
 class GpuType(StrEnum):
@@ -110,14 +121,14 @@ class GpuSpec(Written):
 
     type: GpuType | None = None
     """Kind of GPU."""
-    count: Int64 | None = absent(1)
+    count: Int64 | None = field(1, rule="E04")
     """Number of GPUs on each machine; 1 when absent."""
 
 
 class TpuSpec(Written):
     """The TPU slice of a role: its shape, or how many chips it has."""
 
-    version: TpuVersion | None = None
+    version: TpuVersion | None = field(rule="E03")
     """Generation of the TPU."""
     topology: Text | None = None
     """Shape of the slice in chips, such as ``2x4`` or ``2x2x2``; excludes chips."""
@@ -130,20 +141,20 @@ class BootDiskSpec(Written):
 
     type: BootDisk | None = None
     """``pd-ssd`` when absent, ``hyperdisk-balanced`` on machines that take nothing else."""
-    size_gb: Int64 | None = absent(100)
+    size_gb: Int64 | None = field(100)
     """Size in GB; 100 when absent."""
 
 
 class MachineSpec(Written):
     """The machine of a role as Google Cloud offers it today; wins over AI Platform's type and accelerator."""
 
-    machine_type: Text | None = None
+    machine_type: Text | None = field(rule="E15")
     """Compute Engine machine type; the smallest that has the accelerator when absent."""
-    gpu: GpuSpec | None = None
+    gpu: GpuSpec | None = field(rule="E03")
     """GPUs of each machine."""
-    tpu: TpuSpec | None = None
+    tpu: TpuSpec | None = field(rule="E05")
     """The TPU slice whose hosts are the replicas of the role."""
-    boot_disk: BootDiskSpec | None = None
+    boot_disk: BootDiskSpec | None = field(rule="E15")
     """Boot disk; wins over diskConfig."""
 
 
@@ -223,58 +234,87 @@ class NoticeSpec(Written):
 class EncampSpec(Written):
     """Options that AI Platform Training had no field for."""
 
-    package_path: Text | None = None
+    package_path: Text | None = field(
+        rule="E12", flag=CommandFlag("FOLDER", FlagGroup.CODE, help="Folder of the trainer package."), local=True
+    )
     """Folder of the trainer package, relative to the job file; it is packed and uploaded with the job."""
-    packages: list[Text] | None = None
+    packages: list[Text] | None = field(
+        rule="E12", flag=CommandFlag("A,B,...", FlagGroup.CODE, help="Packages: gs:// paths or files."), local=True
+    )
     """Packages on this machine (wheels, source archives), relative to the job file; uploaded and installed before the
     trainer."""
-    requirements: list[Text] | None = None
+    requirements: list[Text] | None = field(
+        rule="E13",
+        flag=CommandFlag(
+            "REQUIREMENT",
+            FlagGroup.CODE,
+            name="requirement",
+            help="What pip installs where the image lacks it, such as 'pandas>=2', beside the file's own; repeatable.",
+            adds=True,
+        ),
+    )
     """Requirements that pip installs before the trainer if the image lacks them, such as ``pandas>=2``."""
-    staging_bucket: Text | None = None
+    staging_bucket: Text | None = field(
+        rule="E12",
+        flag=CommandFlag("gs://BUCKET", FlagGroup.PLACES),
+    )
     """Bucket that packages of this machine are uploaded to, such as ``gs://my-bucket``; the job's scratch bucket when
     absent. They are deleted with the job either way."""
-    machines: MachinesSpec | None = None
+    machines: MachinesSpec | None = field(rule="E02")
     """Today's machines, GPUs and TPUs, by role."""
-    provisioning: Provisioning | None = absent("ON_DEMAND")
+    provisioning: Provisioning | None = field(Provisioning.ON_DEMAND, rule="E07")
     """How machines are provisioned: ``ON_DEMAND``, ``SPOT``, ``FLEX_START`` (when there is capacity, at most 7 days),
     ``QUEUED`` (all at once, when there is capacity), ``RESERVATION``."""
-    reservation: Text | None = None
+    reservation: Text | None = field(rule="E07")
     """Name of the reservation; RESERVATION only."""
-    zone: Text | None = None
+    zone: Text | None = field(rule="E21")
     """The one zone of the job's machines, such as ``us-central1-b``; where it is absent, every zone of the region that
     has them. A reservation and COMPACT need one."""
-    placement: Placement | None = absent("ANY")
+    placement: Placement | None = field(Placement.ANY, rule="E22")
     """``COMPACT``: the machines of a role stand close together in one zone, for traffic between replicas. TPU slices
     of several hosts always do."""
-    queue: Text | None = None
+    queue: Text | None = field(rule="E16")
     """The team's queue of the environment that the job waits in until all of its machines are within the quota."""
-    priority: Text | None = None
+    priority: Text | None = field(rule="E16")
     """Name of one of the environment's priorities of queues; by trainingInput.scheduling.priority when absent."""
     image_streaming: Flag = False
     """True: containers start while their image is still being read (GKE image streaming)."""
-    mounts: list[MountSpec] | None = None
+    mounts: list[MountSpec] | None = field(rule="E20")
     """Buckets that replicas see as files below ``/gcs``."""
     run_as: RunAs | None = None
     """``NON_ROOT``: as a user without rights, in a working directory of its own. ``IMAGE``: as the image says, often
     root, such as a setup.py with apt-get needs. When absent: NON_ROOT, but IMAGE for images of the job's own and on
     TPUs."""
-    budget: BudgetSpec | None = None
+    budget: BudgetSpec | None = field(rule="E09")
     """The cost limit of the job."""
-    expected_time: Text | None = None
+    expected_time: DurationText | None = field(rule="E17")
     """How long one run, of a tuning job all its trials, is expected to take, such as ``5400s``; its cost is shown
     beside the worst case. When absent, scheduling.maxRunningTime makes that cost a ceiling; without both only an hour
     is priced. It ends nothing."""
-    retention: RetentionSpec | None = None
+    retention: RetentionSpec | None = field(rule="E10")
     """How long results, logs and receipt are kept."""
-    identity: IdentitySpec | None = None
+    identity: IdentitySpec | None = field(rule="E14")
     """The IAM identity of the replicas."""
-    substitutions: Substitutions | None = absent("allowed")
+    substitutions: Substitutions | None = field(Substitutions.ALLOWED)
     """``allowed`` (default): resources that Google no longer offers are replaced, with a warning. ``never``: the job is
     refused."""
-    storage: StorageSpec | None = None
+    storage: StorageSpec | None = field(
+        rule="E11",
+        flag=CommandFlag(
+            "",
+            FlagGroup.PLACES,
+            name="keep-output",
+            help="Without a job dir: write to jobs/<id>/output of the environment's bucket, passed on as --job-dir.",
+            switch={"kind": StorageKind.ENVIRONMENT.value},
+        ),
+    )
     """Location of the job dir."""
-    egress: list[Text] | None = None
+    egress: list[Text] | None = field(rule="E24")
     """Networks that replicas connect to beyond each other, Google and the public web, such as ``10.4.0.0/16`` of a
     database; the environment's ``jobEgress`` has to allow them."""
     notices: list[NoticeSpec] | None = None
     """Who is told when the job ends, beside those whom the environment tells of every job."""
+
+
+#: Fields that name files of the machine that the job file lies on.
+LOCAL_FIELDS = declared_fields(EncampSpec, lambda said: said.local)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from encamp.spec.fields import Double, Flag, Int64, Text
-from encamp.spec.job import OUTPUT_ONLY, TrainingJobSpec
+from encamp.spec.fields import Double, DurationText, Flag, Int32, Int64, Text, declaration, declared_fields
+from encamp.spec.job import TrainingJobSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
 _WORDS: Mapping[Any, str] = {
     Text: "string",
+    DurationText: "duration",
     Int64: "whole number",
+    Int32: "whole number",
     Double: "number",
     Flag: "true or false",
     # pydantic's representation of a field that is never missing.
     bool: "true or false",
 }
 #: Fields that a file may have, but that nobody writes.
-HIDDEN = frozenset([*OUTPUT_ONLY, "prediction_input", "explanation_input"])
+HIDDEN = frozenset(declared_fields(TrainingJobSpec, lambda said: said.output_only or said.refused))
 
 
 @dataclass(frozen=True)
@@ -131,30 +133,28 @@ def _under(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 def default(info: FieldInfo) -> Any:
     """Return the value that a missing field stands for: the model's documented one, or the field's own default."""
-    extra = info.json_schema_extra
-    if isinstance(extra, dict):
-        return extra["default"]
-    return None if isinstance(info.default, BaseModel) else info.default
+    found = declaration(info).written_default
+    return found if found is not None or isinstance(info.default, BaseModel) else info.default
 
 
 def inner_model(info: FieldInfo) -> type[BaseModel] | None:
     """Return the model of what lies below a field."""
-    return next((each for each in _parts(info.annotation) if _is(each, BaseModel)), None)
+    return next((each for each in parts(info.annotation) if _is(each, BaseModel)), None)
 
 
 def _enum(info: FieldInfo) -> type[StrEnum] | None:
-    return next((each for each in _parts(info.annotation) if _is(each, StrEnum)), None)
+    return next((each for each in parts(info.annotation) if _is(each, StrEnum)), None)
 
 
 def _is(annotation: Any, base: type) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, base)
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
+def parts(annotation: Any) -> Iterator[Any]:
     """Yield a type without what is optional about it; of a list its elements' type."""
     if get_origin(annotation) in {Union, UnionType, list}:
         for part in get_args(annotation):
-            yield from _parts(part)
+            yield from parts(part)
     else:
         yield annotation
 
@@ -169,4 +169,8 @@ def _words(annotation: Any) -> str:
         return "list of sections" if _is(item, BaseModel) else f"list of {_words(item)}s"
     if get_origin(annotation) is dict:
         return "mapping of strings" if get_args(annotation)[1] == Text else "mapping"
-    return "section" if _is(annotation, BaseModel) else "one of"
+    if _is(annotation, BaseModel):
+        return "section"
+    if _is(annotation, StrEnum):
+        return "one of"
+    raise TypeError(f"no words for the type {annotation}: add it to the table of this module")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.json_schema import models_json_schema
 
 from encamp.spec.field_docs import HIDDEN, default, docstrings, inner_model
+from encamp.spec.fields import declaration
 from encamp.spec.job import TrainingJobSpec
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _JOB, _INPUT, _BARE = "TrainingJobSpec", "TrainingInputSpec", "BareTrainingInput"
-#: Known to the loader, and refused by it in words of its own.
-_NOT_RUN = {"prediction_input", "explanation_input", "nas_job_spec"}
 
 
 def job_schema() -> dict[str, Any]:
@@ -59,11 +58,11 @@ def _described(model: type[BaseModel], definition: dict[str, Any]) -> dict[str, 
     for name, info in model.model_fields.items():
         alias = info.alias or name
         given = definition["properties"][alias]
-        field = {"type": "null"} if name in _NOT_RUN else _plain(given)
+        field = {"type": "null"} if declaration(info).refused else _plain(given)
         field["description"] = docs[name]
         if default(info) is not None:
             field["default"] = default(info)
-        if name in HIDDEN | _NOT_RUN:
+        if name in HIDDEN or declaration(info).refused:
             patterns["^({})$".format("|".join(sorted({alias, name})))] = field
             continue
         properties[alias] = field

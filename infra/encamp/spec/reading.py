@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
+from encamp.duration import duration_hint
 from encamp.errors import Problem, SpecError
 from encamp.spec.data_files import data_file
+from encamp.spec.fields import declaration
 from encamp.spec.paths import dotted, nearest
 
 if TYPE_CHECKING:
@@ -29,67 +31,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 #: A scheme has a longest length: without, every letter of a long word would be the beginning of one.
 _URL = re.compile(r"\b(?!gs:)([a-z][a-z0-9+.-]{0,30}://)[^\s'\"]+", re.IGNORECASE)
 _QUOTED = re.compile(r"'([^']+)'")
-_DURATIONS = {("max_running_time",), ("max_wait_time",)}
 _LONGEST_SHOWN = 60
 _LISTS = {list, tuple}
 #: Which argument of a list's or mapping's type is the type of what it holds.
 _ITEM: Mapping[Any, int] = {list: 0, tuple: 0, dict: 1}
-#: Field to the rule that a value of the wrong kind breaks. Where the job model has no rule of a field there is none.
-RULE_OF_FIELD: Mapping[str | int, str] = {
-    "job_id": "V01",
-    "runtime_version": "V08",
-    "python_version": "V09",
-    "package_uris": "V10",
-    "python_module": "V10",
-    "max_running_time": "V13",
-    "max_wait_time": "V13",
-    "priority": "V14",
-    "network": "V15",
-    "kms_key_name": "V16",
-    "tpu_tf_version": "V17",
-    "job_dir": "V19",
-    "service_account": "V20",
-    "region": "V22",
-    "labels": "V23",
-    "parameter_name": "H01",
-    "type": "V07",
-    "accelerator_config": "V07",
-    "min_value": "H03",
-    "max_value": "H03",
-    "categorical_values": "H06",
-    "discrete_values": "H07",
-    "max_trials": "H11",
-    "max_parallel_trials": "H11",
-    "max_failed_trials": "H11",
-    "hyperparameters": "V21",
-}
-#: The same for the encamp block.
-RULE_OF_ENCAMP_FIELD: Mapping[str | int, str] = {
-    "machines": "E02",
-    "gpu": "E03",
-    "tpu": "E05",
-    "version": "E03",
-    "count": "E04",
-    "machine_type": "E15",
-    "boot_disk": "E15",
-    "provisioning": "E07",
-    "reservation": "E07",
-    "budget": "E09",
-    "expected_time": "E17",
-    "retention": "E10",
-    "storage": "E11",
-    "package_path": "E12",
-    "packages": "E12",
-    "staging_bucket": "E12",
-    "requirements": "E13",
-    "identity": "E14",
-    "queue": "E16",
-    "priority": "E16",
-    "mounts": "E20",
-    "zone": "E21",
-    "placement": "E22",
-    "egress": "E24",
-}
 _KINDS = {
     "model_type": "must be a mapping of fields",
     "dict_type": "must be a mapping",
@@ -163,7 +108,7 @@ def read_model(model: type[_Model], data: Any, reading: Reading, *, at: DataPath
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 path = tuple(part for part in detail["loc"] if part != "[key]")
-                _report(detail, at, path, reading)
+                _report(detail, model, at, path, reading)
                 if not path:
                     return model()
                 reading.broken.add((*at, *_drop(known, path)))
@@ -225,14 +170,14 @@ def _listed(allowed: Iterable[str]) -> str:
     return "known here: " + ", ".join(sorted(allowed))
 
 
-def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Reading) -> None:
+def _report(detail: Mapping[str, Any], model: type[BaseModel], at: DataPath, path: DataPath, reading: Reading) -> None:
     full = (*at, *path)
     spelled = reading.written_paths.get(full)
     if spelled is None:
         parent = reading.written_paths.get(full[:-1], ())
         spelled = (*parent, *full[-1:])
     reading.broken.add(full)
-    rule = "H02" if "params" in full and full[-1] == "type" else _rule(full)
+    rule = _rule(model, path)
     if detail["type"] == "enum":
         allowed = _QUOTED.findall(detail["ctx"]["expected"])
         close = nearest(str(detail["input"]), allowed)
@@ -247,12 +192,19 @@ def _report(detail: Mapping[str, Any], at: DataPath, path: DataPath, reading: Re
     message = _KINDS.get(detail["type"], detail["msg"])
     written = reading.document.written.get(spelled)
     message = f"{message}, not {_kind(detail['input'], written)}"
-    reading.report(spelled, message, rule=rule, hint=_advice(detail, full[-1:], written))
+    reading.report(spelled, message, rule=rule, hint=_advice(detail, written))
 
 
-def _rule(path: DataPath) -> str | None:
-    table = RULE_OF_ENCAMP_FIELD if path[:1] == ("encamp",) else RULE_OF_FIELD
-    return next((table[part] for part in reversed(path) if part in table), None)
+def _rule(model: type[BaseModel], path: DataPath) -> str | None:
+    """Return the rule that a value of another type breaks: that of the innermost field on its path that has one."""
+    rule: str | None = None
+    holder: Any = model
+    for part in path:
+        info = holder.model_fields.get(part) if holder is not None else None
+        if info is not None:
+            rule = declaration(info).rule or rule
+            holder = _inner(info.annotation)
+    return rule
 
 
 def _kind(value: Any, written: str | None) -> str:
@@ -272,15 +224,15 @@ def _kind(value: Any, written: str | None) -> str:
     return "a mapping"
 
 
-def _advice(detail: Mapping[str, Any], last: DataPath, written: str | None) -> str | None:
+def _advice(detail: Mapping[str, Any], written: str | None) -> str | None:
     value = detail["input"]
     if detail["type"] == "list_type" and isinstance(value, str):
         is_short = len(value) <= _LONGEST_SHOWN and _without_urls(value) == value
         return f"write a list: [{value}]" if is_short else "write a list"
     if detail["type"] == "bool_type" and value in ("true", "false"):
         return f"write {value} without quotes"
-    if last in _DURATIONS and isinstance(value, int) and not isinstance(value, bool):
-        return f'write "{value}s": seconds with an s'
+    if detail["type"] == "duration":
+        return duration_hint(value)
     if written is not None and detail["type"] == "text" and isinstance(detail["input"], (bool, int, float)):
         return f'put it in quotes: "{written}" (YAML reads {written} without quotes as {_read_as(detail["input"])})'
     return None

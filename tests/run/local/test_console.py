@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from encamp.errors import UsageError
-from encamp.plan.model import Role
 from encamp.process import OutputLine, ProcessOutcome
 from encamp.run.local.console import RunConsole, opened_console, summary_table
 from encamp.run.local.model import LocalReplica, ReplicaEnd
 from encamp.run.local.terminal import TerminalWriter
+from encamp.spec.roles import Role
 
 BEGUN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

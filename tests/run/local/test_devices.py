@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from encamp.plan.model import Accelerator, Role
+from encamp.plan.model import Accelerator
 from encamp.run.local.devices import DevicePlan, divide, local_gpus
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

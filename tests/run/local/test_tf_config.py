@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from encamp.plan.role import Role
-from encamp.run.local.tf_config import Counts, Host, flag_replicas
+from encamp.run.local.tf_config import DEFAULT_COUNTS, Host, flag_replicas, ports_needed
+from encamp.spec.roles import COUNTED_ROLES, Role
 
 HOST = Host(Path("/usr/bin/python3"), Path("/src"), {"PATH": "/bin", "PYTHONUNBUFFERED": "0"})
 ARGS = ("--epochs", "3", "--job-dir", "/out")
@@ -31,7 +31,8 @@ def test_a_single_process_has_an_empty_cluster() -> None:
 
 
 def test_ports_go_to_the_primary_then_parameter_servers_then_workers() -> None:
-    counts = Counts(workers=2, parameter_servers=1, evaluators=1)
+    counts = {Role.WORKER: 2, Role.PARAMETER_SERVER: 1, Role.EVALUATOR: 1}
+    assert ports_needed(counts) == 4
     found = flag_replicas("m", ARGS, HOST, counts=counts, primary="chief", ports=(5, 6, 7, 8))
     cluster = {
         "chief": ["localhost:5"],
@@ -51,7 +52,7 @@ def test_ports_go_to_the_primary_then_parameter_servers_then_workers() -> None:
 
 
 def test_roles_without_replicas_are_left_out_and_the_primary_may_be_called_master() -> None:
-    counts = Counts(workers=0, parameter_servers=0)
+    counts = dict.fromkeys(COUNTED_ROLES, 0)
     (alone,) = flag_replicas("m", (), HOST, counts=counts, primary="master", ports=(5,))
     found = config(alone.env["TF_CONFIG"])
     assert found["cluster"] == {"master": ["localhost:5"]}
@@ -62,3 +63,7 @@ def test_what_the_caller_set_stays() -> None:
     (alone,) = flag_replicas("m", (), HOST, counts=None, primary="chief", ports=())
     assert alone.env["PATH"] == "/bin"
     assert alone.env["PYTHONUNBUFFERED"] == "0"
+
+
+def test_every_counted_role_has_a_default_count() -> None:
+    assert DEFAULT_COUNTS.keys() == set(COUNTED_ROLES)

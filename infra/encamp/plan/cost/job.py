@@ -12,6 +12,7 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from encamp.duration import Duration
 from encamp.errors import PlanError
 from encamp.plan.cost.model import CostPart, CostPlan, PriceBasis
 from encamp.plan.cost.prices import disk_price, disk_text, machine_price, machine_text
@@ -52,7 +53,7 @@ def cost(
     parts = tuple(part for pool in pools for part in _parts(pool, table))
     unpriced = tuple(sorted({part.what for part in parts if part.each is None}))
     hourly = None if unpriced else round(sum(part.hourly or 0.0 for part in parts), 6)
-    longest, worst = limits.max_running_time_seconds, lasts.worst_seconds(limits)
+    longest, worst = limits.max_running_time.seconds, lasts.worst_seconds(limits)
     run = min(expected, longest) if expected is not None else longest if bounded else None
     return CostPlan(
         hourly=hourly,
@@ -107,7 +108,7 @@ def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixe
     # The longest running time whose worst case is paid for; the worst case grows with it.
     longest = (
         bisect_right(
-            range(limits.max_running_time_seconds + 1),
+            range(limits.max_running_time.seconds + 1),
             paid_for,
             key=lambda seconds: lasts.worst_seconds(running_at_most(limits, seconds)),
         )
@@ -120,14 +121,14 @@ def within_budget(planned: CostPlan, limits: LimitsPlan, *, lasts: Lasting, fixe
 
 def running_at_most(limits: LimitsPlan, seconds: int) -> LimitsPlan:
     """Return the same limits with another longest running time, and the cluster's deadline moved with it."""
-    around = limits.active_deadline_seconds - limits.max_running_time_seconds
-    return replace(limits, max_running_time_seconds=seconds, active_deadline_seconds=seconds + around)
+    around = limits.active_deadline_seconds - limits.max_running_time.seconds
+    return replace(limits, max_running_time=Duration.of(seconds), active_deadline_seconds=seconds + around)
 
 
 def cut_warning(planned: CostPlan, limits: LimitsPlan) -> str:
     """Return the warning for a running time that a budget cut."""
     return (
-        f"the budget of {planned.budget:.2f} USD pays for {limits.max_running_time_seconds} s of running at "
+        f"the budget of {planned.budget:.2f} USD pays for {limits.max_running_time.seconds} s of running at "
         f"{planned.hourly:.2f} USD an hour, whatever is restarted; the job is ended then"
     )
 
@@ -181,7 +182,7 @@ def _too_dear(planned: CostPlan, longest: int, least: float) -> PlanError:
         f"{planned.worst_seconds / _HOUR:.2f} hours at worst, {times}; {planned.basis}), its budget is "
         f"{planned.budget:.2f} USD"
     )
-    hint = f'set scheduling.maxRunningTime to at most "{longest}s", or raise the budget'
+    hint = f'set scheduling.maxRunningTime to at most "{Duration.of(longest)}", or raise the budget'
     if longest < _SHORTEST_SECONDS:
         hint = f"raise the budget: waiting for machines, restarts and taking down alone may cost {least:.2f} USD"
     return PlanError(what, where="encamp.budget.usd", hint=hint)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from encamp.duration import Duration
 from encamp.plan.cost.job import amount
 
 if TYPE_CHECKING:
     from encamp.plan.cost.model import CostPart, CostPlan
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_HOUR = 3600
 
 
 def cost_text(planned: CostPlan) -> list[str]:
@@ -94,24 +95,11 @@ def cost_document(planned: CostPlan) -> dict[str, Any]:
     }
 
 
-def duration(seconds: int) -> str:
-    """Return a span in its two largest units, rounded down: ``2 d 3 h``, ``1 h 30 min``, ``45 s``."""
-    for unit, name, below, below_name in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
-        if seconds >= unit:
-            whole, rest = divmod(seconds, unit)
-            return f"{whole} {name} {rest // below} {below_name}" if rest // below else f"{whole} {name}"
-    return f"{seconds} s"
-
-
 def _one_run(planned: CostPlan) -> str:
     """Return the cost of one run in words, if its length is known."""
     if planned.expected is None or planned.expected_seconds is None:
         return "not known: no encamp.expectedTime or scheduling.maxRunningTime says how long it is"
-    length = duration(planned.expected_seconds)
+    length = Duration.of(planned.expected_seconds).words
     if planned.is_longest:
         return f"at most {planned.expected:.2f} USD, for {length}"
     return f"about {planned.expected:.2f} USD, for the expected {length}"
@@ -119,7 +107,7 @@ def _one_run(planned: CostPlan) -> str:
 
 def _worst(planned: CostPlan) -> str:
     again = {None: "", 0: ""}.get(planned.restarts, f", started again {planned.restarts} times")
-    return f"were every machine there for {duration(planned.worst_seconds)}{again}, and nobody looked after it"
+    return f"were every machine there for {Duration.of(planned.worst_seconds).words}{again}, and nobody looked after it"
 
 
 def _money(part: CostPart, seconds: int | None) -> str:

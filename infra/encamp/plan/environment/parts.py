@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from encamp.duration import Duration
 from encamp.plan.environment.model import (
     AgentPlan,
     BucketPlan,
@@ -138,7 +139,7 @@ def plan_key(spec: EnvironmentSpec) -> KeyPlan | None:
     return KeyPlan(
         full_name=encryption.key or made,
         ring=None if encryption.key else ring,
-        rotation=f"{encryption.rotation_days * _SECONDS_A_DAY}s",
+        rotation=str(Duration.of(encryption.rotation_days * _SECONDS_A_DAY)),
         agents=AGENTS if encryption.grant else (),
     )
 

@@ -12,6 +12,7 @@ from encamp.errors import PlanError
 from encamp.plan.model import Accelerator
 from encamp.spec import machines_today
 from encamp.spec.data_files import data_file
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -212,7 +213,7 @@ def smallest_machine(found: Gpu, count: int) -> str | None:
     if found.machines:
         fitting = [name for name in found.machines if table[name]["gpu"]["count"] == count]
     else:
-        least = table[scale_tier("BASIC")["master"].machine_type]["vcpu"]
+        least = table[scale_tier("BASIC")[Role.MASTER].machine_type]["vcpu"]
         most = found.max_vcpu.get(count, 0)
         taken = data_file("ai_platform")["gpuCounts"]["machineTypes"]
         fitting = [
@@ -226,13 +227,13 @@ def smallest_machine(found: Gpu, count: int) -> str | None:
     )
 
 
-def scale_tier(name: str) -> Mapping[str, TierGroup]:
-    """Return the roles (``master``, ``worker``, ``ps``) of a scale tier other than CUSTOM."""
+def scale_tier(name: str) -> Mapping[Role, TierGroup]:
+    """Return the roles that a scale tier has other than CUSTOM."""
     entry = data_file("tiers")["scaleTiers"][name]
     return {
         role: TierGroup(entry[role]["machineType"], entry[role]["count"], _accelerator(entry[role]["accelerator"]))
-        for role in ("master", "worker", "ps")
-        if entry[role] is not None
+        for role in Role
+        if entry.get(role) is not None
     }
 
 

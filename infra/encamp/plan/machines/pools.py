@@ -17,8 +17,8 @@ from encamp.plan.names import pool_name
 from encamp.plan.study import parallel_trials
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, Placement, Provisioning
 from encamp.spec.machines_today import disk_types
-from encamp.spec.rules.options import LONGEST_FLEX_SECONDS
-from encamp.spec.training import Strategy
+from encamp.spec.rules.options import LONGEST_FLEX
+from encamp.spec.training import DiskConfig, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from encamp.spec.environment import EnvironmentSpec
     from encamp.spec.job import TrainingJobSpec
 
-DEFAULT_DISK_GB = 100
+#: Size of boot disks that no field of a job gives one.
+DEFAULT_DISK_GB: int = DiskConfig().or_default("boot_disk_size_gb")
 
 #: For machines without accelerators Google offers these two only.
 _FOR_ALL = (Provisioning.ON_DEMAND, Provisioning.SPOT)
@@ -196,7 +197,7 @@ def pool_of(machine: PoolMachine, use: PoolUse, environment: EnvironmentSpec) ->
         max_nodes=use.max_nodes,
         disk_type=machine.disk.type,
         disk_size_gb=machine.disk.size_gb,
-        max_run_duration_seconds=min(longest, LONGEST_FLEX_SECONDS) if got in WHEN_THERE_IS_ROOM else longest,
+        max_run_duration_seconds=min(longest, LONGEST_FLEX.seconds) if got in WHEN_THERE_IS_ROOM else longest,
         labels=use.labels,
         taint=use.taint,
         tpu_hosts=shape.tpu_hosts,

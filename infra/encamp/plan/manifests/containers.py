@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.images import RuntimeImage, runtime_image
-from encamp.plan.model import Role
 from encamp.spec.ai_platform import version_key
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

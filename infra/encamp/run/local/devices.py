@@ -16,12 +16,11 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
 
-from encamp.plan.role import Role
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from encamp.plan.model import Accelerator
+    from encamp.spec.roles import Role
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: The same value that CUDA's own documents use to hide all.
@@ -30,8 +29,6 @@ _DRIVER = Path("/proc/driver/nvidia")
 _SMI_SECONDS = 10.0
 _GPU_LINE = re.compile(r"^GPU (\d+): .*\(UUID: (GPU-[^)]+)\)")
 _MIG_LINE = re.compile(r"^\s+MIG .*\(UUID: (MIG-[^)]+)\)")
-#: Parameter servers keep values, and evaluators are no part of a strategy.
-_COMPUTING = frozenset({Role.MASTER, Role.WORKER})
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def divide(
     """
     if asked is not None:
         return _as_asked(gpus, replicas, asked)
-    takers = [name for name, role in replicas.items() if role in _COMPUTING]
+    takers = [name for name, role in replicas.items() if role.computes]
     if not gpus or len(replicas) == 1:
         return DevicePlan()
     if len(gpus) < len(takers):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from encamp.plan.role import Role
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from encamp.duration import Duration
     from encamp.process import OutputLine, ProcessOutcome
 
 #: Seconds that replicas have to end after SIGTERM.
@@ -52,7 +53,7 @@ class LocalRunOptions:
         max_restarts: how often the whole job is tried again after that.
         custom_container: whether the job's image is the user's own: SIGABRT is worth a retry there only.
         restart_all: whether a worker's restart restarts the whole job (``resilientToWorkerRestart``).
-        max_running_seconds: after how long the job is cancelled, None for never.
+        max_running_time: after how long the job is cancelled, None for never.
     """
 
     grace_seconds: float = GRACE_SECONDS
@@ -61,7 +62,7 @@ class LocalRunOptions:
     max_restarts: int = 0
     custom_container: bool = False
     restart_all: bool = False
-    max_running_seconds: float | None = None
+    max_running_time: Duration | None = None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import PlanError
 from encamp.plan.manifests.containers import compact_json
-from encamp.plan.model import ClusterPlan, JobPlan, Role
+from encamp.plan.model import ClusterPlan, JobPlan
 from encamp.plan.names import log_name
 from encamp.plan.tf_config import cluster_spec, replicas
 from encamp.run.local.model import LocalReplica
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from encamp.run.local.tf_config import Host
 
 _JOB_DIR = "--job-dir"
-_CONFIGS = {
-    Role.MASTER: "masterConfig",
-    Role.WORKER: "workerConfig",
-    Role.PARAMETER_SERVER: "parameterServerConfig",
-    Role.EVALUATOR: "evaluatorConfig",
-}
 
 
 def planned_replicas(plan: JobPlan, host: Host, ports: Sequence[int]) -> tuple[LocalReplica, ...]:
@@ -67,7 +62,7 @@ def check_runs_here(plan: JobPlan) -> None:
         if group.interpreter is None:
             raise PlanError(
                 f"{group.image} is started as it is, and containers are not run here",
-                where=f"trainingInput.{_CONFIGS[group.role]}",
+                where=f"trainingInput.{group.role.key}Config",
                 hint="give the job a pythonModule instead of the container's own command, or name the module by "
                 "--module-name and the code by --package-path without a job file",
             )

@@ -5,7 +5,7 @@ Ports and folders that a run holds go with the ``ExitStack`` that it is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
@@ -13,14 +13,14 @@ from encamp.run.local.checks import check_counts, check_job_dir, check_module, p
 from encamp.run.local.devices import divide, local_gpus
 from encamp.run.local.interpreter import Interpreter, interpreter
 from encamp.run.local.ports import reserve
-from encamp.run.local.tf_config import Counts, Host, flag_replicas
+from encamp.run.local.tf_config import DEFAULT_COUNTS, Host, flag_replicas, ports_needed
+from encamp.spec.roles import COUNTED_ROLES, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
-    from encamp.plan.role import Role
     from encamp.run.local.devices import DevicePlan
     from encamp.run.local.model import LocalReplica
 
@@ -35,6 +35,7 @@ class FlagRequest:
 
     Attributes:
         args: what followed ``--``.
+        counts: replicas of each role beside the primary.
     """
 
     module: str
@@ -42,9 +43,7 @@ class FlagRequest:
     job_dir: str | None = None
     args: tuple[str, ...] = ()
     distributed: bool = False
-    workers: int | None = None
-    parameter_servers: int | None = None
-    evaluators: int | None = None
+    counts: Mapping[Role, int | None] = field(default_factory=dict)
     start_port: int | None = None
 
 
@@ -82,11 +81,7 @@ def prepare_flags(request: FlagRequest, machine: Machine, resources: ExitStack) 
         UsageError: what is wrong with them, or with what they name.
         EngineError: there are no free ports.
     """
-    given = {
-        "--worker-count": request.workers,
-        "--parameter-server-count": request.parameter_servers,
-        "--evaluator-count": request.evaluators,
-    }
+    given = {f"--{role.flag}-count": request.counts.get(role) for role in COUNTED_ROLES}
     check_counts(given)
     python = machine.interpreter()
     root = _root(request, machine)
@@ -100,11 +95,9 @@ def prepare_flags(request: FlagRequest, machine: Machine, resources: ExitStack) 
         return Prepared(
             flag_replicas(request.module, args, host, counts=None, primary=python.primary_name, ports=()), notes
         )
-    counts = Counts(
-        *(default if count is None else count for count, default in zip(given.values(), (2, 2, 0), strict=True))
-    )
-    check_number(counts.ports + counts.evaluators)
-    ports = resources.enter_context(reserve(counts.ports, request.start_port)).numbers
+    counts = {**DEFAULT_COUNTS, **{role: count for role, count in request.counts.items() if count is not None}}
+    check_number(1 + sum(counts.values()))
+    ports = resources.enter_context(reserve(ports_needed(counts), request.start_port)).numbers
     replicas = flag_replicas(request.module, args, host, counts=counts, primary=python.primary_name, ports=ports)
     return with_devices(replicas, divide(local_gpus(machine.environ), roles(replicas)))
 

@@ -11,6 +11,7 @@ import contextlib
 import signal
 from typing import TYPE_CHECKING
 
+from encamp.duration import seconds_of
 from encamp.errors import ExitCode
 from encamp.plan.manifests.failure_policy import Consequence
 from encamp.process import LiveProcess, ProcessSpec, start, stop_all
@@ -125,8 +126,8 @@ class LocalRun:
     async def _watch(self) -> int:
         """Wait until the job has ended and return its exit code. Other replicas may still run then."""
         loop = asyncio.get_running_loop()
-        longest = self._options.max_running_seconds
-        deadline = loop.time() + longest if longest is not None else None
+        longest = self._options.max_running_time
+        deadline = loop.time() + longest.seconds if longest is not None else None
         while True:
             left = max(deadline - loop.time(), 0) if deadline is not None else None
             await asyncio.wait({*self._waits, self._interrupt}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +136,7 @@ class LocalRun:
                 self._console.note(f"{signal.Signals(number).name}: the job is ended")
                 return _SHELL_SIGNAL + number
             if deadline is not None and loop.time() >= deadline:
-                self._console.note(f"the job has run for {longest:g} s, the longest that it may")
+                self._console.note(f"the job has run for {seconds_of(longest)} s, the longest that it may")
                 return ExitCode.JOB_FAILED
             code = await self._ended([task for task in self._waits if task.done()])
             if code is not None:

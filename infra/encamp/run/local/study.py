@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from encamp.duration import seconds_of
 from encamp.errors import ExitCode
 from encamp.extras import TUNING, need
 from encamp.retries import SHORT
@@ -30,6 +31,7 @@ from encamp.tuning.stopping import unpromising
 
 if TYPE_CHECKING:
     from encamp.cloud.storage import Storage
+    from encamp.duration import Duration
     from encamp.run.local.console import RunConsole
     from encamp.run.local.model import LocalRunOptions
     from encamp.run.local.slots import Slots
@@ -70,7 +72,7 @@ async def run_study(
     ):
         if record.trials:
             console.note(f"the study goes on from {len(record.trials)} trials")
-        each = replace(options, max_running_seconds=None)
+        each = replace(options, max_running_time=None)
         storage = _storage(slots.job.plan.storage.job_dir)
         host = LocalTrials(slots, each, console, Path(own), family=family, storage=storage)
         loop = asyncio.get_running_loop()
@@ -89,7 +91,7 @@ async def run_study(
             show=show,
         )
         try:
-            code = await _LocalStudy(driver, host, console, options.max_running_seconds).run()
+            code = await _LocalStudy(driver, host, console, options.max_running_time).run()
         finally:
             await host.close()
         found = StudyResults(job_id, study, tuple(driver.trials))
@@ -102,7 +104,7 @@ async def run_study(
 class _LocalStudy:
     """Drives a study in a thread beside the trials, so that neither waits for the other."""
 
-    def __init__(self, study: Study, host: LocalTrials, console: RunConsole, longest: float | None) -> None:
+    def __init__(self, study: Study, host: LocalTrials, console: RunConsole, longest: Duration | None) -> None:
         self._study = study
         self._host = host
         self._console = console
@@ -112,7 +114,7 @@ class _LocalStudy:
     async def run(self) -> int:
         """Run the study to its end and return the command's exit code."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._longest if self._longest is not None else None
+        deadline = loop.time() + self._longest.seconds if self._longest is not None else None
         told: Outcome | None = None
         with on_signals(self._interrupted):
             while True:
@@ -145,7 +147,9 @@ class _LocalStudy:
         return None if self._signal is None else Outcome(State.CANCELLED, signal.Signals(self._signal).name)
 
     def _too_long(self) -> Outcome:
-        return self._end() or Outcome(State.CANCELLED, f"it has run for {self._longest:g} s, the longest that it may")
+        return self._end() or Outcome(
+            State.CANCELLED, f"it has run for {seconds_of(self._longest)} s, the longest that it may"
+        )
 
 
 def _storage(job_dir: str | None) -> Storage | None:

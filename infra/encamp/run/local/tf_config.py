@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from encamp.plan.names import log_name
-from encamp.plan.role import Role
 from encamp.run.local.model import LocalReplica
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The number of replicas besides the primary."""
+#: How many replicas of each role the old client started beside the primary, in the order that it gave them ports.
+DEFAULT_COUNTS: Mapping[Role, int] = {Role.PARAMETER_SERVER: 2, Role.WORKER: 2, Role.EVALUATOR: 0}
 
-    workers: int = 2
-    parameter_servers: int = 2
-    evaluators: int = 0
 
-    @property
-    def ports(self) -> int:
-        """The number of replicas in the cluster, the primary included."""
-        return 1 + self.workers + self.parameter_servers
+def ports_needed(counts: Mapping[Role, int]) -> int:
+    """Return the number of replicas in the cluster, the primary included."""
+    return 1 + sum(counts[role] for role in DEFAULT_COUNTS if role.is_in_cluster)
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,13 @@ class Host:
 
 
 def flag_replicas(
-    module: str, args: Sequence[str], host: Host, *, counts: Counts | None, primary: str, ports: Sequence[int]
+    module: str,
+    args: Sequence[str],
+    host: Host,
+    *,
+    counts: Mapping[Role, int] | None,
+    primary: str,
+    ports: Sequence[int],
 ) -> tuple[LocalReplica, ...]:
     """Return the replicas that the old client's flags describe, the primary first.
 
@@ -58,31 +60,24 @@ def flag_replicas(
         module: what each runs.
         args: arguments of the module, ``--job-dir`` included.
         host: what they have of this machine.
-        counts: None for a single process.
+        counts: replicas of each role beside the primary; None for a single process.
         primary: what TF_CONFIG calls the primary, ``chief`` or ``master``.
-        ports: ``counts.ports`` of them: the primary's, then those of parameter servers, then of workers.
+        ports: ``ports_needed(counts)`` of them: the primary's, then those of parameter servers, then of workers.
     """
     job = {"job_name": module, "args": list(args)}
     if counts is None:
         config: dict[str, Any] = {"job": job, "task": {}, "cluster": {}, "environment": "cloud"}
         return (_replica(host, (module, *args), Role.MASTER, 0, config),)
-    hosts = [f"localhost:{port}" for port in ports]
-    members = {
-        primary: hosts[:1],
-        "ps": hosts[1 : 1 + counts.parameter_servers],
-        "worker": hosts[1 + counts.parameter_servers :],
-    }
+    roles = {Role.MASTER: 1, **{role: counts[role] for role in DEFAULT_COUNTS}}
+    names = {role: primary if role is Role.MASTER else role.value for role in roles}
+    hosts = iter([f"localhost:{port}" for port in ports])
+    members = {names[role]: list(islice(hosts, count)) for role, count in roles.items() if role.is_in_cluster}
     # A role without replicas ends TensorFlow's MultiWorkerMirroredStrategy by SIGSEGV.
     cluster = {task: addresses for task, addresses in members.items() if addresses}
     found: list[LocalReplica] = []
-    for role, count in (
-        (Role.MASTER, 1),
-        (Role.PARAMETER_SERVER, counts.parameter_servers),
-        (Role.WORKER, counts.workers),
-        (Role.EVALUATOR, counts.evaluators),
-    ):
+    for role, count in roles.items():
         for index in range(count):
-            task = {"type": primary if role is Role.MASTER else role.value, "index": index}
+            task = {"type": names[role], "index": index}
             config = {"job": job, "task": task, "cluster": cluster, "environment": "cloud"}
             found.append(_replica(host, (module, *args), role, index, config))
     return tuple(found)

@@ -11,10 +11,10 @@ from concurrent.futures import TimeoutError as NotYetError
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from encamp.plan.role import Role
 from encamp.run.states import Outcome, State
 from encamp.run.study.host import TrialLook
 from encamp.run.watching import ended_at, terminal
+from encamp.spec.roles import Role
 from encamp.tuning.model import TrialState
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from encamp.spec.environment.problems import Found
-from encamp.spec.fields import Flag, Int64, Text, Written, absent
+from encamp.spec.fields import Flag, Int64, Text, Written, field
 from encamp.spec.members import canonical, canonical_domain
 from encamp.spec.ml_roles import ml_roles
 from encamp.spec.paths import nearest
@@ -54,7 +54,7 @@ class AuditSinkSpec(Written):
 
     bucket: Text | None = None
     """A bucket that the environment makes for them; excludes destination."""
-    retention_days: Int64 | None = absent(400)
+    retention_days: Int64 | None = field(400)
     """Days for which the bucket keeps them; nobody can delete them earlier."""
     destination: Text | None = None
     """A destination that exists, such as ``bigquery.googleapis.com/projects/P/datasets/D``; its owner lets the sink's

@@ -9,6 +9,7 @@ from encamp.errors import Problem
 from encamp.spec.job import TrainingJobSpec
 from encamp.spec.machines_today import stands
 from encamp.spec.paths import dotted
+from encamp.spec.roles import Role
 from encamp.spec.training import ReplicaConfig, ScaleTier, TrainingInputSpec
 
 if TYPE_CHECKING:
@@ -17,30 +18,6 @@ if TYPE_CHECKING:
     from encamp.spec.reading import Reading
 
 
-@dataclass(frozen=True)
-class RoleFields:
-    """The fields of one role. The master's count is always 1."""
-
-    name: str
-    type_field: str
-    count_field: str | None
-    config_field: str
-    machine_field: str
-
-
-#: The roles in the order of the fields.
-ROLES = (
-    RoleFields("master", "master_type", None, "master_config", "master"),
-    RoleFields("worker", "worker_type", "worker_count", "worker_config", "worker"),
-    RoleFields(
-        "parameter server",
-        "parameter_server_type",
-        "parameter_server_count",
-        "parameter_server_config",
-        "parameter_server",
-    ),
-    RoleFields("evaluator", "evaluator_type", "evaluator_count", "evaluator_config", "evaluator"),
-)
 INPUT = "training_input"
 
 
@@ -65,40 +42,41 @@ class Case:
     @property
     def tier(self) -> ScaleTier:
         """The scale tier; BASIC when absent."""
-        return self.input.scale_tier or ScaleTier.BASIC
+        tier: ScaleTier = self.input.or_default("scale_tier")
+        return tier
 
     @property
     def custom(self) -> bool:
         """Whether machines are chosen one by one; assumed where the tier itself is wrong."""
         return self.tier is ScaleTier.CUSTOM or self.broken(INPUT, "scale_tier")
 
-    def machine_type(self, role: RoleFields) -> str | None:
+    def machine_type(self, role: Role) -> str | None:
         """Return the machine type field of a role."""
         value: str | None = getattr(self.input, role.type_field)
         return value
 
-    def count(self, role: RoleFields) -> int:
+    def count(self, role: Role) -> int:
         """Return the number of replicas of a role that the file asks for; 1 for the master."""
-        return 1 if role.count_field is None else getattr(self.input, role.count_field) or 0
+        return 1 if role.count_field is None else self.input.or_default(role.count_field)
 
-    def config(self, role: RoleFields) -> ReplicaConfig:
+    def config(self, role: Role) -> ReplicaConfig:
         """Return the options of a role, empty ones where the file has none."""
         return getattr(self.input, role.config_field) or ReplicaConfig()
 
-    def machine(self, role: RoleFields) -> MachineSpec | None:
+    def machine(self, role: Role) -> MachineSpec | None:
         """Return a role's machine in the encamp block; None if it has none."""
         machines = self.job.encamp.machines
-        found: MachineSpec | None = getattr(machines, role.machine_field) if machines is not None else None
+        found: MachineSpec | None = getattr(machines, role.field) if machines is not None else None
         return found
 
-    def replaces_type(self, role: RoleFields) -> bool:
+    def replaces_type(self, role: Role) -> bool:
         """Whether the encamp block names a role's machine, so that its type may be missing."""
-        return stands(self.machine(role)) or self.broken("encamp", "machines", role.machine_field)
+        return stands(self.machine(role)) or self.broken("encamp", "machines", role.field)
 
     @property
     def master_image(self) -> str | None:
         """The master's custom image."""
-        return self.config(ROLES[0]).image_uri
+        return self.config(Role.MASTER).image_uri
 
     @property
     def master_image_broken(self) -> bool:

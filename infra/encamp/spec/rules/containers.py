@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform, version_key
 from encamp.spec.paths import nearest
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 from encamp.spec.rules.places import gcs_path_problem
 from encamp.spec.training import ScaleTier
 
@@ -46,7 +47,7 @@ def check_runtime(case: Case) -> None:
 
 def check_images(case: Case) -> None:
     """Check V08: an image is a name without blanks."""
-    for role in ROLES:
+    for role in Role:
         image = case.config(role).image_uri
         if image is not None and (not image or image != "".join(image.split())):
             path = (INPUT, role.config_field, "image_uri")
@@ -113,7 +114,7 @@ def check_packages(case: Case) -> None:
 
 def check_commands(case: Case) -> None:
     """Check V11 and V12: containerCommand and containerArgs exclude args, and need an image."""
-    for role in ROLES:
+    for role in Role:
         config = case.config(role)
         for name in ("container_command", "container_args"):
             path = (INPUT, role.config_field, name)
@@ -129,7 +130,7 @@ def check_commands(case: Case) -> None:
 def check_arguments(case: Case) -> None:
     """Check E30: arguments have a bound."""
     lists = [((INPUT, "args"), case.input.args)]
-    for role in ROLES:
+    for role in Role:
         config = case.config(role)
         lists += [
             ((INPUT, role.config_field, name), getattr(config, name))
@@ -144,11 +145,11 @@ def check_arguments(case: Case) -> None:
 
 def check_tpu_version(case: Case) -> None:
     """Check V17: tpuTfVersion with a TPU worker's custom image, and nowhere else."""
-    for role in ROLES:
+    for role in Role:
         config = case.config(role)
         path = (INPUT, role.config_field, "tpu_tf_version")
         of_tier = case.tier is ScaleTier.BASIC_TPU
-        is_tpu = role.name == "worker" and (of_tier or case.machine_type(role) == CLOUD_TPU)
+        is_tpu = role is Role.WORKER and (of_tier or case.machine_type(role) == CLOUD_TPU)
         custom_image = config.image_uri is not None or case.master_image is not None
         if config.tpu_tf_version is not None and not (is_tpu and custom_image):
             message = "is allowed for a TPU worker with a custom image only"

@@ -9,19 +9,17 @@ from pydantic.alias_generators import to_camel
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.machines_today import machine_types
 from encamp.spec.paths import nearest
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 from encamp.spec.training import AcceleratorType
 
 if TYPE_CHECKING:
-    from encamp.spec.rules.case import Case, RoleFields
-
-_MASTER = ROLES[0]
-_WORKER = ROLES[1]
+    from encamp.spec.rules.case import Case
 
 
 def check_master(case: Case) -> None:
     """Check V02: CUSTOM needs masterType, or a machine in encamp.machines.master."""
-    if not case.custom or case.broken(INPUT, "scale_tier") or case.replaces_type(_MASTER):
+    if not case.custom or case.broken(INPUT, "scale_tier") or case.replaces_type(Role.MASTER):
         return
     if case.input.master_type is None:
         case.problem("V02", (INPUT, "master_type"), "is missing: scaleTier CUSTOM needs it", "such as n1-standard-4")
@@ -29,7 +27,7 @@ def check_master(case: Case) -> None:
 
 def check_roles(case: Case) -> None:
     """Check V03 and V04: counts and types with CUSTOM only, a count with its type."""
-    for role in ROLES:
+    for role in Role:
         count = case.count(role)
         if role.count_field is not None and count < 0:
             case.problem("V04", (INPUT, role.count_field), f"{count} must be 0 or more")
@@ -40,14 +38,14 @@ def check_roles(case: Case) -> None:
                 message = f"is missing: {case.name(INPUT, role.count_field)} is {count}"
                 case.problem("V04", (INPUT, role.type_field), message, "such as n1-standard-4")
         elif count == 0 and case.machine_type(role) is not None and not _count_broken(case, role):
-            case.warn("V04", (INPUT, role.type_field), f"has no effect: there are no {role.name}s")
+            case.warn("V04", (INPUT, role.type_field), f"has no effect: there are no {role.words}s")
 
 
-def _count_broken(case: Case, role: RoleFields) -> bool:
+def _count_broken(case: Case, role: Role) -> bool:
     return role.count_field is not None and case.broken(INPUT, role.count_field)
 
 
-def _not_custom(case: Case, role: RoleFields, count: int) -> None:
+def _not_custom(case: Case, role: Role, count: int) -> None:
     given = "it is BASIC because none is given" if case.input.scale_tier is None else f"it is {case.tier.value}"
     message = f"is allowed with scaleTier CUSTOM only; {given}"
     hint = "set scaleTier: CUSTOM, or remove it"
@@ -63,7 +61,7 @@ def check_categories(case: Case) -> None:
     """Check V05: known types, all legacy or all Compute Engine, by the master's."""
     tables = ai_platform()
     expected = tables.category(case.input.master_type) if case.input.master_type else None
-    for role in ROLES:
+    for role in Role:
         machine_type = case.machine_type(role)
         if machine_type is None:
             continue
@@ -82,22 +80,20 @@ def check_categories(case: Case) -> None:
             case.warn("V05", path, f"that AI Platform Training took {machine_type} is not confirmed; it is accepted")
 
 
-def _unknown_type(case: Case, role: RoleFields, machine_type: str) -> None:
+def _unknown_type(case: Case, role: Role, machine_type: str) -> None:
     tables = ai_platform()
     close = nearest(machine_type, sorted(tables.accepted_types()))
     hint = f"write {close}" if close else None
     what = "is no machine type"
     if machine_type in machine_types():
         what = "was never a machine type of AI Platform Training"
-        hint = f"write it as encamp.machines.{to_camel(role.machine_field)}.machineType" + (
-            f", or {hint}" if hint else ""
-        )
+        hint = f"write it as encamp.machines.{to_camel(role.field)}.machineType" + (f", or {hint}" if hint else "")
     case.problem("V05", (INPUT, role.type_field), f"{machine_type[:60]!r} {what}", hint)
 
 
 def check_accelerators(case: Case) -> None:
     """Check V06 and V07: accelerators on Compute Engine types only, of a kind and count that the machine takes."""
-    for role in ROLES:
+    for role in Role:
         accelerator = case.config(role).accelerator_config
         if accelerator is None or not case.custom:
             continue
@@ -109,16 +105,16 @@ def check_accelerators(case: Case) -> None:
             case.problem("V06", path, message, "choose a type such as n1-standard-8, or a legacy type with GPUs")
         elif machine_type is None:
             if case.replaces_type(role):
-                message = f"has no effect: encamp.machines.{to_camel(role.machine_field)} says what the machine is"
+                message = f"has no effect: encamp.machines.{to_camel(role.field)} says what the machine is"
                 case.warn("V06", path, message)
-            elif not case.broken(INPUT, role.type_field) and (case.count(role) > 0 or role is not _MASTER):
+            elif not case.broken(INPUT, role.type_field) and (case.count(role) > 0 or role is not Role.MASTER):
                 message = f"needs a Compute Engine machine type, and {case.name(INPUT, role.type_field)} is missing"
                 case.problem("V06", path, message)
         elif category is not None:
             _allowed(case, role, machine_type)
 
 
-def _allowed(case: Case, role: RoleFields, machine_type: str) -> None:
+def _allowed(case: Case, role: Role, machine_type: str) -> None:
     accelerator = case.config(role).accelerator_config
     if accelerator is None:
         return
@@ -150,11 +146,11 @@ def _kinds(machine_type: str) -> dict[str, list[int]]:
 
 def check_tpu(case: Case) -> None:
     """Check V18: one TPU worker, and no TPU elsewhere."""
-    for role in ROLES:
-        if case.machine_type(role) == CLOUD_TPU and role is not _WORKER:
+    for role in Role:
+        if case.machine_type(role) == CLOUD_TPU and role is not Role.WORKER:
             message = f"{CLOUD_TPU} is a type for the worker only; the code runs on a master with CPUs"
             case.problem("V18", (INPUT, role.type_field), message, "set workerType: cloud_tpu, workerCount: 1")
-    if case.input.worker_type == CLOUD_TPU and case.count(_WORKER) > 1:
-        case.problem("V18", (INPUT, "worker_count"), f"{case.count(_WORKER)} TPU workers; a job has exactly one")
-    if case.custom and case.input.worker_type == CLOUD_TPU and case.count(_WORKER) == 0:
+    if case.input.worker_type == CLOUD_TPU and case.count(Role.WORKER) > 1:
+        case.problem("V18", (INPUT, "worker_count"), f"{case.count(Role.WORKER)} TPU workers; a job has exactly one")
+    if case.custom and case.input.worker_type == CLOUD_TPU and case.count(Role.WORKER) == 0:
         case.problem("V18", (INPUT, "worker_count"), "must be 1 with workerType cloud_tpu", "set workerCount: 1")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from encamp.spec import machines_today as today
 from encamp.spec.paths import nearest
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 
 if TYPE_CHECKING:
     from encamp.spec.encamp import MachineSpec
     from encamp.spec.loading import DataPath
-    from encamp.spec.rules.case import Case, RoleFields
+    from encamp.spec.rules.case import Case
 
-_MASTER, _WORKER = ROLES[0], ROLES[1]
 _MOST_LISTED = 12
 
 
@@ -27,11 +27,11 @@ def check_machines(case: Case) -> None:
         message = f"needs scaleTier CUSTOM, and {given}"
         case.problem("E02", ("encamp", "machines"), message, "set scaleTier: CUSTOM, or remove the machines")
         return
-    for role in ROLES:
+    for role in Role:
         machine = case.machine(role)
         if machine is None:
             continue
-        path = ("encamp", "machines", role.machine_field)
+        path = ("encamp", "machines", role.field)
         _machine_type(case, machine, path)
         _accelerators(case, machine, path)
         _gpu(case, machine, path)
@@ -119,7 +119,7 @@ def _tpu(case: Case, machine: MachineSpec, path: DataPath) -> None:
         case.problem("E05", (*path, "machine_type"), message, hint)
 
 
-def _boot_disk(case: Case, role: RoleFields, machine: MachineSpec, path: DataPath) -> None:
+def _boot_disk(case: Case, role: Role, machine: MachineSpec, path: DataPath) -> None:
     """Check E15: a boot disk that the machine takes, of a size that is made."""
     disk, old = machine.boot_disk, case.config(role).disk_config
     kind: str | None = None
@@ -137,24 +137,24 @@ def _boot_disk(case: Case, role: RoleFields, machine: MachineSpec, path: DataPat
         case.problem("E15", (*path, "boot_disk", "size_gb"), f"{disk.size_gb} must be {smallest} to {largest} (GB)")
 
 
-def _hosts(case: Case, role: RoleFields, machine: MachineSpec, path: DataPath) -> None:
+def _hosts(case: Case, role: Role, machine: MachineSpec, path: DataPath) -> None:
     """Check E06: where a slice may stand, and as many workers as it has hosts; what has no replica has no machine."""
     if machine.tpu is None:
         if role.count_field is not None and case.count(role) == 0 and not case.broken(INPUT, role.count_field):
-            case.warn("V04", path, f"has no effect: there are no {role.name}s")
+            case.warn("V04", path, f"has no effect: there are no {role.words}s")
         return
-    if role not in {_MASTER, _WORKER}:
-        message = f"{role.name}s have no TPU: the code that uses one runs on the master or the workers"
+    if not role.computes:
+        message = f"{role.words}s have no TPU: the code that uses one runs on the master or the workers"
         case.problem("E06", (*path, "tpu"), message, "move it to encamp.machines.worker")
         return
     found = today.asked_slice(machine)
     if found is None:
         return
-    if role is _MASTER and found.hosts > 1:
+    if role is Role.MASTER and found.hosts > 1:
         message = f"{found.topology} has {found.hosts} hosts; the master is one machine, and takes a slice of one host"
         hint = f"move it to encamp.machines.worker, with workerCount: {found.hosts}"
         case.problem("E06", (*path, "tpu"), message, hint)
-    elif role is _WORKER and case.count(role) != found.hosts and not case.broken(INPUT, "worker_count"):
+    elif role is Role.WORKER and case.count(role) != found.hosts and not case.broken(INPUT, "worker_count"):
         hosts = f"{found.hosts} host{'s' * (found.hosts != 1)}"
         message = (
             f"{case.count(role)} must be {found.hosts}: {found.topology} has {hosts}, and the workers are one slice"

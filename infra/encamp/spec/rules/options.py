@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from encamp.duration import Duration
 from encamp.spec.ai_platform import CLOUD_TPU, ai_platform
 from encamp.spec.data_files import data_file
 from encamp.spec.encamp import WHEN_THERE_IS_ROOM, IdentityMode, Provisioning, StorageKind
 from encamp.spec.machines_today import built_in_gpu
-from encamp.spec.rules.case import INPUT, ROLES
-from encamp.spec.rules.numbers import DURATION
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 from encamp.spec.rules.places import BUCKET
 from encamp.spec.training import Strategy
 
 if TYPE_CHECKING:
     from encamp.spec.loading import DataPath
-    from encamp.spec.rules.case import Case, RoleFields
+    from encamp.spec.rules.case import Case
 
 _RESERVATION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 #: Google ends a machine of flex-start or queued provisioning after 7 days.
-LONGEST_FLEX_SECONDS = 604_800
+LONGEST_FLEX = Duration.of(604_800)
 _LONGEST_PREFIX = 512
 
 
@@ -35,7 +36,7 @@ def check_provisioning(case: Case) -> None:
     if block.provisioning is Provisioning.RESERVATION and block.reservation is None:
         case.problem("E07", ("encamp", "reservation"), "is missing: which reservation is not said", "write its name")
     unaided = {Provisioning.SPOT, Provisioning.ON_DEMAND}
-    if block.provisioning not in unaided and not any(_accelerated(case, role) for role in ROLES):
+    if block.provisioning not in unaided and not any(_accelerated(case, role) for role in Role):
         message = f"{block.provisioning.value} is for machines with GPUs or TPUs, and the job has none"
         case.problem("E07", path, message, "choose SPOT or ON_DEMAND, or accelerators in encamp.machines")
     scheduling = case.input.scheduling
@@ -56,10 +57,10 @@ def _reservation(case: Case, name: str) -> None:
         case.problem("E07", path, message, "write its name alone, without project and zone")
 
 
-def _accelerated(case: Case, role: RoleFields) -> bool:
+def _accelerated(case: Case, role: Role) -> bool:
     """Whether a role has GPUs or TPUs, or something wrong that may mean them."""
     machine = case.machine(role)
-    if case.broken("encamp", "machines", role.machine_field) or case.broken(INPUT, "scale_tier"):
+    if case.broken("encamp", "machines", role.field) or case.broken(INPUT, "scale_tier"):
         return True
     if machine is not None and (machine.gpu is not None or machine.tpu is not None):
         return True
@@ -77,14 +78,12 @@ def _accelerated(case: Case, role: RoleFields) -> bool:
 def check_flexible_time(case: Case) -> None:
     """Check E08: flex-start and queued machines run 7 days at most."""
     scheduling = case.input.scheduling
-    text = scheduling.max_running_time if scheduling is not None else None
-    if case.job.encamp.provisioning not in WHEN_THERE_IS_ROOM or text is None or not DURATION.fullmatch(text):
-        return
-    if float(text[:-1]) > LONGEST_FLEX_SECONDS:
+    longest = scheduling.max_running_time if scheduling is not None else None
+    if case.job.encamp.provisioning in WHEN_THERE_IS_ROOM and longest is not None and longest > LONGEST_FLEX:
         kind = case.job.encamp.provisioning.value
-        message = f"{text[:40]} is too long: {kind} gives machines for {LONGEST_FLEX_SECONDS}s (7 days) at most"
+        message = f"{longest} is too long: {kind} gives machines for {LONGEST_FLEX} (7 days) at most"
         path = (INPUT, "scheduling", "max_running_time")
-        case.problem("E08", path, message, f'write "{LONGEST_FLEX_SECONDS}s"')
+        case.problem("E08", path, message, f'write "{LONGEST_FLEX}"')
 
 
 def check_budget(case: Case) -> None:
@@ -101,16 +100,16 @@ def check_budget(case: Case) -> None:
 
 def check_expected_time(case: Case) -> None:
     """Check E17: a duration that the longest running time allows."""
-    text = case.job.encamp.expected_time
-    if text is None:
+    expected = case.job.encamp.expected_time
+    if expected is None:
         return
     path = ("encamp", "expected_time")
     scheduling = case.input.scheduling
     longest = scheduling.max_running_time if scheduling is not None else None
-    if not DURATION.fullmatch(text) or float(text[:-1]) == 0:
-        case.problem("E17", path, f"{text[:60]!r} must be seconds above 0 with an s at the end", 'such as "3600s"')
-    elif longest is not None and DURATION.fullmatch(longest) and float(text[:-1]) > float(longest[:-1]):
-        case.problem("E17", path, f"{text[:60]} is longer than scheduling.maxRunningTime, {longest[:60]}")
+    if expected == Duration.of(0):
+        case.problem("E17", path, f"{expected} must be above 0", 'such as "3600s"')
+    elif longest is not None and expected > longest:
+        case.problem("E17", path, f"{expected} is longer than scheduling.maxRunningTime, {longest}")
 
 
 def check_retention(case: Case) -> None:

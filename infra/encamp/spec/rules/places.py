@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from encamp.spec.ai_platform import ai_platform
 from encamp.spec.machines_today import regions
 from encamp.spec.paths import nearest
-from encamp.spec.rules.case import INPUT, ROLES
+from encamp.spec.roles import Role
+from encamp.spec.rules.case import INPUT
 
 if TYPE_CHECKING:
     from encamp.spec.rules.case import Case
@@ -108,7 +109,7 @@ def check_region(case: Case) -> None:
         hint = f"{region} is a zone; its region is {zone}" if zone in known else f"write {close}" if close else None
         case.problem("V22", path, f"{region[:60]!r} is not one of {', '.join(sorted(known))}", hint)
         return
-    for role in ROLES:
+    for role in Role:
         accelerator = case.config(role).accelerator_config
         if accelerator is None or accelerator.type is None:
             continue
