@@ -13,7 +13,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 JOB = str(REPOSITORY / "examples" / "digits" / "job.yaml")
-BIG = str(REPOSITORY / "tests" / "golden" / "seventy-workers" / "job.yaml")
+BIG = str(REPOSITORY / "benchmarks" / "seventy-workers.yaml")
 CASES = {
     "floor: import click, pydantic, yaml, jinja2": ["-c", "import click, pydantic, yaml, jinja2"],
     "encamp plan, 3 replicas": ["-c", "from encamp.cli.main import main; main()", "plan", JOB],

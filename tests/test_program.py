@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.job_cases import job_case
 
 from encamp import program
 from encamp.errors import PlanError, UsageError
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
-from encamp.spec.job_file import load_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(r"ignore:gcp\..* has been deprecated:DeprecationWarning")]
 
@@ -34,7 +34,7 @@ def test_a_job_without_its_environment_says_so(
         raise RuntimeError(said)
 
     monkeypatch.setattr(gcp.storage, "get_bucket_objects", fails)
-    found = load_job(REPOSITORY / "tests" / "golden" / "basic-bare" / "job.yaml").named("job")
+    found = job_case("basic-bare").job_file().named("job")
     plan = plan_job(found.job, load_environment("sandbox", REPOSITORY))
     with pytest.raises(refused) as raised:
         program._refuse_ended(plan)

@@ -15,6 +15,7 @@ import yaml
 from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build_from_document
 from jsonschema import Draft202012Validator
+from tests.job_cases import golden_cases, table_cases
 
 from encamp.api import page
 from encamp.api.discovery import discovery_document, resource_parameter
@@ -31,13 +32,12 @@ if TYPE_CHECKING:
     from encamp.api.methods import Method
 
 ROOT = "http://127.0.0.1:8080/"
-GOLDEN = Path(__file__).parent.parent / "golden"
-#: Golden jobs that are right, in the form that requests have.
-CASES = [
-    path.parent.name
-    for path in sorted(GOLDEN.glob("*/job.yaml"))
-    if "\ntrainingInput:" in path.read_text() and not path.parent.name.startswith("invalid")
-]
+#: Jobs that are right, in the form that requests have: packages of somebody's machine are none of a request.
+CASES = {
+    name: case
+    for name, case in (golden_cases() | table_cases()).items()
+    if "trainingInput:" in case.text and "packagePath:" not in case.text
+}
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 #: Where the public document has something else: (schema, field) or (schema, field, what of it).
 NOT_SERVED = {
@@ -173,7 +173,7 @@ def valid(name: str, data: Any) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_jobs_of_the_usual_form_are_jobs_of_the_document(case: str) -> None:
-    job = yaml.safe_load((GOLDEN / case / "job.yaml").read_text())
+    job = yaml.safe_load(CASES[case].text)
     assert valid("Job", job) == []
 
 

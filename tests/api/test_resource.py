@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.job_cases import golden_cases, table_cases
 
 from encamp.api.resource import etag, job_resource, kept_job
 from encamp.run.journal import CANCEL, LABELS, SUBMITTED, Entry, fold
 from encamp.run.states import Outcome, State
 from encamp.spec.job import OUTPUT_ONLY
-from encamp.spec.job_file import load_job, parse_job
+from encamp.spec.job_file import parse_job
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-FILES = sorted(path for path in GOLDEN.glob("*/job.yaml") if not path.parent.name.startswith("invalid"))
+CASES = golden_cases() | table_cases()
 AT = datetime(2022, 3, 4, 5, 6, 7, 890123, UTC)
 
 
@@ -28,9 +27,9 @@ def submitted(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return SUBMITTED, {"environment": "sandbox", "job": job, "by": "ana@example.com", "priority": 0}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.parent.name)
-def test_what_is_kept_of_a_job_is_the_job(file: Path) -> None:
-    job = load_job(file).named("any_id").job
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_kept_of_a_job_is_the_job(name: str) -> None:
+    job = CASES[name].job_file().named("any_id").job
 
     kept = kept_job(job)
 
@@ -40,7 +39,7 @@ def test_what_is_kept_of_a_job_is_the_job(file: Path) -> None:
 
 
 def test_there_are_files_to_try() -> None:
-    assert len(FILES) > 20
+    assert len(CASES) > 20
 
 
 def test_numbers_of_64_bits_are_texts_and_others_are_not() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.job_cases import invalid_files, job_case
 
 from encamp.cli.main import main
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "examples" / "digits" / "job.yaml"
-GOLDEN = ROOT / "tests" / "golden"
 
 
 @dataclass
@@ -53,23 +53,23 @@ def test_a_right_file_is_valid(encamp: Callable[..., Ran]) -> None:
     assert (run.returncode, json.loads(run.stdout)) == (0, {"valid": True, "problems": [], "warnings": []})
 
 
-def test_every_problem_is_listed_with_its_keys(encamp: Callable[..., Ran]) -> None:
-    run = encamp("validate", GOLDEN / "invalid-machines" / "job.yaml", "--format", "json")
+def test_every_problem_is_listed_with_its_keys(encamp: Callable[..., Ran], tmp_path: Path) -> None:
+    run = encamp("validate", invalid_files()["machines"].write(tmp_path), "--format", "json")
     said = json.loads(run.stdout)
     assert (run.returncode, said["valid"]) == (2, False)
     assert {"V02", "V04", "V05"} == {problem["rule"] for problem in said["problems"]}
     assert all(list(problem) == ["rule", "path", "line", "message", "hint"] for problem in said["problems"])
 
 
-def test_problems_are_lines_that_editors_find(encamp: Callable[..., Ran]) -> None:
-    path = GOLDEN / "invalid-scheduling" / "job.yaml"
+def test_problems_are_lines_that_editors_find(encamp: Callable[..., Ran], tmp_path: Path) -> None:
+    path = invalid_files()["scheduling"].write(tmp_path)
     run = encamp("validate", path)
     assert f"{path}:4: error [V13] trainingInput.scheduling.maxWaitTime: 60s is too short" in run.stdout
     assert run.returncode == 2
 
 
-def test_substitutions_are_warnings(encamp: Callable[..., Ran]) -> None:
-    run = encamp("validate", GOLDEN / "tier-basic-gpu" / "job.yaml", "--format", "json")
+def test_substitutions_are_warnings(encamp: Callable[..., Ran], tmp_path: Path) -> None:
+    run = encamp("validate", job_case("tier-basic-gpu").write(tmp_path), "--format", "json")
     (warning,) = json.loads(run.stdout)["warnings"]
     assert "NVIDIA_TESLA_K80" in warning["message"]
     assert "NVIDIA_TESLA_T4" in warning["message"]
@@ -93,8 +93,8 @@ def test_a_plan_in_json_is_its_document(encamp: Callable[..., Ran]) -> None:
     assert document["storage"]["jobDir"] == "gs://sandbox-encamp-artifacts/jobs/mine/output"
 
 
-def test_a_plan_in_text_fits_a_terminal(encamp: Callable[..., Ran]) -> None:
-    run = encamp("plan", GOLDEN / "custom-all-roles-snake-case" / "job.yaml")
+def test_a_plan_in_text_fits_a_terminal(encamp: Callable[..., Ran], tmp_path: Path) -> None:
+    run = encamp("plan", job_case("custom-all-roles-snake-case").write(tmp_path))
     assert run.returncode == 0
     assert max(map(len, run.stdout.splitlines())) <= 120
     for word in ("Census_Wide_Deep_0042", "evaluator", "nvidia-tesla-v100", "7201 s", "1800 s"):

@@ -66,7 +66,7 @@ def programs() -> Iterator[Programs]:
 
 @pytest.fixture(scope="session")
 def registered(programs: Programs) -> Callable[[str], Resources]:
-    """The resources of a stack, of ``golden/<case>`` or of ``environment/<name>``: type and logical name to inputs."""
+    """The resources of a stack, of ``job/<case>`` or of ``environment/<name>``: type and logical name to inputs."""
     return lambda stack: programs.ask({"declare": stack})
 
 

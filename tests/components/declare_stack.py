@@ -1,6 +1,6 @@
 """Runs the components of a stack against Pulumi's own mocks, and notes what they register.
 
-A stack is a committed one, ``golden/CASE`` for the job file of a golden case, ``environment/NAME`` for a file of
+A stack is a committed one, ``job/CASE`` for a job of ``job_cases.py``, ``environment/NAME`` for a file of
 ``environments/``, ``program/NAME`` for one of ``other_programs/``, or ``example`` for that of ``examples/own-program``.
 For a process of its own, because Pulumi's runtime is global to one: see ``programs.py``.
 """
@@ -20,7 +20,7 @@ import yaml
 from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.rpc import wrap_rpc_secret
 from pulumi.runtime.sync_await import _sync_await
-from tests.golden_cases import GOLDEN, REPOSITORY, environment_of
+from tests.job_cases import REPOSITORY, job_case
 
 from encamp.components.environment import PlannedEnvironment
 from encamp.components.training_job import PlannedJob
@@ -28,7 +28,6 @@ from encamp.packaging.local import local_packages
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
-from encamp.spec.job_file import load_job
 from encamp.spec.job_stack import read_job_stack
 
 if TYPE_CHECKING:
@@ -111,8 +110,8 @@ def written_environment(name: str) -> EnvironmentSpec:
 
 def declare(stack: str) -> dict[str, pulumi.Input[object]]:
     """Declare the resources of a stack; returns its outputs."""
-    if stack.startswith("golden/"):
-        return declare_job(stack.removeprefix("golden/"))
+    if stack.startswith("job/"):
+        return declare_job(stack.removeprefix("job/"))
     if stack.startswith("environment/"):
         planned = plan_environment(written_environment(stack.removeprefix("environment/")))
         return PlannedEnvironment(planned.name, planned).outputs
@@ -144,11 +143,11 @@ def declare_program(file: Path) -> dict[str, pulumi.Input[object]]:
 
 
 def declare_job(case: str) -> dict[str, pulumi.Input[object]]:
-    """A golden case in the sandbox's environment, with what its own file says of it, or in that after an ``@``."""
-    case, _, where = case.partition("@")
-    found = load_job(GOLDEN / case / "job.yaml").named(case.replace("-", "_"))
-    environment = load_environment("sandbox", REPOSITORY)
-    return declare_plan(plan_job(found.job, written_environment(where) if where else environment_of(case, environment)))
+    """A job in the sandbox's environment with the changes of its case, or in the environment after an ``@``."""
+    name, _, where = case.partition("@")
+    found = job_case(name)
+    usual = found.environment_in(load_environment("sandbox", REPOSITORY))
+    return declare_plan(plan_job(found.job_file().job, written_environment(where) if where else usual))
 
 
 def declare_plan(plan: JobPlan) -> dict[str, pulumi.Input[object]]:

@@ -146,7 +146,7 @@ def test_no_pool_is_waited_for_for_hours(
 ) -> None:
     half_an_hour = {"create": "30m", "update": "30m", "delete": "30m"}
     assert declared("full")["pulumi:timeouts"]["gcp:container/nodePool:NodePool system"] == half_an_hour
-    job = registered("golden/basic-bare")
+    job = registered("job/basic-bare")
     pools = [key for key in job if key.startswith("gcp:container/nodePool:")]
     assert pools
     assert [job["pulumi:timeouts"][pool] for pool in pools] == [half_an_hour]

@@ -26,7 +26,7 @@ WITHOUT = {"acceptance", "sandbox", "environment/adopted-cluster", "environment/
 TARGETS = ("repository", "cryptoKeyId", "serviceAccountId", "bucket", "project")
 
 
-@pytest.mark.parametrize("stack", [*ENVIRONMENTS, *STACKS, "golden/basic-bare", "golden/storage-own-bucket"])
+@pytest.mark.parametrize("stack", [*ENVIRONMENTS, *STACKS, "job/basic-bare", "job/storage-own-bucket"])
 def test_every_policy_stays_within_the_limits(registered: Callable[[str], Resources], stack: str) -> None:
     policies: dict[tuple[str, str], list[PolicyBinding]] = defaultdict(list)
     for key, inputs in registered(stack).items():

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.job_cases import planned_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,11 +18,7 @@ pytestmark = pytest.mark.slow
 TESTS = Path(__file__).resolve().parents[1]
 #: Cases that need more than their job file: packed packages, an environment with the teams that they name.
 ELSEWHERE = {"packages-and-requirements", "packages-staging-bucket", "queue-queued", "queue-spot"}
-JOBS = sorted(
-    f"golden/{path.parent.name}"
-    for path in TESTS.glob("golden/*/job.yaml")
-    if (path.parent / "plan.json").exists() and path.parent.name not in ELSEWHERE
-)
+JOBS = sorted(f"job/{name}" for name in planned_cases() if name not in ELSEWHERE)
 ENVIRONMENTS = sorted(f"environment/{path.stem}" for path in TESTS.glob("components/environments/*.yaml"))
 COMMITTED = sorted(path.name.split(".")[1] for path in (TESTS.parent / "stacks").glob("Pulumi.*.yaml"))
 PROGRAMS = (*JOBS, *ENVIRONMENTS, *COMMITTED)
@@ -66,7 +63,7 @@ def test_no_output_of_a_stack_is_secret(noted: Callable[[str], dict[str, Any]], 
     assert noted(program)["secret"] == []
 
 
-@pytest.mark.parametrize("program", ["golden/gpu-h100", "golden/gpu-b200", "production"])
+@pytest.mark.parametrize("program", ["job/gpu-h100", "job/gpu-b200", "production"])
 def test_disks_and_drivers_that_gke_fills_in_replace_no_pool(
     noted: Callable[[str], dict[str, Any]], program: str
 ) -> None:

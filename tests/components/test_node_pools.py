@@ -84,7 +84,7 @@ ANY = {"locationPolicy": "ANY"}
 def test_a_pool_in_the_providers_words(
     registered: Callable[[str], Declared], case: str, machine: str, pool: dict[str, Any], config: dict[str, Any]
 ) -> None:
-    found = pool_of(registered(f"golden/{case}"), machine)
+    found = pool_of(registered(f"job/{case}"), machine)
     assert {key: found.get(key) for key in pool} == pool
     assert {key: found["nodeConfig"].get(key) for key in config} == config
     if case == "tpu-v5e-single-host":
@@ -92,17 +92,17 @@ def test_a_pool_in_the_providers_words(
 
 
 def test_what_a_job_makes_has_the_environments_account_and_key(registered: Callable[[str], Declared]) -> None:
-    resources = registered("golden/basic-bare@full")
+    resources = registered("job/basic-bare@full")
     key = "projects/my-lab-project/locations/us-central1/keyRings/lab/cryptoKeys/encamp"
     config = pool_of(resources, "n1-standard-4")["nodeConfig"]
     assert config["bootDiskKmsKey"] == key
     assert config["serviceAccount"].startswith("encamp-nodes-")
     assert resources["gcp:storage/bucket:Bucket scratch"]["encryption"] == {"defaultKmsKeyName": key}
-    assert "bootDiskKmsKey" not in pool_of(registered("golden/spot-all-roles"), "n1-standard-4")["nodeConfig"]
+    assert "bootDiskKmsKey" not in pool_of(registered("job/spot-all-roles"), "n1-standard-4")["nodeConfig"]
 
 
 def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy(registered: Callable[[str], Declared]) -> None:
-    resources = registered("golden/tpu-7x-multi-host")
+    resources = registered("job/tpu-7x-multi-host")
     pool = pool_of(resources, "tpu7x-standard-4t")
     policy = next(inputs for key, inputs in resources.items() if key.startswith("gcp:compute/resourcePolicy"))
     assert policy["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
@@ -110,7 +110,7 @@ def test_a_slice_of_tpu_7x_is_placed_by_a_workload_policy(registered: Callable[[
 
 
 def test_a_job_that_is_queued_for_asks_before_its_pods_run(registered: Callable[[str], Declared]) -> None:
-    resources = registered("golden/queued")
+    resources = registered("job/queued")
     request = next(inputs for key, inputs in resources.items() if "ProvisioningRequest" in key)
     template = next(inputs for key, inputs in resources.items() if "PodTemplate" in key)
     assert request["spec"]["podSets"] == [{"count": 2, "podTemplateRef": {"name": template["metadata"]["name"]}}]
@@ -118,7 +118,7 @@ def test_a_job_that_is_queued_for_asks_before_its_pods_run(registered: Callable[
 
 
 def test_replicas_on_several_machines_with_rdma_claim_its_network(registered: Callable[[str], Declared]) -> None:
-    resources = registered("golden/rdma-h200")
+    resources = registered("job/rdma-h200")
     pool = pool_of(resources, "a3-ultragpu-8g")
     assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
     assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
@@ -131,7 +131,7 @@ def test_replicas_on_several_machines_with_rdma_claim_its_network(registered: Ca
 
 
 def test_what_is_paid_for_carries_the_jobs_own_labels_beside_encamps(registered: Callable[[str], Declared]) -> None:
-    found = registered("golden/labels-on-the-bill")
+    found = registered("job/labels-on-the-bill")
     own = {"team": "vision", "cost-center": "c-42"}
     pool = pool_of(found, "n1-standard-4")["nodeConfig"]["resourceLabels"]
     buckets = [inputs["labels"] for key, inputs in found.items() if key.startswith("gcp:storage/bucket:Bucket ")]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.job_cases import job_case
 
 import encamp
 from encamp.errors import UsageError
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
-from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,7 @@ def test_a_job_that_has_ended_is_not_declared_again(
     from encamp.public_components import training_job  # noqa: PLC0415 - takes a second
 
     monkeypatch.setattr(training_job, "GoogleClient", lambda: client)
-    found = load_job(REPOSITORY / "tests" / "golden" / "basic-bare" / "job.yaml").named("job")
+    found = job_case("basic-bare").job_file().named("job")
     plan = plan_job(found.job, load_environment("sandbox", REPOSITORY))
     # A first `up` looks before the environment's bucket is made.
     assert training_job._look_ahead(plan, {plan.storage.bucket, "census-output", "census-packages"}) == ()

@@ -1,4 +1,4 @@
-"""Previews after an up and after a refresh are empty: of every committed stack, environment and golden job."""
+"""Previews after an up and after a refresh are empty: of every committed stack, environment and job case."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.job_cases import planned_cases
 
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-GOLDEN = REPOSITORY / "tests" / "golden"
 #: Stacks by the cloud that they are brought up in, one after the other.
 CLOUDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("acme-ml", ("production", "production-digits")),
@@ -21,26 +21,26 @@ CLOUDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "sandbox",
             "digits",
-            "golden/identity-account",
-            "golden/a2-highgpu",
-            "golden/flex-start",
-            "golden/gpu-h100-mega",
-            "golden/gpu-h200",
-            "golden/gpu-l4",
-            "golden/identity-direct",
-            "golden/queued",
-            "golden/reservation",
-            "golden/spot-all-roles",
-            "golden/tpu-7x-multi-host",
-            "golden/tpu-v5e-single-host",
-            "golden/tuning-distributed",
+            "job/identity-account",
+            "job/a2-highgpu",
+            "job/flex-start",
+            "job/gpu-h100-mega",
+            "job/gpu-h200",
+            "job/gpu-l4",
+            "job/identity-direct",
+            "job/queued",
+            "job/reservation",
+            "job/spot-all-roles",
+            "job/tpu-7x-multi-host",
+            "job/tpu-v5e-single-host",
+            "job/tuning-distributed",
         ),
     ),
 )
 STACKS = [stack for _, stacks in CLOUDS for stack in stacks]
 #: Environments of ``environments/``, each in a cloud of its own: there is one control plane in each.
 ENVIRONMENTS = ("with-queues", "with-drivers", "with-a-reaper", "with-access")
-#: Golden jobs that cannot be made in this cloud alone, and why.
+#: Jobs that cannot be made in this cloud alone, and why.
 ELSEWHERE = {
     "own-service-account": "its account is of another project",
     "storage-given-account": "its account is of another project",
@@ -50,11 +50,7 @@ ELSEWHERE = {
     "queue-queued": "it runs in an environment of its own",
     "queue-spot": "it runs in an environment of its own",
 }
-JOBS = sorted(
-    f"golden/{job.parent.name}"
-    for job in GOLDEN.glob("*/job.yaml")
-    if (job.parent / "plan.json").is_file() and job.parent.name not in ELSEWHERE
-)
+JOBS = sorted(f"job/{name}" for name in planned_cases() if name not in ELSEWHERE)
 
 
 def quiet(programs: Any, arguments: list[str], stack: str) -> None:
@@ -69,8 +65,8 @@ def test_every_committed_stack_is_brought_up() -> None:
     assert committed <= set(STACKS)
 
 
-def test_every_golden_job_is_brought_up() -> None:
-    assert {name for name in ELSEWHERE if not (GOLDEN / name / "plan.json").is_file()} == set()
+def test_every_job_case_is_brought_up() -> None:
+    assert planned_cases().keys() >= ELSEWHERE.keys()
     assert len(JOBS) > 70
 
 
@@ -81,6 +77,6 @@ def test_nothing_is_refused_and_nothing_would_be_changed_afterwards(programs: An
 
 @pytest.mark.jobs
 @pytest.mark.parametrize("stack", [*JOBS, *(f"environment/{name}" for name in ENVIRONMENTS)])
-def test_every_golden_job_and_environment_is_quiet(programs: Any, stack: str) -> None:
+def test_every_job_case_and_environment_is_quiet(programs: Any, stack: str) -> None:
     jobs = f"sandbox-encamp=sandbox,{','.join(JOBS)}"
     quiet(programs, [jobs, *(f"my-lab-project=environment/{name}" for name in ENVIRONMENTS)], stack)

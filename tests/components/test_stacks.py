@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from tests.job_cases import job_case
 
 from encamp.kinds.google import RESOURCES
 from encamp.kinds.objects import OBJECTS
@@ -15,7 +16,6 @@ from encamp.plan.declared import declared_resources
 from encamp.plan.environment.charts import read_chart
 from encamp.plan.job import plan_job
 from encamp.spec.environment import load_environment
-from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,12 +96,12 @@ def test_a_jobs_storage_and_identity_are_what_its_golden_says(
     registered: Callable[[str], Declared], case: str, *, rewrite_goldens: bool
 ) -> None:
     rooms = ("gcp:storage", "gcp:projects", "gcp:serviceaccount", "kubernetes:core/v1:ServiceAccount")
-    resources = {key: inputs for key, inputs in registered(f"golden/{case}").items() if key.startswith(rooms)}
+    resources = {key: inputs for key, inputs in registered(f"job/{case}").items() if key.startswith(rooms)}
     _compare(resources, case, rewrite=rewrite_goldens)
 
 
 def test_a_bucket_that_stays_is_not_labelled_as_what_is_taken_down(registered: Callable[[str], Declared]) -> None:
-    own = registered("golden/storage-own-bucket")["gcp:storage/bucket:Bucket results"]
+    own = registered("job/storage-own-bucket")["gcp:storage/bucket:Bucket results"]
     assert set(own["labels"]) == {"encamp-owner", "encamp-environment", "encamp-results"}
     # Seven days after the end of a job that may take seven days, and a little.
     assert own["lifecycleRules"] == [{"action": {"type": "Delete"}, "condition": {"age": 15}}]
@@ -116,12 +116,11 @@ def _compare(resources: dict[str, dict[str, Any]], name: str, *, rewrite: bool) 
 
 
 def _plan(case: str) -> JobPlan:
-    found = load_job(REPOSITORY / "tests" / "golden" / case / "job.yaml").named(case.replace("-", "_"))
-    return plan_job(found.job, load_environment("sandbox", REPOSITORY))
+    return plan_job(job_case(case).job_file().job, load_environment("sandbox", REPOSITORY))
 
 
 def _jobs(registered: Callable[[str], Declared]) -> dict[str, dict[str, dict[str, Any]]]:
-    return {case: registered(f"golden/{case}") for case in CASES}
+    return {case: registered(f"job/{case}") for case in CASES}
 
 
 def test_what_the_intent_names_is_what_the_components_declare(registered: Callable[[str], Declared]) -> None:
@@ -215,7 +214,7 @@ def test_grants_end_with_the_deadline_wherever_a_condition_can_stand(registered:
 
 
 def test_a_secret_among_what_is_searched_over_is_one_of_the_study(registered: Callable[[str], Declared]) -> None:
-    resources = registered("golden/tuning-hostile")
+    resources = registered("job/tuning-hostile")
     study = resources["kubernetes:core/v1:ConfigMap study"]
     assert "canary0signature" in json.dumps(study.pop("data"))
     assert "canary0signature" not in json.dumps(resources)

@@ -39,7 +39,7 @@ from encamp_sandbox.storage.api import StorageServer
 declared: Any = importlib.import_module("declare_stack")
 DAY = 86_400
 NODES = 3
-#: Buckets of users' own that golden cases name.
+#: Buckets of users' own that job cases name.
 GIVEN_BUCKETS = (
     "packages", "team-results", "census-data", "census-output", "census-packages", "my-output", "output",
 )  # fmt: skip

@@ -1,35 +1,31 @@
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.plan.planned import small_environment, trainer_package
 
-from encamp.packaging.wheel import pack
 from encamp.plan.job import plan_job
-from encamp.plan.model import LocalPackage
-from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from encamp.plan.model import JobPlan
+    from encamp.plan.model import JobPlan, LocalPackage
+    from encamp.spec.environment import EnvironmentSpec
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
 def environment() -> EnvironmentSpec:
-    data = {"name": "sandbox", "region": "us-central1", "artifactsBucket": "sandbox-encamp-artifacts"}
-    return parse_environment(data, project="sandbox-encamp", source="test")
+    return small_environment()
 
 
 @pytest.fixture
 def package() -> LocalPackage:
-    name, content = pack("trainer", {"__init__.py": b"", "task.py": b"print('trained')\n"})
-    return LocalPackage(name, hashlib.sha256(content).hexdigest(), Path(name))
+    return trainer_package()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from pydantic.alias_generators import to_camel
+from tests.job_cases import job_case
 
 from encamp.errors import UsageError
 from encamp.plan.access.check import Answer, check_access, given_elsewhere
@@ -20,7 +21,7 @@ from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.spec.environment import EnvironmentSpec, load_environment, parse_environment
 from encamp.spec.environment.access import AccessSpec, AuditSinkSpec, AuditSpec, TeamSpec
-from encamp.spec.job_file import load_job, parse_job
+from encamp.spec.job_file import parse_job
 from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def test_who_may_start_jobs_has_what_a_job_takes() -> None:
 
 @pytest.mark.parametrize("case", ["basic-bare", "queued", "storage-own-bucket", "tpu-7x-multi-host"])
 def test_who_may_start_jobs_may_make_and_take_down_every_object_of_a_job(case: str) -> None:
-    found = load_job(Path(__file__).parents[1] / "golden" / case / "job.yaml").named(case.replace("-", "_"))
+    found = job_case(case).job_file()
     (developing,) = (role for role in planned().cluster_roles if role.name == "encamp-ml-developer")
     allowed = {(rule.group, resource): set(rule.verbs) for rule in developing.rules for resource in rule.resources}
     sandbox = load_environment("sandbox", Path(__file__).parents[2])

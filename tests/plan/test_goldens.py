@@ -1,107 +1,104 @@
+"""Whole jobs: all that a plan holds, and all objects in Kubernetes. The tables of ``jobs/`` test the other jobs.
+
+``plan.yaml`` leaves out what ``manifests.yaml`` says: what runs in a replica, and its environment.
+"""
+
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
-from tests.golden_cases import EXAMPLES, GOLDEN, environment_of, job_path
+from tests.job_cases import GOLDEN, golden_cases
+from tests.plan.planned import PlannedCase, plan_case
 
-from encamp.errors import PlanError, SpecError
 from encamp.plan.document import job_document
-from encamp.plan.job import plan_job
-from encamp.plan.manifests.job import render_manifests
-from encamp.spec.job_file import JobFile, examine_job, load_job
-from encamp.spec.loading import load_document
 
-if TYPE_CHECKING:
-    from encamp.plan.manifests.job import Manifests
-    from encamp.plan.model import LocalPackage
-    from encamp.spec.environment import EnvironmentSpec
-    from encamp.spec.job import TrainingJobSpec
-
-CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
+CASES = golden_cases()
 SCRIPT = "<templates/bootstrap.py>\n"
 #: What of a case somebody wrote.
 WRITTEN = ("job.yaml", "environment.yaml")
+#: What a reader of one file cannot take in.
+LONGEST = 450
 
 
-def expected(case: str, environment: EnvironmentSpec, package: LocalPackage) -> dict[str, str]:
-    """File name to content: the case's problems, or its plan and manifests."""
-    path = job_path(case)
-    try:
-        document = load_document(path, source="job.yaml")
-    except SpecError as error:
-        return {"problems.json": _json([asdict(problem) for problem in error.problems])}
-    _, problems, warnings = examine_job(document)
-    if problems:
-        return {"problems.json": _json([asdict(problem) for problem in problems])}
-    job = load_job(path).named(None if path.parent.name != case else _job_id(path, case)).job
-    try:
-        plan = plan_job(job, environment, packages=_packages(job, package))
-    except PlanError as error:
-        return {"plan-error.txt": f"{error}\n"}
-    found = {"plan.json": _json(job_document(plan)), "manifests.yaml": _manifests(render_manifests(plan))}
-    said = [asdict(warning) for warning in warnings]
-    if said or plan.warnings:
-        found["warnings.json"] = _json({"file": said, "plan": list(plan.warnings)})
-    return found
+class _Dumper(yaml.SafeDumper):
+    """Writes what stands in several places once, with an anchor, and short lists and mappings in one line."""
 
 
-def _packages(job: TrainingJobSpec, trainer: LocalPackage) -> list[LocalPackage]:
-    """The packages that a job names on this machine, as if they were there; the trainer comes last."""
-    named = [replace(trainer, file_name=Path(path).name) for path in job.encamp.packages or ()]
-    return [*named, *([trainer] if job.encamp.package_path else [])]
+def _whole(found: PlannedCase) -> dict[str, str]:
+    """File name to content."""
+    document = json.loads(json.dumps(job_document(found.plan)))
+    document["requested"] = {one["role"]: one["requested"] for one in document.pop("replicas")}
+    del document["identity"]["roles"]
+    document.pop("study", None)
+    document["warnings"] = found.warnings
+    return {"plan.yaml": _dumped([document]), "manifests.yaml": _dumped(_objects(found))}
 
 
-def _job_id(path: Path, case: str) -> str:
-    job_file: JobFile = load_job(path)
-    return job_file.job.job_id or case.replace("-", "_")
+def _objects(found: PlannedCase) -> list[dict[str, Any]]:
+    """The objects as they are read back; of scripts and JSON text what a reviewer can read."""
+    objects: list[dict[str, Any]] = list(yaml.safe_load_all(found.manifests.to_yaml()))
+    for one in objects:
+        data = one.get("data", {})
+        if "bootstrap.py" in data:
+            data["bootstrap.py"] = SCRIPT
+        data |= {name: json.loads(text) for name, text in data.items() if name.endswith(".json")}
+    return objects
 
 
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+def _dumped(documents: list[dict[str, Any]]) -> str:
+    """YAML in which equal lists and mappings of some size are one object, so that they are written once."""
+    seen: dict[str, Any] = {}
+    return yaml.dump_all(
+        [_shared(document, seen) for document in documents],
+        Dumper=_Dumper,
+        default_flow_style=None,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        explicit_start=True,
+    )
 
 
-def _manifests(manifests: Manifests) -> str:
-    config_map = json.loads(json.dumps(manifests.config_map))
-    config_map["data"]["bootstrap.py"] = SCRIPT
-    study = manifests.study
-    if study is not None:
-        # To be read and reviewed: what is JSON in it is written as what it means.
-        study = {**study, "data": {name: json.loads(text) for name, text in study["data"].items()}}
-    return replace(manifests, config_map=config_map, study=study).to_yaml()
+def _shared(value: Any, seen: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        value = {key: _shared(item, seen) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [_shared(item, seen) for item in value]
+    else:
+        return value
+    text = json.dumps(value)
+    return seen.setdefault(text, value) if len(text) > 100 else value
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_job_becomes_what_stands_in_its_folder(
-    case: str, environment: EnvironmentSpec, package: LocalPackage, request: pytest.FixtureRequest
-) -> None:
-    found = expected(case, environment_of(case, environment), package)
-    folder = GOLDEN / case
-    if request.config.getoption("--rewrite-goldens"):
+@pytest.mark.parametrize("name", CASES)
+def test_a_whole_job_is_what_its_folder_says(name: str, *, rewrite_goldens: bool) -> None:
+    found = _whole(plan_case(CASES[name]))
+    folder = GOLDEN / name
+    if rewrite_goldens:
         for stale in folder.glob("*"):
             if stale.name not in WRITTEN:
                 stale.unlink()
-        for name, text in found.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name not in WRITTEN}
-    assert found == written
+        for file, text in found.items():
+            (folder / file).write_text(text, encoding="utf-8")
+    kept = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name not in WRITTEN}
+    assert found == kept
 
 
-def test_every_example_has_a_golden() -> None:
-    assert EXAMPLES
-    assert set(EXAMPLES) <= set(CASES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_golden_says_why_it_is_kept_and_stays_small(name: str) -> None:
+    assert CASES[name].text.startswith("# Kept whole: ")
+    for path in (GOLDEN / name).iterdir():
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, path.name
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if (GOLDEN / case / "manifests.yaml").exists()])
-def test_golden_manifests_read_back_in_the_order_of_their_creation(case: str) -> None:
-    text = (GOLDEN / case / "manifests.yaml").read_text(encoding="utf-8")
-    kinds = [each["kind"] for each in yaml.safe_load_all(text)]
+@pytest.mark.parametrize("name", CASES)
+def test_objects_are_created_in_the_order_of_their_dependencies(name: str) -> None:
+    kinds = [one["kind"] for one in plan_case(CASES[name]).manifests]
     queued = kinds.count("ProvisioningRequest")
     claims = ["ResourceClaimTemplate"] * kinds.count("ResourceClaimTemplate")
     between = claims + ["PodTemplate"] * queued + ["ProvisioningRequest"] * queued
-    last = "ConfigMap" if case.removeprefix("example-").startswith("tuning") else "JobSet"
+    last = "ConfigMap" if name.startswith("tuning") else "JobSet"
     assert kinds == ["ServiceAccount", "ConfigMap", "NetworkPolicy", *between, last]

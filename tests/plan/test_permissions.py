@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.job_cases import job_case
 
 from encamp.plan.access.permissions import BILLING, environment_permissions, job_permissions, roles_of
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import plan_job
 from encamp.spec.environment import EnvironmentSpec, parse_environment
-from encamp.spec.job_file import load_job
 
 ROOT = Path(__file__).resolve().parents[2]
 DECLARED = ROOT / "tests" / "components" / "golden"
@@ -74,7 +74,7 @@ def test_an_environment_is_asked_for_every_permission_that_its_resources_take(fi
 
 @pytest.mark.parametrize("case", ["identity-account", "identity-direct", "storage-own-bucket", "storage-given-account"])
 def test_a_job_is_asked_for_every_permission_that_its_resources_take(case: str, environment: EnvironmentSpec) -> None:
-    found = load_job(ROOT / "tests" / "golden" / case / "job.yaml").named("j")
+    found = job_case(case).job_file().named("j")
     asked = job_permissions(plan_job(found.job, environment))
     assert {TAKES[token] for token in declared(case)} <= asked.keys()
 
@@ -82,7 +82,7 @@ def test_a_job_is_asked_for_every_permission_that_its_resources_take(case: str, 
 def test_who_starts_a_job_without_an_account_needs_no_right_on_accounts(environment: EnvironmentSpec) -> None:
     asked = {}
     for case in ("identity-direct", "identity-account"):
-        found = load_job(ROOT / "tests" / "golden" / case / "job.yaml").named("j")
+        found = job_case(case).job_file().named("j")
         asked[case] = job_permissions(plan_job(found.job, environment))
     assert not [
         one for one in asked["identity-direct"] if one.startswith("iam.serviceAccounts.") and "actAs" not in one
@@ -103,6 +103,6 @@ def test_what_is_adopted_needs_no_right_to_make_it() -> None:
 
 @pytest.mark.parametrize(("case", "needed"), [("tpu-7x-multi-host", True), ("tpu-v5e-single-host", False)])
 def test_placement_is_a_right_of_its_own(case: str, needed: bool, environment: EnvironmentSpec) -> None:
-    found = load_job(ROOT / "tests" / "golden" / case / "job.yaml").named("j")
+    found = job_case(case).job_file().named("j")
     asked = job_permissions(plan_job(found.job, environment))
     assert ("compute.resourcePolicies.create" in asked) == needed

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.job_cases import job_case, planned_cases
+from tests.plan.planned import plan_case
 
 from encamp.cloud.kubeconfig import api_client
 from encamp.plan.environment.api import ApiPlan, api_objects
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sandbox
 
-GOLDENS = sorted((Path(__file__).parents[1] / "golden").glob("*/manifests.yaml"))
+CASES = planned_cases()
 REAPER = Path(__file__).parents[1] / "components" / "golden" / "reaper.yaml"
 CRON_JOB = "kubernetes:batch/v1:CronJob reaper"
 #: Pulumi's mocks give every number as one with a point; the kubernetes provider sends whole ones whole.
@@ -151,9 +153,9 @@ def test_any_job_is_taken(properties: Property, api: httpx.Client, data: st.Data
     assert refusals(api, render_manifests(plan).to_yaml()) == []
 
 
-@pytest.mark.parametrize("path", GOLDENS, ids=[path.parent.name for path in GOLDENS])
-def test_a_goldens_manifests_are_taken(api: httpx.Client, path: Path) -> None:
-    assert refusals(api, path.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("name", CASES)
+def test_a_cases_manifests_are_taken(api: httpx.Client, name: str) -> None:
+    assert refusals(api, plan_case(CASES[name]).manifests.to_yaml()) == []
 
 
 def test_what_runs_encamp_in_a_cluster_is_taken(api: httpx.Client) -> None:
@@ -301,8 +303,7 @@ def test_a_namespace_of_drivers_takes_drivers_alone(api: httpx.Client, until: Ca
 
 
 def test_what_is_wrong_is_refused(api: httpx.Client) -> None:
-    (good,) = [path for path in GOLDENS if path.parent.name == "basic-bare"]
-    *_, job_set = yaml.safe_load_all(good.read_text(encoding="utf-8"))
+    job_set = plan_case(job_case("basic-bare")).manifests.job_set
     pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     pod["containers"][0]["unheardOf"] = 1
     assert "unheardOf" in "".join(refusals(api, yaml.safe_dump(job_set)))

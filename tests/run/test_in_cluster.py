@@ -40,7 +40,7 @@ ANA = {"user": "ana", "host": "laptop", "account": "ana@example.com"}
 
 @pytest.fixture
 def driver(load_module: Callable[[str, str], Any]) -> Any:
-    return load_module("encamp_test_run_driver", "run/test_driver.py")
+    return load_module("encamp_test_run_driver", "run/driver/world.py")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def ground(driver: Any, google: Any, client: GoogleClient, kubernetes: Any, requ
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     monkeypatch.setattr("encamp.run.teardown._SETTLE_SECONDS", 0.01)
     made = driver.make_world(google, client, kubernetes, request.getfixturevalue("tmp_path"), monkeypatch)
-    return request.getfixturevalue("load_module")("encamp_test_run_reap", "run/test_reap.py").Ground(driver, made)
+    return request.getfixturevalue("load_module")("encamp_test_run_reap", "run/reap/ground.py").Ground(driver, made)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def submit(cluster: Cluster, plan: Any) -> None:
 
 
 def test_a_job_that_is_handed_over_is_driven_by_its_file(world: Any, driver: Any, cluster: Cluster) -> None:
-    submit(cluster, driver._plan())
+    submit(cluster, driver.job_plan())
     job, secret = world.kubernetes.objects["jobs", "j"], world.kubernetes.objects["secrets", "j"]
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["command"] == [
@@ -90,27 +90,27 @@ def test_a_job_that_is_handed_over_is_driven_by_its_file(world: Any, driver: Any
 
 
 def test_a_job_is_handed_over_once(driver: Any, cluster: Cluster) -> None:
-    submit(cluster, driver._plan())
+    submit(cluster, driver.job_plan())
     with pytest.raises(UsageError, match="handed over before"):
-        submit(cluster, driver._plan())
+        submit(cluster, driver.job_plan())
 
 
 def test_half_a_hand_over_is_completed(world: Any, driver: Any, cluster: Cluster) -> None:
     world.kubernetes.put("jobs", "j")
-    submit(cluster, driver._plan())
+    submit(cluster, driver.job_plan())
     assert ("secrets", "j") in world.kubernetes.objects
 
 
 def test_a_hand_over_that_is_refused_leaves_nothing(world: Any, driver: Any, cluster: Cluster) -> None:
     world.kubernetes.fail("POST .*/secrets", 403)
     with pytest.raises(EngineError, match="403"):
-        submit(cluster, driver._plan())
+        submit(cluster, driver.job_plan())
     assert not [key for key in world.kubernetes.objects if key[0] in {"jobs", "secrets"}]
 
 
 def test_packages_of_this_machine_are_not_in_the_cluster(world: Any, driver: Any, cluster: Cluster) -> None:
     package = LocalPackagePlan("gs://scratch/t.tar.gz", "scratch", "t.tar.gz", "00", "t.tar.gz", Path("t.tar.gz"))
-    plan = driver._plan()
+    plan = driver.job_plan()
     with pytest.raises(UsageError, match="no packages of this machine"):
         submit(cluster, replace(plan, storage=replace(plan.storage, packages=(package,))))
     assert ("jobs", "j") not in world.kubernetes.objects

@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.job_cases import job_case
 
 from encamp.jobs.opening import allocatable_room
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
 from encamp.run.pending import quantity, waiting
 from encamp.spec.environment import parse_environment
-from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
     from encamp.plan.model import NodePoolPlan
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 LABELS = {"encamp-job": "j"}
 
 
@@ -132,7 +130,7 @@ def _as_gke_lists(pool: NodePoolPlan) -> dict[str, Any]:
 def test_a_pool_that_was_made_for_a_pod_fits_it(case: str) -> None:
     data = {"name": "sandbox", "region": "us-central1", "artifactsBucket": "artifacts"}
     environment = parse_environment(data, project="sandbox-encamp", source="test")
-    plan = plan_job(load_job(GOLDEN / case / "job.yaml").job.model_copy(update={"job_id": "job"}), environment)
+    plan = plan_job(job_case(case).job_file().job.model_copy(update={"job_id": "job"}), environment)
     listed = [_as_gke_lists(pool) for pool in plan.node_pools]
     status = _pod({})["status"]
     for job in render_manifests(plan).job_set["spec"]["replicatedJobs"]:

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.job_cases import golden_cases, invalid_files, job_case, table_cases
 
 from encamp.errors import SpecError
 from encamp.spec.field_docs import HIDDEN, docstrings, inner_model, job_fields
 from encamp.spec.job import TrainingJobSpec
 from encamp.spec.job_file import examine_job
 from encamp.spec.json_schema import job_schema
-from encamp.spec.loading import Document, load_document, parse_document
+from encamp.spec.loading import Document, parse_document
 from encamp.spec.reference import with_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pydantic import BaseModel
+    from tests.job_cases import InvalidFile
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = ROOT / "docs" / "job.schema.json"
 PAGE = ROOT / "docs" / "job-files.md"
-GOLDEN = ROOT / "tests" / "golden"
 EXAMPLES = sorted((ROOT / "examples").glob("*/job*.yaml"))
-VALID = [path for path in sorted(GOLDEN.glob("*/job*.yaml")) if not (path.parent / "problems.json").exists()]
 LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
 
 VALIDATOR = Draft202012Validator(job_schema())
@@ -66,35 +66,32 @@ def test_the_page_shows_jobs_that_are_right() -> None:
         assert mistakes(document.data) == []
 
 
-@pytest.mark.parametrize("path", [*VALID, *EXAMPLES], ids=lambda path: path.parent.name)
-def test_what_the_loader_takes_the_schema_takes(path: Path) -> None:
-    document = load_document(path)
+@pytest.mark.parametrize("name", [*golden_cases(), *table_cases()])
+def test_what_the_loader_takes_the_schema_takes(name: str) -> None:
+    document = job_case(name).document()
     assert examine_job(document)[1] == []
     assert mistakes(document.data) == []
 
 
-def structural(path: Path) -> bool:
-    """Whether a golden case has a problem that no rule between fields found: an unknown field or a wrong kind."""
-    problems = json.loads((path.parent / "problems.json").read_text(encoding="utf-8"))
-    return any(
-        re.search(r"^unknown field|^must be .*, not (the|a|empty)\b", problem["message"]) for problem in problems
-    )
+def structural(file: InvalidFile) -> bool:
+    """Whether a file has a problem that no rule between fields found: an unknown field or a wrong kind."""
+    kind = re.compile(r"^\d+ \S*: (\[\w+\] )?(unknown field|must be .*, not (the|a|empty)\b)")
+    return any(kind.search(problem) for problem in file.problems)
 
 
-def readable() -> Iterator[Path]:
-    for path in sorted(GOLDEN.glob("*/problems.json")):
-        job = path.with_name("job.yaml")
+def readable() -> Iterator[str]:
+    for name, file in invalid_files().items():
         try:
-            load_document(job)
+            parse_document(file.text.encode(), source="job.yaml")
         except SpecError:
             continue
-        if structural(job):
-            yield job
+        if structural(file):
+            yield name
 
 
-@pytest.mark.parametrize("path", list(readable()), ids=lambda path: path.parent.name)
-def test_unknown_fields_and_wrong_kinds_are_refused_by_both(path: Path) -> None:
-    assert mistakes(load_document(path).data)
+@pytest.mark.parametrize("name", list(readable()))
+def test_unknown_fields_and_wrong_kinds_are_refused_by_both(name: str) -> None:
+    assert mistakes(parse_document(invalid_files()[name].text.encode(), source="job.yaml").data)
 
 
 TRAINING: dict[str, Any] = {"scaleTier": "BASIC", "region": "us-central1"}

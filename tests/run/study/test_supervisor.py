@@ -6,11 +6,11 @@ import json
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
+from tests.job_cases import job_case
+from tests.plan.planned import plan_case
 
 from encamp.cloud.storage import Storage
 from encamp.errors import UsageError
@@ -30,6 +30,7 @@ from encamp.tuning.model import Trial, TrialState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
@@ -37,20 +38,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-MANIFESTS = Path(__file__).parents[2] / "golden" / "tuning-distributed" / "manifests.yaml"
-STUDY = next(
-    each
-    for each in yaml.safe_load_all(MANIFESTS.read_text())
-    if each["kind"] == "ConfigMap" and "study.json" in each["data"]
-)
+STUDY = plan_case(job_case("tuning-distributed")).manifests.study or {}
 NAME = STUDY["metadata"]["name"]
 LABELS = STUDY["metadata"]["labels"]
 ROLES = ("master", "worker")
 
 
 def _data(key: str) -> dict[str, Any]:
-    found = STUDY["data"][key]
-    return found if isinstance(found, dict) else json.loads(found)
+    found: dict[str, Any] = json.loads(STUDY["data"][key])
+    return found
 
 
 def _template() -> dict[str, Any]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 RECORDED = recording()
 #: Environments begin with nothing; jobs lie in the one that the case ``sandbox`` makes.
-JOBS = [case for case in RECORDED if case == "digits" or case.startswith("golden/")]
+JOBS = [case for case in RECORDED if case == "digits" or case.startswith("job/")]
 #: What stands before the programs beside an environment: of users, of other projects.
 CHANNEL = {"type": "email", "labels": {"email_address": "all@example.com"}}
 BUCKETS = ("packages", "team-results")
@@ -70,12 +70,12 @@ def test_nothing_of_the_recording_is_missing() -> None:
         "production": 250,
         "sandbox": 21,
         "digits": 32,
-        "golden/gpu-l4": 30,
-        "golden/tpu-v6e-multi-host": 32,
-        "golden/queued": 32,
-        "golden/storage-own-bucket": 35,
-        "golden/compact-a2": 32,
-        "golden/reservation": 30,
+        "job/gpu-l4": 30,
+        "job/tpu-v6e-multi-host": 32,
+        "job/queued": 32,
+        "job/storage-own-bucket": 35,
+        "job/compact-a2": 32,
+        "job/reservation": 30,
     }
 
 

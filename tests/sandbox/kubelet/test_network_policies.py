@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-import yaml
+from tests.job_cases import job_case
+from tests.plan.planned import plan_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.sandbox
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "example-mirrored-4" / "manifests.yaml"
 OTHERS = "others"
 #: Listens at ports until it is ended; names its address.
 SERVER = """
@@ -175,10 +174,8 @@ def host() -> Iterator[tuple[str, int, int]]:
 
 def policy_of_a_job(name: str, *opened: str) -> dict[str, Any]:
     """The policy that the plan makes for a job, for another job's name."""
-    documents = yaml.safe_load_all(GOLDEN.read_text())
-    policy = next(one for one in documents if one and one["kind"] == "NetworkPolicy")
-    golden = policy["metadata"]["name"]
-    policy = json.loads(json.dumps(policy).replace(golden, name))
+    planned = plan_case(job_case("basic-bare"))
+    policy = json.loads(json.dumps(planned.manifests.network_policy).replace(planned.plan.name, name))
     if opened:
         policy["spec"]["egress"].append({"to": [{"ipBlock": {"cidr": one}} for one in opened]})
     found: dict[str, Any] = policy

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.job_cases import job_case
 
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
 from encamp.spec.environment import parse_environment
-from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sandbox
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/trials"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
@@ -27,8 +25,7 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 def planned(case: str) -> JobPlan:
     data = {"name": "lab", "region": "us-central1", "artifactsBucket": "artifacts", "namespace": "trials"}
     environment = parse_environment(data, project="sandbox-encamp", source="test")
-    job = load_job(GOLDEN / case / "job.yaml").job.model_copy(update={"job_id": case.replace("-", "_")})
-    return plan_job(job, environment)
+    return plan_job(job_case(case).job_file().job, environment)
 
 
 def add_pool(cluster: Any, plan: JobPlan, **network: Any) -> None:

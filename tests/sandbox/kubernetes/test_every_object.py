@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from tests.job_cases import planned_cases
+from tests.plan.planned import plan_case
 
 from encamp.plan.environment.charts import JOBSET, KUEUE, read_chart
 from encamp_sandbox.provider import UNKNOWN, Secret, messages
@@ -30,7 +32,7 @@ SECONDS = 400
 
 
 def objects() -> list[dict[str, Any]]:
-    """One object of each form: of every golden job and environment, and of the charts."""
+    """One object of each form: of every job case and environment, and of the charts."""
     found: dict[str, dict[str, Any]] = {}
     for one in _all():
         found.setdefault(json.dumps(_form(one), sort_keys=True), one)
@@ -38,8 +40,8 @@ def objects() -> list[dict[str, Any]]:
 
 
 def _all() -> Iterator[dict[str, Any]]:
-    for file in sorted((TESTS / "golden").glob("*/manifests.yaml")):
-        yield from filter(None, yaml.safe_load_all(file.read_text()))
+    for case in planned_cases().values():
+        yield from plan_case(case).manifests
     for file in sorted((TESTS / "components" / "golden").glob("*.yaml")):
         for name, one in yaml.safe_load(file.read_text()).items():
             if name.startswith("kubernetes:") and "kind" in one:
