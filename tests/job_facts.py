@@ -148,10 +148,10 @@ def _storage(plan: JobPlan) -> dict[str, Any]:
 def _limits(plan: JobPlan) -> dict[str, int]:
     limits = plan.limits
     return {
-        "running": limits.max_running_time_seconds,
+        "running": limits.max_running_time.seconds,
         "restarts": limits.max_restarts,
         "active": limits.active_deadline_seconds,
-    } | ({"waiting": limits.max_wait_time_seconds} if limits.max_wait_time_seconds is not None else {})
+    } | ({"waiting": limits.max_wait_time.seconds} if limits.max_wait_time is not None else {})
 
 
 def _cost(plan: JobPlan) -> dict[str, Any]:

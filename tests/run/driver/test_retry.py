@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.run.driver.world import LABELS, OWN, World, interrupt_when, record_of
 
+from encamp.duration import Duration
 from encamp.errors import ExitCode
 from encamp.plan.model import (
     LimitsPlan,
@@ -105,7 +106,7 @@ def test_a_job_that_may_not_wait_longer_is_cancelled_instead_of_tried_again(
     slow = RetryPolicy(attempts=50, first_pause=0.2, longest_pause=0.2, total=900.0)
     monkeypatch.setattr("encamp.run.bring_up.POLICY", slow)
     world.script("up", resources=["bucket"], failures={"pool": BUSY})
-    result = world.run(limits=LimitsPlan(60, 1, 0, 0, 120))
+    result = world.run(limits=LimitsPlan(Duration.of(60), Duration.of(1), 0, 0, 120))
     assert (result.outcome.state, result.outcome.message) == (
         State.CANCELLED,
         "it did not run within maxWaitTime (1 s)",

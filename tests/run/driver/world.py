@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from encamp.duration import Duration
 from encamp.plan.model import (
     ClusterPlan,
     IdentityPlan,
@@ -22,11 +23,11 @@ from encamp.plan.model import (
     ReplicaGroupPlan,
     RequestedMachine,
     ResourceAmounts,
-    Role,
     StoragePlan,
 )
 from encamp.run.context import Context
 from encamp.run.driver import JobRequest, run_job
+from encamp.spec.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ def job_plan(limits: LimitsPlan | None = None, **storage: Any) -> JobPlan:
         node_pools=(),
         identity=IdentityPlan(EMAIL, "j", "j", ()),
         storage=replace(StoragePlan("artifacts", "jobs/job_1/", None, "scratch"), **storage),
-        limits=limits or LimitsPlan(60, None, 0, 0, 120),
+        limits=limits or LimitsPlan(Duration.of(60), None, 0, 0, 120),
         labels=LABELS,
         training_input={},
     )
