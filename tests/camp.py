@@ -20,6 +20,7 @@ import yaml
 
 from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
+from encamp.kinds.objects import OBJECTS
 from encamp.plan.names import short_name
 from encamp_sandbox.environment import trainer_variables, variables
 from encamp_sandbox.layout import Layout
@@ -191,7 +192,7 @@ class Camp:
         With a job's id only what bears that job's name counts, so that other jobs may run beside it.
         """
         name = short_name(PROJECT, ENVIRONMENT, job_id) if job_id else ""
-        kinds = "jobsets,jobs,pods,networkpolicies,configmaps,services,serviceaccounts"
+        kinds = ",".join(kind.plural for kind in OBJECTS)
         objects = self.tool("kubectl", "get", kinds, "-n", "encamp-jobs", "-o", "name").split()
         found = {
             "buckets": [bucket["name"] for bucket in self.storage().buckets(PROJECT) if bucket["name"] != BUCKET],

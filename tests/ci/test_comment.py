@@ -14,7 +14,7 @@ from encamp.ci.preview import Previewed
 from encamp.ci.review import Reviewed
 from encamp.ci.steps import Difference, Does, Step
 from encamp.ci.touched import StackConfig, StackKind, Touched, Was, stacks
-from encamp.plan.declared import CONFIG_MAP, JOB_SET
+from encamp.kinds.objects import CONFIG_MAP, JOB_SET
 from encamp.resources import repository
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_whose_prices_of_when_are_named() -> None:
 
 
 def test_a_replaced_job_is_said_to_be_one_and_what_goes_with_it() -> None:
-    alone = [Step(Does.REPLACES, JOB_SET, "job-set"), Step(Does.CHANGES, BUCKET, "scratch")]
+    alone = [Step(Does.REPLACES, JOB_SET.token, "job-set"), Step(Does.CHANGES, BUCKET, "scratch")]
     said = written(Reviewed(touched(), digits(), digits(), previewed(*alone)))
     assert "**The job itself is replaced.**" in said
     assert "No other resource is replaced or destroyed." in said
@@ -105,10 +105,10 @@ def test_a_replaced_job_is_said_to_be_one_and_what_goes_with_it() -> None:
 
 
 def test_a_replaced_study_is_said_to_end_its_trials() -> None:
-    study = Step(Does.REPLACES, CONFIG_MAP, "study")
+    study = Step(Does.REPLACES, CONFIG_MAP.token, "study")
     said = written(Reviewed(touched(), digits(), digits(), previewed(study)))
     assert "**The job itself is replaced.** If trials of its study still run, they are ended." in said
-    scripts = Step(Does.REPLACES, CONFIG_MAP, "scripts")
+    scripts = Step(Does.REPLACES, CONFIG_MAP.token, "scripts")
     assert "The job itself" not in written(Reviewed(touched(), digits(), digits(), previewed(scripts)))
 
 

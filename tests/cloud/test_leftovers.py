@@ -3,8 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from encamp.cloud.leftovers import JobPlace, described, leftovers, owned
+from encamp.cloud.leftovers import JobPlace, leftovers, owned
 from encamp.cloud.resources import Container, bindings_of
+from encamp.kinds.model import described
 
 if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import PlanError
-from encamp.plan.declared import ACCOUNT, ACCOUNT_MEMBER, declared_resources
+from encamp.kinds.google import ACCOUNT, ACCOUNT_MEMBER
+from encamp.plan.declared import declared_resources
 from encamp.plan.job import plan_job
 from encamp.plan.manifests.job import render_manifests
 from encamp.plan.summary import JobSummary, job_summary
@@ -63,7 +64,7 @@ def test_a_job_has_an_account_if_its_file_or_its_environment_asks_for_one(
     assert (plan.identity.account_id is not None) is account
     assert (plan.identity.service_account is not None) is account
     made = {one.type for one in declared_resources(plan)}
-    assert made.isdisjoint({ACCOUNT, ACCOUNT_MEMBER}) is not account
+    assert made.isdisjoint({ACCOUNT.token, ACCOUNT_MEMBER.token}) is not account
     annotations = render_manifests(plan).service_account["metadata"].get("annotations", {})
     assert ("iam.gke.io/gcp-service-account" in annotations) is account
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from encamp.plan.declared import CLAIM_TEMPLATE, declared_resources
+from encamp.kinds.objects import CLAIM_TEMPLATE
+from encamp.plan.declared import declared_resources
 from encamp.plan.environment.gke import node_features
 from encamp.plan.job import plan_job
 from encamp.plan.machines.room import replica_room
@@ -66,7 +67,7 @@ def test_every_replica_claims_the_network_interfaces_of_its_machine(
         [{"name": "rdma", "resourceClaimTemplateName": template["metadata"]["name"]}]
     ] * 2
     assert all(pod["containers"][0]["resources"]["claims"] == [{"name": "rdma"}] for pod in pods)
-    declared = [one.cloud for one in declared_resources(plan) if one.type == CLAIM_TEMPLATE]
+    declared = [one.cloud for one in declared_resources(plan) if one.type == CLAIM_TEMPLATE.token]
     assert declared == [f"{plan.namespace}/{template['metadata']['name']}"]
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.errors import PlanError, SpecError
-from encamp.plan.declared import BUCKET, NODE_POOL, declared_resources, held_while_waiting
+from encamp.kinds.google import BUCKET, NODE_POOL
+from encamp.plan.declared import declared_resources, held_while_waiting
 from encamp.plan.environment.gke import node_features
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.environment.queues import FLAVOR_LABEL
@@ -152,7 +153,7 @@ def test_an_environment_without_queues_shares_nothing() -> None:
     plan = planned(environment)
     assert plan.shared_pools == ()
     assert plan.storage.scratch_bucket is not None
-    assert NODE_POOL in {one.type for one in declared_resources(plan)}
+    assert NODE_POOL.token in {one.type for one in declared_resources(plan)}
 
 
 def test_a_job_of_a_queue_makes_neither_pool_nor_bucket_nor_account() -> None:
@@ -170,7 +171,7 @@ def test_a_job_of_a_queue_makes_neither_pool_nor_bucket_nor_account() -> None:
         "kubernetes:networking.k8s.io/v1:NetworkPolicy",
         "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
     }
-    assert BUCKET not in {one.type for one in declared_resources(plan)}
+    assert BUCKET.token not in {one.type for one in declared_resources(plan)}
     pods = [
         group["template"]["spec"]["template"]["spec"]
         for group in render_manifests(plan).job_set["spec"]["replicatedJobs"]

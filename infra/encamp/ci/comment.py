@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from encamp.ci.steps import Does
 from encamp.ci.touched import StackKind, Was
-from encamp.plan.declared import JOB_SET, runs_the_job
+from encamp.kinds.objects import JOB_SET
+from encamp.plan.declared import runs_the_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,7 +182,7 @@ def _spared(one: Reviewed) -> str:
     if _ended(one) == "destroyed":
         return "If it still trains, it is ended."
     again = "If it still trains, it is ended and begins again from what it has saved."
-    if one.ending[0].type != JOB_SET:
+    if one.ending[0].type != JOB_SET.token:
         again = "If trials of its study still run, they are ended."
     if others:
         which = ", ".join(_code(step.name) for step in others)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from encamp.kinds.environment import CLUSTER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -22,7 +24,6 @@ SIGNATURE = "4dabf18193072939515e22adb298388d"
 NOTES = "__pulumi_raw_state_delta"
 #: Values of unset properties that are noted as a map, an object or a list; of all others it is None.
 _UNSET: dict[str, Any] = {"map": {}, "obj": {}, "arr": []}
-_CLUSTER = "gcp:container/cluster:Cluster"
 _GCP = "pulumi:providers:gcp"
 #: Inputs that hold a resource's labels. Monitoring's user labels have no encrypted twin.
 _LABELS = ("labels", "resourceLabels")
@@ -52,7 +53,7 @@ class HiddenOutputs:
         noted = ((notes or {}).get("obj") or {}).get("ps") or {}
         known: dict[str, Any] = {} if notes is None else dict.fromkeys(outputs)
         known |= {key: _UNSET[form] for key, note in noted.items() for form in _UNSET if form in note}
-        if resource["type"] == _CLUSTER:
+        if resource["type"] == CLUSTER.token:
             known["masterAuth"] = {"clusterCaCertificate": self._certificate}
         provider = self._providers.get(str(resource.get("provider", "")).rpartition("::")[0])
         if provider is not None:

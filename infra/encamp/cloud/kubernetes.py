@@ -18,6 +18,7 @@ import httpx
 from encamp.cloud.api_client import api_client
 from encamp.cloud.kubeconfig import CredentialError
 from encamp.errors import EngineError
+from encamp.kinds.objects import OBJECTS
 from encamp.retries import RetryPolicy, TransientError, retry_after, with_retries
 
 if TYPE_CHECKING:
@@ -26,25 +27,16 @@ if TYPE_CHECKING:
     from encamp.cloud.pod_logs import PodLogs
 
 _LOG = logging.getLogger(__name__)
+#: Paths of the kinds that a job has, and of what else is asked for.
 _PATHS = {
-    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
-    "jobs": "/apis/batch/v1",
+    **{kind.plural: kind.path for kind in OBJECTS},
     "secrets": "/api/v1",
-    "pods": "/api/v1",
     "nodes": "/api/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     "events": "/api/v1",
-    "services": "/api/v1",
-    "configmaps": "/api/v1",
-    "serviceaccounts": "/api/v1",
-    "podtemplates": "/api/v1",
-    "networkpolicies": "/apis/networking.k8s.io/v1",
-    "provisioningrequests": "/apis/autoscaling.x-k8s.io/v1beta1",
-    "resourceclaimtemplates": "/apis/resource.k8s.io/v1",
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
 }
-#: Kinds that roles of older environments do not name. They cost nothing, and go with the stack of their job.
-_MAY_BE_FORBIDDEN = frozenset({"resourceclaimtemplates"})
+_MAY_BE_FORBIDDEN = frozenset(kind.plural for kind in OBJECTS if kind.newer)
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
 #: As long as an API server takes to restart; a driver that watches a job retries for hours.

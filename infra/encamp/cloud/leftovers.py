@@ -12,13 +12,12 @@ Belief: teardown-nothing-is-left.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
+from encamp.cloud.listings import LISTINGS, Listed, Scope, listed
 from encamp.cloud.resources import (
-    Container,
     ProjectPolicy,
-    ResourcePolicies,
     ServiceAccounts,
     bindings_of,
     remove_member,
@@ -27,22 +26,26 @@ from encamp.cloud.resources import (
 )
 from encamp.cloud.rest import RestError
 from encamp.cloud.storage import Storage
+from encamp.kinds.google import (
+    ACCOUNT,
+    ACCOUNT_MEMBER,
+    BUCKET_MEMBER,
+    BUCKET_OBJECT,
+    PROJECT_MEMBER,
+    RESOURCE_POLICY,
+    RESOURCES,
+)
+from encamp.kinds.objects import OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
+    from encamp.kinds.model import GoogleKind
 
 JOB_LABEL = "encamp-job"
 _NOT_FOUND = 404
-#: ``projects/P/locations/L`` has its location as the fourth word.
-_LOCATION = 3
-#: In the order in which they are best deleted: what makes others first.
-_KINDS = (
-    "jobsets", "jobs", "pods", "services", "provisioningrequests", "podtemplates", "resourceclaimtemplates",
-    "networkpolicies", "configmaps", "serviceaccounts",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,9 @@ class JobPlace:
         return self.labels[JOB_LABEL]
 
     @property
-    def region(self) -> str:
-        """The region of its cluster, empty if there is none."""
-        words = self.cluster.split("/")
-        return words[3] if len(words) > _LOCATION else ""
+    def scope(self) -> Scope:
+        """The places where its resources are listed."""
+        return Scope(self.project, self.cluster)
 
 
 @dataclass(frozen=True)
@@ -119,17 +121,8 @@ def objects(place: JobPlace, cluster: Cluster) -> list[Leftover]:
 
 def resources(client: GoogleClient, place: JobPlace) -> list[Leftover]:
     """Return the job's resources that Google lists, whether or not its cluster answers."""
-    accounts = list(_accounts(client, place))
-    emails = {account["email"] for account in accounts} | ({place.account} if place.account else set())
-    found: list[Leftover] = []
-    for identity in (*sorted(emails), workload_subject(place.project, place.namespace, place.name)):
-        found += _bindings(client, place, identity)
-    found += [*_stand_ins(client, place), *_node_pools(client, place), *_policies(client, place)]
-    found += [*_buckets(client, place), *_packages(client, place)]
-    for account in accounts:
-        delete = partial(ServiceAccounts(client).delete, place.project, account["email"])
-        found.append(Leftover("service account", account["email"], delete))
-    return found
+    search = _Search(client, place)
+    return [found for kind in RESOURCES for found in search.of(kind)]
 
 
 def owned(labels: Mapping[str, str] | None, wanted: Mapping[str, str]) -> bool:
@@ -142,88 +135,107 @@ def label_selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def described(description: str) -> dict[str, str]:
-    """Return the labels that stand in a description as ``key=value`` words."""
-    words = (word.partition("=") for word in description.split())
-    return {key: value for key, sign, value in words if sign}
-
-
 def _objects(place: JobPlace, cluster: Cluster) -> Iterator[Leftover]:
     selector = label_selector(place.labels)
-    for kind in _KINDS:
-        for item in cluster.list(kind, place.namespace, selector):
+    for kind in OBJECTS:
+        for item in cluster.list(kind.plural, place.namespace, selector):
             metadata = item["metadata"]
             # An object that its owner takes with it is no leftover of its own; one that still runs is.
-            if metadata.get("ownerReferences") and kind not in {"pods", "jobs", "jobsets"}:
+            if metadata.get("ownerReferences") and not kind.has_replicas:
                 continue
             yield Leftover(
-                _one(kind),
+                kind.word,
                 f"{place.namespace}/{metadata['name']}",
-                partial(cluster.delete, kind, place.namespace, metadata["name"]),
+                partial(cluster.delete, kind.plural, place.namespace, metadata["name"]),
             )
 
 
-def _node_pools(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    container = Container(client)
-    for pool in container.node_pools(place.cluster) if place.cluster else []:
-        config: dict[str, Any] = pool.get("config", {})
-        if owned(config.get("resourceLabels"), place.labels) or owned(config.get("labels"), place.labels):
-            delete = partial(container.delete_node_pool, place.cluster, pool["name"])
-            yield Leftover("node pool", f"{place.cluster}/nodePools/{pool['name']}", delete)
+class _Search:
+    """The search for one job's resources, kind by kind."""
+
+    def __init__(self, client: GoogleClient, place: JobPlace) -> None:
+        self._client = client
+        self._place = place
+
+    def of(self, kind: GoogleKind) -> Iterator[Leftover]:
+        """Yield the job's resources of a kind."""
+        if kind in LISTINGS:
+            found = self._accounts if kind is ACCOUNT else self._labelled(kind)
+            yield from (Leftover(one.kind, one.name, one.delete) for one in found)
+        else:
+            yield from (Leftover(kind.word, name, delete) for name, delete in _NAMED[kind](self))
+
+    def _labelled(self, kind: GoogleKind) -> list[Listed]:
+        recorded = self._place.policies if kind is RESOURCE_POLICY else ()
+        return [
+            one
+            for one in listed(self._client, kind, self._place.scope)
+            if owned(one.labels, self._place.labels) or one.short in recorded
+        ]
+
+    @cached_property
+    def _accounts(self) -> list[Listed]:
+        return self._labelled(ACCOUNT)
+
+    @cached_property
+    def _identities(self) -> tuple[str, ...]:
+        """The accounts that were made for the job, and its Kubernetes account as a member of policies."""
+        place = self._place
+        emails = {one.name for one in self._accounts} | ({place.account} if place.account else set())
+        return (*sorted(emails), workload_subject(place.project, place.namespace, place.name))
+
+    def project_bindings(self) -> Iterator[_Named]:
+        """Yield bindings of the project that name one of its identities."""
+        policy, project = ProjectPolicy(self._client), self._place.project
+        read, write = partial(policy.read, project), partial(policy.write, project)
+        return self._bindings(project, read, write)
+
+    def bucket_bindings(self) -> Iterator[_Named]:
+        """Yield bindings of buckets that stay."""
+        storage = Storage(self._client)
+        for bucket in self._place.buckets:
+            read, write = partial(_policy, storage, bucket), partial(storage.set_policy, bucket)
+            yield from self._bindings(f"gs://{bucket}", read, write)
+
+    def _bindings(
+        self, where: str, read: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]
+    ) -> Iterator[_Named]:
+        policy = read()
+        for identity in self._identities:
+            shown = identity.rpartition("/subject/")[2]
+            for binding in bindings_of(policy, identity):
+                yield f"{where} {binding['role']} {shown}", partial(remove_member, read, write, identity)
+
+    def account_bindings(self) -> Iterator[_Named]:
+        """Yield bindings that let the job's Kubernetes account act as an account that stays."""
+        accounts, place = ServiceAccounts(self._client), self._place
+        identity = workload_member(place.project, place.namespace, place.name)
+        for email in place.given_accounts:
+            read = partial(accounts.policy, place.project, email)
+            write = partial(accounts.set_policy, place.project, email)
+            for binding in bindings_of(read(), identity):
+                yield f"{email} {binding['role']} {place.name}", partial(remove_member, read, write, identity)
+
+    def packages(self) -> Iterator[_Named]:
+        """Yield objects that were uploaded for it into buckets that stay."""
+        storage = Storage(self._client)
+        for uri in self._place.packages:
+            bucket, _, name = uri.removeprefix("gs://").partition("/")
+            if storage.stat(bucket, name) is not None:
+                yield uri, partial(storage.delete, bucket, name)
 
 
-def _policies(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    found = ResourcePolicies(client)
-    for policy in found.policies(place.project, place.region) if place.region else []:
-        if policy["name"] in place.policies or owned(described(policy.get("description", "")), place.labels):
-            delete = partial(found.delete, place.project, place.region, policy["name"])
-            yield Leftover("placement policy", f"{place.region}/{policy['name']}", delete)
-
-
-def _stand_ins(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    """Yield bindings that let the job's Kubernetes account act as an account that stays."""
-    accounts = ServiceAccounts(client)
-    identity = workload_member(place.project, place.namespace, place.name)
-    for email in place.given_accounts:
-        read, write = partial(accounts.policy, place.project, email), partial(accounts.set_policy, place.project, email)
-        for binding in bindings_of(read(), identity):
-            delete = partial(remove_member, read, write, identity)
-            yield Leftover("binding", f"{email} {binding['role']} {place.name}", delete)
-
-
-def _buckets(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    storage = Storage(client)
-    for bucket in storage.buckets(place.project):
-        if owned(bucket.get("labels"), place.labels):
-            yield Leftover("bucket", f"gs://{bucket['name']}", partial(storage.delete_bucket, bucket["name"]))
-
-
-def _packages(client: GoogleClient, place: JobPlace) -> Iterator[Leftover]:
-    storage = Storage(client)
-    for uri in place.packages:
-        bucket, _, name = uri.removeprefix("gs://").partition("/")
-        if storage.stat(bucket, name) is not None:
-            yield Leftover("package", uri, partial(storage.delete, bucket, name))
-
-
-def _accounts(client: GoogleClient, place: JobPlace) -> Iterator[dict[str, Any]]:
-    for account in ServiceAccounts(client).accounts(place.project):
-        if owned(described(account.get("description", "")), place.labels):
-            yield account
-
-
-def _bindings(client: GoogleClient, place: JobPlace, identity: str) -> Iterator[Leftover]:
-    project = ProjectPolicy(client)
-    read, write = partial(project.read, place.project), partial(project.write, place.project)
-    for binding in bindings_of(read(), identity):
-        delete = partial(remove_member, read, write, identity)
-        yield Leftover("binding", f"{place.project} {binding['role']} {_shown(identity)}", delete)
-    storage = Storage(client)
-    for bucket in place.buckets:
-        read, write = partial(storage.policy, bucket), partial(storage.set_policy, bucket)
-        for binding in bindings_of(_policy(storage, bucket), identity):
-            delete = partial(remove_member, read, write, identity)
-            yield Leftover("binding", f"gs://{bucket} {binding['role']} {_shown(identity)}", delete)
+#: A resource's full name, and what deletes it.
+_Named = tuple[str, "Callable[[], object]"]
+#: Kinds without labels, by what they name.
+_NAMED: Final[Mapping[GoogleKind, Callable[[_Search], Iterator[_Named]]]] = {
+    PROJECT_MEMBER: _Search.project_bindings,
+    BUCKET_MEMBER: _Search.bucket_bindings,
+    ACCOUNT_MEMBER: _Search.account_bindings,
+    BUCKET_OBJECT: _Search.packages,
+}
+#: Every kind that is looked for.
+FOUND_KINDS: Final = frozenset({*LISTINGS, *_NAMED})
 
 
 def _policy(storage: Storage, bucket: str) -> dict[str, Any]:
@@ -234,12 +246,3 @@ def _policy(storage: Storage, bucket: str) -> dict[str, Any]:
         if error.status == _NOT_FOUND:
             return {}
         raise
-
-
-def _shown(identity: str) -> str:
-    return identity.rpartition("/subject/")[2]
-
-
-def _one(kind: str) -> str:
-    """Return one of a kind: ``pod`` of pods, ``networkpolicy`` of networkpolicies."""
-    return f"{kind.removesuffix('ies')}y" if kind.endswith("ies") else kind.removesuffix("s")

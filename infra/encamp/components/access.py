@@ -6,26 +6,25 @@ from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
-import pulumi_kubernetes as k8s
 
 from encamp.components.audit import Audit
+from encamp.components.namespace_role import RoleHolder, give_role
 from encamp.spec.ml_roles import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pulumi_kubernetes as k8s
+
     from encamp.plan.access.model import AccessPlan, ClusterRolePlan, CustomRolePlan, MemberRolePlan, SubjectPlan
     from encamp.plan.model import EnvironmentPlan
 
-_RBAC = "rbac.authorization.k8s.io"
 #: Source: cloud.google.com/iam/docs/service-agents, Cloud TPU.
 _TPU_ROLE = "roles/cloudtpu.serviceAgent"
 
 
-def _subject(plan: SubjectPlan) -> k8s.rbac.v1.SubjectArgsDict:
-    if plan.namespace is not None:
-        return {"kind": plan.kind, "name": plan.name, "namespace": plan.namespace}
-    return {"api_group": _RBAC, "kind": plan.kind, "name": plan.name}
+def _holder(plan: SubjectPlan) -> RoleHolder:
+    return RoleHolder(plan.kind, plan.name, plan.namespace)
 
 
 class Access(pulumi.ComponentResource):
@@ -116,23 +115,8 @@ class Access(pulumi.ComponentResource):
         self, environment: EnvironmentPlan, plan: ClusterRolePlan, provider: k8s.Provider, jobs: pulumi.Input[str]
     ) -> None:
         inside = pulumi.ResourceOptions(parent=self, provider=provider)
-        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
-            "name": plan.name,
-            "namespace": jobs,
-            "labels": dict(environment.labels),
-        }
-        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
-            {"api_groups": [rule.group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
-            for rule in plan.rules
-        ]
-        role = k8s.rbac.v1.Role(plan.name, metadata=metadata, rules=rules, opts=inside)
-        k8s.rbac.v1.RoleBinding(
-            plan.name,
-            metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            subjects=[_subject(one) for one in plan.subjects],
-            opts=inside,
-        )
+        metadata = {"name": plan.name, "namespace": jobs, "labels": dict(environment.labels)}
+        give_role(plan.name, metadata, plan.rules, map(_holder, plan.subjects), inside)
 
     def _cloud_tpu(self) -> None:
         """Cloud TPU's agent, made before Google would, so that its role stands in the program."""

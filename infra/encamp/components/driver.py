@@ -11,7 +11,9 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.namespace_role import RoleHolder, give_role
 from encamp.components.pod_account import acted_as_by_pods
+from encamp.kinds.rights import ClusterRule
 from encamp.plan.environment.driver import admissions
 
 if TYPE_CHECKING:
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
 
 #: kubernetes.io/docs/concepts/security/pod-security-standards
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-_RBAC = "rbac.authorization.k8s.io"
+#: To hand a job over is to make a Job and its Secret; nobody reads one.
+_SUBMITTING = (
+    ClusterRule("batch", ("jobs",), ("create", "get", "list")),
+    ClusterRule("", ("secrets",), ("create",)),
+    ClusterRule("", ("pods", "pods/log"), ("get", "list")),
+)
 
 
 class Driver(pulumi.ComponentResource):
@@ -108,25 +115,7 @@ class Driver(pulumi.ComponentResource):
         )
 
     def _submitting(self, namespace: pulumi.Input[str]) -> None:
-        """To hand a job over is to make a Job and its Secret; nobody reads one."""
-        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
-            "name": "encamp-submit",
-            "namespace": namespace,
-            "labels": dict(self._plan.labels),
-        }
-        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
-            {"api_groups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list"]},
-            {"api_groups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {"api_groups": [""], "resources": ["pods", "pods/log"], "verbs": ["get", "list"]},
-        ]
-        role = k8s.rbac.v1.Role("submit", metadata=metadata, rules=rules, opts=self._inside)
-        subjects: list[k8s.rbac.v1.SubjectArgsDict] = [
-            {"api_group": _RBAC, "kind": each.kind, "name": each.name} for each in self._plan.submitters
-        ]
-        k8s.rbac.v1.RoleBinding(
-            "submit",
-            metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            subjects=subjects,
-            opts=self._inside,
-        )
+        """Lets submitters hand jobs over."""
+        metadata = {"name": "encamp-submit", "namespace": namespace, "labels": dict(self._plan.labels)}
+        holders = [RoleHolder(each.kind, each.name) for each in self._plan.submitters]
+        give_role("submit", metadata, _SUBMITTING, holders, self._inside)

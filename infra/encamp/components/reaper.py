@@ -8,7 +8,9 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
+from encamp.components.namespace_role import RoleHolder, give_role
 from encamp.components.pod_account import acted_as_by_pods
+from encamp.plan.access.reaper import REAPER_GRANTS, REAPER_PERMISSIONS, REAPER_RULES
 from encamp.plan.environment.in_cluster import ENDINGS_AT_ONCE, engine_resources, engine_variables
 
 if TYPE_CHECKING:
@@ -16,54 +18,6 @@ if TYPE_CHECKING:
 
     from encamp.plan.environment.model import ReaperPlan
     from encamp.plan.model import EnvironmentPlan
-
-#: What ``cloud/leftovers.py``, sealing and the engine's ``destroy`` ask of Google, and no more.
-PERMISSIONS = (
-    "compute.regionOperations.get",
-    "compute.resourcePolicies.delete",
-    "compute.resourcePolicies.get",
-    "compute.resourcePolicies.list",
-    "container.clusters.connect",
-    "container.clusters.get",
-    "container.clusters.update",
-    "container.operations.get",
-    "container.operations.list",
-    "iam.serviceAccounts.delete",
-    "iam.serviceAccounts.get",
-    "iam.serviceAccounts.getIamPolicy",
-    "iam.serviceAccounts.list",
-    "iam.serviceAccounts.setIamPolicy",
-    "logging.logEntries.create",
-    "logging.logEntries.list",
-    "resourcemanager.projects.get",
-    "storage.buckets.delete",
-    "storage.buckets.get",
-    "storage.buckets.getIamPolicy",
-    "storage.buckets.list",
-    "storage.buckets.setIamPolicy",
-    "storage.objects.create",
-    "storage.objects.delete",
-    "storage.objects.get",
-    "storage.objects.list",
-    "storage.objects.update",
-)
-#: What taking a job's grants from the project's policy takes, and with a condition only: who may change a policy at
-#: will may do everything.
-GRANTS = ("resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy")
-#: The provider watches an object that it deletes, and its events, until it is gone (kubernetes-delete-watches).
-_ENDED = ("get", "list", "watch", "delete")
-#: API group, resources and verbs: what a reaper does to the objects of jobs.
-_RULES = (
-    ("jobset.x-k8s.io", ("jobsets",), _ENDED),
-    ("batch", ("jobs",), _ENDED),
-    ("", ("pods", "services", "configmaps", "serviceaccounts", "podtemplates"), _ENDED),
-    ("autoscaling.x-k8s.io", ("provisioningrequests",), _ENDED),
-    ("resource.k8s.io", ("resourceclaimtemplates",), _ENDED),
-    ("networking.k8s.io", ("networkpolicies",), _ENDED),
-    ("", ("events",), ("get", "list", "watch")),
-    ("", ("pods/log",), ("get",)),
-)
-_RBAC = "rbac.authorization.k8s.io"
 
 
 class Reaper(pulumi.ComponentResource):
@@ -105,9 +59,9 @@ class Reaper(pulumi.ComponentResource):
         )
         member = pulumi.Output.concat("serviceAccount:", account.email)
         title = f"encamp reaper of {environment.name}"
-        role = self._role("reaper", plan.role_id, title, PERMISSIONS)
+        role = self._role("reaper", plan.role_id, title, REAPER_PERMISSIONS)
         gcp.projects.IAMMember("reaper", project=self._project, role=role.name, member=member, opts=child)
-        grants = self._role("reaper-grants", plan.grants_role_id, f"{title}: grants of jobs", GRANTS)
+        grants = self._role("reaper-grants", plan.grants_role_id, f"{title}: grants of jobs", REAPER_GRANTS)
         gcp.projects.IAMMember(
             "reaper-grants",
             project=self._project,
@@ -163,27 +117,10 @@ class Reaper(pulumi.ComponentResource):
         )
 
     def _rights(self, account: gcp.serviceaccount.Account, jobs: pulumi.Input[str]) -> None:
-        metadata: k8s.meta.v1.ObjectMetaArgsDict = {
-            "name": self._plan.name,
-            "namespace": jobs,
-            "labels": self._labels,
-        }
-        rules: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
-            {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
-            for group, resources, verbs in _RULES
-        ]
-        role = k8s.rbac.v1.Role("reaper", metadata=metadata, rules=rules, opts=self._cluster)
-        k8s.rbac.v1.RoleBinding(
-            "reaper",
-            metadata=metadata,
-            role_ref={"api_group": _RBAC, "kind": "Role", "name": role.metadata.name},
-            # By the pod's own token, and by the e-mail where it authenticates at Google.
-            subjects=[
-                {"kind": "ServiceAccount", "name": self._plan.name, "namespace": self._plan.name},
-                {"api_group": _RBAC, "kind": "User", "name": account.email},
-            ],
-            opts=self._cluster,
-        )
+        metadata = {"name": self._plan.name, "namespace": jobs, "labels": self._labels}
+        # By the pod's own token, and by the e-mail where it authenticates at Google.
+        pod = RoleHolder("ServiceAccount", self._plan.name, self._plan.name)
+        give_role("reaper", metadata, REAPER_RULES, (pod, RoleHolder("User", account.email)), self._cluster)
 
     def _pod(self, account: k8s.core.v1.ServiceAccount) -> k8s.core.v1.PodTemplateSpecArgsDict:
         plan = self._plan

@@ -8,6 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from encamp.kinds.google import (
+    ACCOUNT,
+    ACCOUNT_MEMBER,
+    BUCKET,
+    BUCKET_MEMBER,
+    BUCKET_OBJECT,
+    NODE_POOL,
+    PROJECT_MEMBER,
+    RESOURCE_POLICY,
+)
+from encamp.kinds.objects import (
+    CLAIM_TEMPLATE,
+    CONFIG_MAP,
+    JOB_SET,
+    NETWORK_POLICY,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    SERVICE_ACCOUNT,
+)
+from encamp.kinds.words import word_of
 from encamp.plan.job_queue import asks_for_machines
 from encamp.plan.manifests.views import claim_views, config_map_name, request_name
 from encamp.plan.names import pool_shape
@@ -15,26 +35,13 @@ from encamp.plan.names import pool_shape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from encamp.kinds.model import GoogleKind, ObjectKind
     from encamp.plan.model import Grant, JobPlan, NodePoolPlan
-
-BUCKET = "gcp:storage/bucket:Bucket"
-BUCKET_OBJECT = "gcp:storage/bucketObject:BucketObject"
-BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
-PROJECT_MEMBER = "gcp:projects/iAMMember:IAMMember"
-ACCOUNT = "gcp:serviceaccount/account:Account"
-ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
-NODE_POOL = "gcp:container/nodePool:NodePool"
-RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
-JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
-CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
-NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
-PROVISIONING_REQUEST = "kubernetes:autoscaling.x-k8s.io/v1beta1:ProvisioningRequest"
-CLAIM_TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 
 
 def runs_the_job(type_token: str, name: str) -> bool:
     """Whether a job ends with this resource of its stack: its JobSet, or what its trials belong to."""
-    return type_token == JOB_SET or (type_token, name) == (CONFIG_MAP, "study")
+    return type_token == JOB_SET.token or (type_token, name) == (CONFIG_MAP.token, "study")
 
 
 @dataclass(frozen=True)
@@ -80,12 +87,13 @@ def declared_resources(plan: JobPlan) -> tuple[DeclaredResource, ...]:
 
 def held_while_waiting(plan: JobPlan) -> str:
     """Return what a job holds at Google while it waits in its queue, in words; resources with quotas come first."""
-    kinds = [one.type for one in declared_resources(plan)]
-    dear = {"service account": ACCOUNT, "node pool": NODE_POOL, "bucket": BUCKET}
-    held = [_counted(kinds.count(kind), name) for name, kind in dear.items() if kind in kinds]
-    none = [name for name, kind in dear.items() if kind not in kinds]
-    bindings = sum(kind in {PROJECT_MEMBER, BUCKET_MEMBER, ACCOUNT_MEMBER} for kind in kinds)
-    inside = sum(kind.startswith("kubernetes:") for kind in kinds)
+    resources = declared_resources(plan)
+    words = [word_of(one.type) for one in resources]
+    dear = [kind.word for kind in (ACCOUNT, NODE_POOL, BUCKET)]
+    held = [_counted(words.count(word), word) for word in dear if word in words]
+    none = [word for word in dear if word not in words]
+    bindings = words.count(PROJECT_MEMBER.word)
+    inside = sum(one.type.startswith("kubernetes:") for one in resources)
     rest = f"{_counted(bindings, 'binding')} and {_counted(inside, 'object')} in the cluster"
     return ", ".join([*held, rest, *(f"no {name}" for name in none)])
 
@@ -94,51 +102,55 @@ def _counted(count: int, name: str) -> str:
     return f"{count} {name}{'s' * (count != 1)}"
 
 
+def _declared(kind: GoogleKind | ObjectKind, name: str, cloud: str) -> DeclaredResource:
+    return DeclaredResource(kind.token, name, cloud)
+
+
 def _storage(plan: JobPlan) -> Iterator[DeclaredResource]:
     placed = plan.storage
     if placed.scratch_bucket is not None:
-        yield DeclaredResource(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
+        yield _declared(BUCKET, "scratch", f"gs://{placed.scratch_bucket}")
     if placed.results_bucket is not None:
-        yield DeclaredResource(BUCKET, "results", f"gs://{placed.results_bucket}")
+        yield _declared(BUCKET, "results", f"gs://{placed.results_bucket}")
     for index, package in enumerate(placed.packages):
-        yield DeclaredResource(BUCKET_OBJECT, f"package-{index}", package.uri)
+        yield _declared(BUCKET_OBJECT, f"package-{index}", package.uri)
     if placed.folder is not None:
-        yield DeclaredResource(BUCKET_OBJECT, "job-dir", "gs://{}/{}".format(*placed.folder))
+        yield _declared(BUCKET_OBJECT, "job-dir", "gs://{}/{}".format(*placed.folder))
 
 
 def _access(plan: JobPlan) -> Iterator[DeclaredResource]:
     email = plan.identity.service_account
     if email is not None and plan.identity.account_id is not None:
-        yield DeclaredResource(ACCOUNT, "account", email)
+        yield _declared(ACCOUNT, "account", email)
     for grant in plan.identity.grants:
         kind, on = (PROJECT_MEMBER, plan.project) if grant.bucket is None else (BUCKET_MEMBER, f"gs://{grant.bucket}")
-        yield DeclaredResource(kind, grant_name(plan, grant), f"{grant.role} on {on}")
+        yield _declared(kind, grant_name(plan, grant), f"{grant.role} on {on}")
     if email is not None:
-        yield DeclaredResource(ACCOUNT_MEMBER, "workload-identity", f"roles/iam.workloadIdentityUser on {email}")
+        yield _declared(ACCOUNT_MEMBER, "workload-identity", f"roles/iam.workloadIdentityUser on {email}")
 
 
 def _pools(plan: JobPlan) -> Iterator[DeclaredResource]:
     for pool in plan.own_pools:
         if _needs_policy(pool):
-            yield DeclaredResource(RESOURCE_POLICY, pool_child_name(plan, pool), pool.name)
-        yield DeclaredResource(NODE_POOL, pool_child_name(plan, pool), pool.name)
+            yield _declared(RESOURCE_POLICY, pool_child_name(plan, pool), pool.name)
+        yield _declared(NODE_POOL, pool_child_name(plan, pool), pool.name)
 
 
 def _workload(plan: JobPlan) -> Iterator[DeclaredResource]:
     inside = f"{plan.namespace}/"
     account = plan.identity.kubernetes_service_account
-    yield DeclaredResource("kubernetes:core/v1:ServiceAccount", "account", f"{inside}{account}")
-    yield DeclaredResource(CONFIG_MAP, "scripts", f"{inside}{config_map_name(plan)}")
-    yield DeclaredResource(NETWORK_POLICY, "replicas", f"{inside}{plan.name}")
+    yield _declared(SERVICE_ACCOUNT, "account", f"{inside}{account}")
+    yield _declared(CONFIG_MAP, "scripts", f"{inside}{config_map_name(plan)}")
+    yield _declared(NETWORK_POLICY, "replicas", f"{inside}{plan.name}")
     for claim in claim_views(plan):
-        yield DeclaredResource(CLAIM_TEMPLATE, claim.name, f"{inside}{claim.name}")
+        yield _declared(CLAIM_TEMPLATE, claim.name, f"{inside}{claim.name}")
     queued = {pool.name for pool in plan.node_pools if asks_for_machines(plan, pool)}
     for group in plan.groups:
         if group.node_pool in queued:
             name = request_name(plan, group)
-            yield DeclaredResource("kubernetes:core/v1:PodTemplate", f"{name}-pods", f"{inside}{name}")
-            yield DeclaredResource(PROVISIONING_REQUEST, name, f"{inside}{name}")
+            yield _declared(POD_TEMPLATE, f"{name}-pods", f"{inside}{name}")
+            yield _declared(PROVISIONING_REQUEST, name, f"{inside}{name}")
     if plan.study is not None:
-        yield DeclaredResource(CONFIG_MAP, "study", f"{inside}{plan.name}")
+        yield _declared(CONFIG_MAP, "study", f"{inside}{plan.name}")
     else:
-        yield DeclaredResource(JOB_SET, "job-set", f"{inside}{plan.name}")
+        yield _declared(JOB_SET, "job-set", f"{inside}{plan.name}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cloud.leftovers import label_selector
 from encamp.errors import EncampError
+from encamp.kinds.objects import REPLICA_KINDS
 from encamp.run.periodic import Periodic
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.leftovers import JobPlace
 
-#: Kinds in the order of their deletion: others wait for the first.
-_KINDS = ("pods", "jobs", "jobsets")
+#: In the order of their deletion.
+_KINDS = tuple(kind.plural for kind in REPLICA_KINDS)
 _EVERY_SECONDS = 5.0
 #: Seconds after its grace period until a pod is forced, and those for objects without a grace period.
 _MARGIN_SECONDS = 20.0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from encamp.cloud.leftovers import JobPlace
-from encamp.plan.declared import RESOURCE_POLICY, declared_resources
+from encamp.kinds.google import RESOURCE_POLICY
+from encamp.plan.declared import declared_resources
 from encamp.plan.names import log_name
 from encamp.plan.summary import JobSummary, job_summary
 from encamp.redaction import redacted_data
@@ -57,7 +58,7 @@ class Intent(JobSummary):
             namespace=self.namespace,
             buckets=(self.artifacts_bucket, *self.granted_buckets),
             account=self.account(self.project),
-            policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY),
+            policies=tuple(one["cloud"] for one in self.resources if one["type"] == RESOURCE_POLICY.token),
             given_accounts=(self.given_account,) if self.given_account is not None else (),
             packages=self.packages,
         )

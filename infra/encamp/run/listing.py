@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from encamp.cloud.leftovers import JOB_LABEL, described, label_selector
-from encamp.cloud.resources import Container, ResourcePolicies, ServiceAccounts
-from encamp.cloud.storage import Storage
+from encamp.cloud.leftovers import JOB_LABEL, label_selector
+from encamp.cloud.listings import LISTINGS, Scope, listed
 from encamp.errors import EncampError
+from encamp.kinds.objects import OBJECTS
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.plan.summary import SUMMARY_ANNOTATION, JobSummary
 from encamp.run.target import open_cluster
@@ -18,12 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from encamp.cloud.rest import GoogleClient
+    from encamp.kinds.model import GoogleKind
     from encamp.run.target import Target
-
-_OBJECT_KINDS = (
-    "jobsets", "provisioningrequests", "podtemplates", "resourceclaimtemplates", "networkpolicies", "configmaps",
-    "serviceaccounts",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,27 +82,16 @@ def things_of_jobs(
 
 def _listings(client: GoogleClient, target: Target) -> dict[str, Callable[[], Iterable[Thing]]]:
     where = target.outputs
+    scope = Scope(where.project, where.cluster_path)
     return {
         "objects in the cluster": lambda: _objects(client, target),
-        "node pools": lambda: (_pool(one) for one in Container(client).node_pools(where.cluster_path)),
-        "placement policies": lambda: (
-            Thing(f"placement policy {one['name']}", described(one.get("description", "")))
-            for one in ResourcePolicies(client).policies(where.project, where.location)
-        ),
-        "buckets": lambda: (
-            Thing(f"bucket gs://{one['name']}", one.get("labels") or {})
-            for one in Storage(client).buckets(where.project)
-        ),
-        "service accounts": lambda: (
-            Thing(f"service account {one['email']}", described(one.get("description", "")))
-            for one in ServiceAccounts(client).accounts(where.project)
-        ),
+        **{kind.plural: partial(_resources, client, kind, scope) for kind in LISTINGS},
     }
 
 
-def _pool(pool: Mapping[str, Any]) -> Thing:
-    config = pool.get("config", {})
-    return Thing(f"node pool {pool['name']}", config.get("resourceLabels") or config.get("labels") or {})
+def _resources(client: GoogleClient, kind: GoogleKind, scope: Scope) -> Iterator[Thing]:
+    for one in listed(client, kind, scope):
+        yield Thing(f"{one.kind} {one.short}", one.labels)
 
 
 def _objects(client: GoogleClient, target: Target) -> Iterator[Thing]:
@@ -115,10 +101,10 @@ def _objects(client: GoogleClient, target: Target) -> Iterator[Thing]:
         return
     selector = label_selector(target.labels)
     try:
-        for kind in _OBJECT_KINDS:
-            for item in cluster.list(kind, where.namespace, selector):
+        for kind in (one for one in OBJECTS if one.in_stack):
+            for item in cluster.list(kind.plural, where.namespace, selector):
                 metadata = item["metadata"]
-                name = f"{kind.removesuffix('s')} {where.namespace}/{metadata['name']}"
+                name = f"{kind.word} {where.namespace}/{metadata['name']}"
                 yield Thing(name, metadata.get("labels") or {}, _summary(metadata.get("annotations") or {}))
     finally:
         cluster.close()

@@ -5,21 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.kinds.words import word_of
 from encamp.run.events import ResourceStep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-#: The sweep's names of the engine's types; otherwise it is the type's last word.
-_KINDS = {
-    "Account": "service account",
-    "Bucket": "bucket",
-    "BucketIAMMember": "binding",
-    "BucketObject": "package",
-    "IAMMember": "binding",
-    "NodePool": "node pool",
-    "ResourcePolicy": "placement policy",
-}
 
 
 def swept_step(kind: str, name: str) -> ResourceStep:
@@ -61,8 +51,7 @@ def _known(step: ResourceStep, entries: Any) -> dict[str, Any] | None:
 
 
 def _is_it(step: ResourceStep, entry: dict[str, Any]) -> bool:
-    word = str(entry["type"]).rpartition(":")[2]
-    if _KINDS.get(word, word.lower()) != step.type:
+    if word_of(str(entry["type"])) != step.type:
         return False
     if step.type != "binding":
         return bool(entry["id"]) and _last(entry["id"]) == _last(step.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
-from encamp.plan.declared import BUCKET, NODE_POOL
+from encamp.kinds.google import BUCKET, NODE_POOL
 from encamp.spec.encamp import IdentityMode
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def intent_data(data: Mapping[str, Any]) -> dict[str, Any]:
     found = {_key(key): value for key, value in data.items() if key != "account"}
     has_account = data.get("account") or data.get("given_account")
     resources = data.get("resources") or ()
-    scratch = [one["cloud"] for one in resources if (one["type"], one["name"]) == (BUCKET, "scratch")]
+    scratch = [one["cloud"] for one in resources if (one["type"], one["name"]) == (BUCKET.token, "scratch")]
     return {
         **found,
         "jobSet": data.get("name"),
         "identityMode": str(IdentityMode.SERVICE_ACCOUNT if has_account else IdentityMode.DIRECT),
-        "nodePools": [one["cloud"] for one in resources if one["type"] == NODE_POOL],
+        "nodePools": [one["cloud"] for one in resources if one["type"] == NODE_POOL.token],
         "scratchBucket": scratch[0].removeprefix("gs://") if scratch else None,
     }
 

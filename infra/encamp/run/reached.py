@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EngineError
+from encamp.kinds.objects import CONFIG_MAP, JOB_SET
 from encamp.run.judging import Seen
 from encamp.run.target import is_gone, open_cluster
 from encamp.run.watching import ended_at, terminal
@@ -41,8 +42,8 @@ def reach(context: Context, target: Target, intent: Intent) -> Reached:
     if cluster is None:
         return Reached(None, Seen.NO_CLUSTER)
     try:
-        kind = "jobsets" if intent.study is None else "configmaps"
-        found = cluster.get(kind, intent.namespace, intent.name)
+        kind = JOB_SET if intent.study is None else CONFIG_MAP
+        found = cluster.get(kind.plural, intent.namespace, intent.name)
     except EngineError as error:
         if is_gone(context.client, intent.cluster):
             cluster.close()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from encamp.kinds.environment import ENVIRONMENT_RESOURCES
+from encamp.kinds.google import BUCKET, RESOURCES
 from encamp.plan.model import DEADLINE_LABEL
 from encamp.run.events import ResourceStep
 from encamp.run.unanswered import Unanswered
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
 _STACK = "pulumi:pulumi:Stack"
 _PROVIDERS = "pulumi:providers:"
 _KUBERNETES = "kubernetes:"
-_BUCKET = "gcp:storage/bucket:Bucket"
 #: Types whose provider waits, at a refresh, for the operation that a create was cut short in.
-_RESUMED = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
+_RESUMED = frozenset(kind.token for kind in (*RESOURCES, *ENVIRONMENT_RESOURCES) if kind.resumes)
 _JOB = "encamp:components:TrainingJob"
 _DISTINCT_CHARACTERS = 6
 #: Input of the job's component: its outputs as far as they are known before anything is created, as JSON text.
@@ -76,7 +77,7 @@ class StackState:
     @property
     def buckets(self) -> dict[str, str]:
         """Name to URN of every bucket that goes with the stack and only when it is empty."""
-        made = [one for one in self.resources if one["type"] == _BUCKET and not one.get("external")]
+        made = [one for one in self.resources if one["type"] == BUCKET.token and not one.get("external")]
         inputs = [(one, one.get("inputs") or {}) for one in made]
         return {given["name"]: one["urn"] for one, given in inputs if "name" in given and not given.get("forceDestroy")}
 

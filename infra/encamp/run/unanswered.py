@@ -10,18 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from encamp.kinds.words import word_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from encamp.cloud.leftovers import Leftover
-
-#: The listing's kinds of Google's resources, by the last word of their type; Kubernetes' are named by the word itself.
-_KINDS = {
-    "NodePool": "node pool",
-    "ResourcePolicy": "placement policy",
-    "Account": "service account",
-    "BucketObject": "package",
-}
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,7 @@ class Unanswered:
 
         Several things of a job have one name: its JobSet, its accounts, its network policy.
         """
-        word = self.type.rpartition(":")[2]
-        kind = _KINDS.get(word, word.lower())
+        kind = word_of(self.type)
         return [one for one in found if self.cloud and one.kind == kind and _short(one.name) == self.cloud]
 
 

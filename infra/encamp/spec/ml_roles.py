@@ -1,7 +1,7 @@
 """AI Platform's roles and permissions, with the meaning of each permission on today's Google Cloud: a table as data.
 
 A permission stands for abilities, an ability for rights: IAM permissions by resource (:class:`Reach`), and RBAC rules
-of Kubernetes in the namespace of the jobs.
+of Kubernetes in the namespace of the jobs. Rights on what jobs are made of come from ``encamp.kinds``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from encamp.kinds.model import Deed
+from encamp.kinds.rights import ClusterRule, cluster_rules, project_rights
 from encamp.spec.data_files import data_file
 
 if TYPE_CHECKING:
@@ -29,15 +31,6 @@ class Reach(StrEnum):
     ARTIFACTS = "artifacts"
     ARTIFACTS_GRANTS = "artifactsGrants"
     MODELS = "models"
-
-
-@dataclass(frozen=True, order=True)
-class ClusterRule:
-    """One rule of a Kubernetes Role: an API group (empty for the core), resources and verbs."""
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -86,20 +79,25 @@ class MlRoles:
 def ml_roles() -> MlRoles:
     """Return the table of ``spec/data/ml_access.json``. Source of the roles: the job model, section 11."""
     data = data_file("ml_access")
-    abilities = {
-        name: Ability(
-            name,
-            {Reach(reach): tuple(rights) for reach, rights in found.items() if reach != "cluster"},
-            tuple(
-                ClusterRule(group, tuple(rule["resources"]), tuple(rule["verbs"]))
-                for rule in found.get("cluster", ())
-                for group in rule["apiGroups"]
-            ),
-        )
-        for name, found in data["abilities"].items()
-    }
+    abilities = {name: _ability(name, found) for name, found in data["abilities"].items()}
     permissions = {
         name: Permission(name, found["means"], tuple(abilities[each] for each in found["abilities"]))
         for name, found in data["permissions"].items()
     }
     return MlRoles({role: tuple(held) for role, held in data["roles"].items()}, permissions, data["creator"])
+
+
+def _ability(name: str, found: Mapping[str, Any]) -> Ability:
+    """Return an ability; ``jobKinds`` names a deed that it allows to every kind of resource that a job may have."""
+    rights = {Reach(reach): tuple(held) for reach, held in found.items() if reach in set(Reach)}
+    rules = tuple(
+        ClusterRule(group, tuple(rule["resources"]), tuple(rule["verbs"]))
+        for rule in found.get("cluster", ())
+        for group in rule["apiGroups"]
+    )
+    if "jobKinds" in found:
+        deed = Deed(found["jobKinds"])
+        wide = tuple(sorted({*rights.get(Reach.PROJECT, ()), *project_rights(deed)}))
+        rights = {**rights, Reach.PROJECT: wide} if wide else rights
+        rules = (*cluster_rules(deed), *rules)
+    return Ability(name, rights, rules)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from encamp.kinds.objects import OBJECTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,12 +16,9 @@ PROJECT = "sandbox-encamp"
 BUCKET = f"{PROJECT}-artifacts"
 NAMESPACE = "encamp-jobs"
 CLUSTER = f"projects/{PROJECT}/locations/us-central1/clusters/encamp"
-CORE = f"/api/v1/namespaces/{NAMESPACE}"
 _OBJECTS = {
-    "jobset": f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets",
-    "job": f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
-    "networkpolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
-    **{f"{kind[:-1]}": f"{CORE}/{kind}" for kind in ("pods", "services", "configmaps", "serviceaccounts", "secrets")},
+    **{kind.word: f"{kind.path}/namespaces/{NAMESPACE}/{kind.plural}" for kind in OBJECTS},
+    "secret": f"/api/v1/namespaces/{NAMESPACE}/secrets",
 }
 #: Kinds of the cloud's own book-keeping: an operation stays listed after it is done.
 _HISTORY = ("operation",)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from encamp.spec.ml_roles import ClusterRule, Reach
+    from encamp.kinds.rights import ClusterRule
+    from encamp.spec.ml_roles import Reach
 
 
 @dataclass(frozen=True)

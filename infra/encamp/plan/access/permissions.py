@@ -1,6 +1,7 @@
 """Permissions that bringing up an environment or a job needs in the project, and the role of each.
 
-Sources: the page of each role under cloud.google.com/iam/docs/roles-permissions.
+Those of a resource stand with its kind (``encamp.kinds``). Sources of the others: the page of each role under
+cloud.google.com/iam/docs/roles-permissions.
 """
 
 from __future__ import annotations
@@ -8,34 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from encamp.kinds.environment import CLUSTER, NETWORK, REPOSITORY, ROUTER, ROUTER_NAT, SUBNETWORK
+from encamp.kinds.google import RESOURCE_POLICY, RESOURCES
+from encamp.kinds.objects import JOB_SET, OBJECTS
+from encamp.plan.declared import declared_resources
+
 if TYPE_CHECKING:
+    from encamp.kinds.model import GoogleKind
     from encamp.plan.model import EnvironmentPlan, JobPlan
 
+#: The role of who makes objects in clusters.
+_IN_CLUSTER = "roles/container.admin"
 #: Permissions by the role that holds them.
 _Table = Mapping[str, tuple[str, ...]]
 
 _SERVICES: _Table = {
     "roles/serviceusage.serviceUsageAdmin": ("serviceusage.services.enable", "serviceusage.services.get")
 }
-_NETWORK: _Table = {
-    "roles/compute.networkAdmin": (
-        "compute.networks.create",
-        "compute.networks.delete",
-        "compute.networks.updatePolicy",
-        "compute.subnetworks.create",
-        "compute.subnetworks.delete",
-        "compute.subnetworks.use",
-        "compute.routers.create",
-        "compute.routers.update",
-        "compute.routers.delete",
-    )
-}
 _CLUSTER: _Table = {
     "roles/container.admin": (
-        "container.clusters.create",
-        "container.clusters.update",
-        "container.clusters.delete",
-        "container.clusters.get",
         # Opens the DNS endpoint (gke-dns-endpoint-permission).
         "container.clusters.connect",
         "container.operations.get",
@@ -45,9 +37,10 @@ _CLUSTER: _Table = {
         "container.clusterRoleBindings.create",
     )
 }
-_BUCKETS: _Table = {
+_ARTIFACTS: _Table = {
     "roles/storage.admin": ("storage.buckets.create", "storage.buckets.delete", "storage.buckets.update")
 }
+#: What is read, written and deleted in the artifacts bucket, and who may.
 _OBJECTS: _Table = {
     "roles/storage.admin": (
         "storage.buckets.get",
@@ -58,14 +51,7 @@ _OBJECTS: _Table = {
         "storage.objects.delete",
     )
 }
-_REGISTRY: _Table = {
-    "roles/artifactregistry.admin": (
-        "artifactregistry.repositories.create",
-        "artifactregistry.repositories.delete",
-        "artifactregistry.repositories.get",
-        "artifactregistry.repositories.setIamPolicy",
-    )
-}
+_REGISTRY: _Table = {"roles/artifactregistry.admin": ("artifactregistry.repositories.setIamPolicy",)}
 _ACCOUNTS: _Table = {
     "roles/iam.serviceAccountAdmin": (
         "iam.serviceAccounts.create",
@@ -122,40 +108,29 @@ SECRETS_KEY: _Table = {
     )
 }
 
-_JOB: _Table = {
+#: What driving a job takes beside its resources.
+_DRIVING: _Table = {
     "roles/container.admin": (
         "container.clusters.get",
         "container.clusters.connect",
         "container.operations.get",
-        "container.configMaps.create",
-        "container.serviceAccounts.create",
-        "container.thirdPartyObjects.create",
-        "container.thirdPartyObjects.delete",
         "container.pods.getLogs",
     ),
     "roles/logging.viewer": ("logging.logEntries.list",),
     "roles/logging.logWriter": ("logging.logEntries.create",),
-}
-_POOLS: _Table = {"roles/container.admin": ("container.clusters.update",)}
-_PLACEMENT: _Table = {
-    "roles/compute.instanceAdmin.v1": (
-        "compute.resourcePolicies.create",
-        "compute.resourcePolicies.delete",
-        "compute.resourcePolicies.get",
-    )
 }
 
 
 def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
     """Return the role that holds each permission needed for an environment's resources."""
     tables: list[_Table] = [_SERVICES, _ACCOUNTS, _PROJECT_POLICY, _ACT_AS]
-    made: Mapping[str, _Table] = {
-        "network": _NETWORK,
-        "cluster": _CLUSTER,
-        "artifactsBucket": _BUCKETS,
-        "registry": _REGISTRY,
+    made: Mapping[str, tuple[_Table, ...]] = {
+        "network": (_lives(NETWORK, SUBNETWORK, ROUTER, ROUTER_NAT),),
+        "cluster": (_lives(CLUSTER), _CLUSTER),
+        "artifactsBucket": (_ARTIFACTS,),
+        "registry": (_lives(REPOSITORY), _REGISTRY),
     }
-    tables += [_OBJECTS, *(table for what, table in made.items() if what not in plan.adopted)]
+    tables += [_OBJECTS, *(table for what, held in made.items() if what not in plan.adopted for table in held)]
     tables += [
         table
         for block, table in (
@@ -176,23 +151,29 @@ def environment_permissions(plan: EnvironmentPlan) -> Mapping[str, str]:
 
 def job_permissions(plan: JobPlan) -> Mapping[str, str]:
     """Return the role that holds each permission needed for a job's resources and for driving it."""
-    tables: list[_Table] = [_JOB, _OBJECTS]
-    if plan.storage.scratch_bucket is not None or plan.storage.results_bucket is not None:
-        tables.append(_BUCKETS)
-    if plan.own_pools:
-        tables += [_POOLS, _ACT_AS]
-    if any(grant.bucket is None for grant in plan.identity.grants):
-        tables.append(_PROJECT_POLICY)
-    if plan.identity.service_account is not None:
-        tables.append(_ACCOUNTS)
-    if any(pool.workload_policy is not None or pool.compact for pool in plan.node_pools):
-        tables.append(_PLACEMENT)
-    return _joined(tables)
+    tokens = {one.type for one in declared_resources(plan)}
+    # The trials of a study are JobSets too.
+    tokens.add(JOB_SET.token)
+    if any(pool.compact for pool in plan.node_pools):
+        tokens.add(RESOURCE_POLICY.token)
+    objects = [kind for kind in OBJECTS if kind.token in tokens]
+    resources = [kind for kind in RESOURCES if kind.token in tokens]
+    inside = {_IN_CLUSTER: tuple(f"{kind.permission}.{verb}" for kind in objects for verb in ("create", "delete"))}
+    acting = [_ACT_AS] if any(kind.runs_as_account for kind in resources) else []
+    return _joined([_DRIVING, _OBJECTS, inside, *map(_lives, resources), *acting])
 
 
 def roles_of(table: _Table) -> Mapping[str, str]:
     """Return the role of each permission, from a table by roles."""
     return _joined([table])
+
+
+def _lives(*kinds: GoogleKind) -> _Table:
+    """Return what the whole life of resources takes."""
+    roles = {kind.role: tuple[str, ...]() for kind in kinds}
+    for kind in kinds:
+        roles[kind.role] += kind.permissions
+    return roles
 
 
 def _joined(tables: list[_Table]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from encamp.errors import PlanError
+from encamp.kinds.rights import ClusterRule
 from encamp.plan.access.conditions import UNCONDITIONAL, conditions_of, grantable_roles
 from encamp.plan.access.iam_limits import PolicyBinding, policy_problems
 from encamp.plan.access.identity import default_mode
@@ -30,7 +31,7 @@ from encamp.plan.environment.gke import node_account
 from encamp.plan.names import custom_role_id, environment_name
 from encamp.spec.encamp import IdentityMode
 from encamp.spec.environment.access import AccessSpec
-from encamp.spec.ml_roles import ClusterRule, Reach, ml_roles
+from encamp.spec.ml_roles import Reach, ml_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
