@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from encamp.errors import SpecError, UsageError
@@ -121,6 +121,8 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=5))
+@example({"<<": None})
+@example({"a": {"<<": {"b": 1}, "b": 2}})
 def test_json_reads_back_as_it_was(data: dict[str, object]) -> None:
     if "\0" in json.dumps(data, ensure_ascii=False):
         return

@@ -41,6 +41,7 @@ class _Open:
     anchor: str | None
     start: int
     key: str | None = None
+    merging: bool = False
     merges: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -109,7 +110,9 @@ class _Builder:
             self.built.written[path] = event.value
 
     def key(self, top: _Open, text: str, line: int, *, plain: bool) -> None:
-        if text in top.value and not (plain and text == _MERGE):
+        # As in YAML itself: quoted, as JSON has it, it is a key like another.
+        top.merging = plain and text == _MERGE
+        if text in top.value and not top.merging:
             place = f" (first in line {self.built.lines.get((*top.path, text), '?')})"
             raise TextError(f"the key `{text}` stands twice in one mapping{place}", line, "keep one of the two")
         top.key = text
@@ -155,7 +158,7 @@ class _Builder:
             top.value.append(value)
         elif top.key is None:
             raise TextError("an alias stands where a key must be", line)
-        elif top.key == _MERGE:
+        elif top.merging:
             self.merge(top, value, line)
             top.key = None
         else:
