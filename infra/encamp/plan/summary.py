@@ -84,8 +84,9 @@ class JobSummary(BaseModel):
     """``gs://`` names of the job's packages of this machine in buckets that stay."""
     shared_pools: SparseNames = ()
     """Node pools of the environment that the job uses."""
-    notices: Annotated[tuple[dict[str, Any], ...], _Sparse] = ()
-    """Who is told when the job ends, each as ``NoticePlan.to_json`` writes it."""
+    notices: Annotated[tuple[Any, ...], _Sparse] = ()
+    """Who is told when the job ends, each as ``NoticePlan.to_json`` writes it. Another form of them must not keep a job
+    from its end: a stack that is written by hand may hold anything."""
     study: Annotated[dict[str, Any] | None, _Sparse] = None
     """What the job's trials search for, as ``StudyPlan.to_json`` writes it."""
 
