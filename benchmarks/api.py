@@ -250,9 +250,9 @@ def write_jobs(connection: Any) -> None:
     """Jobs that have succeeded, each with the entries of a whole life."""
     from sqlalchemy import insert  # noqa: PLC0415 - who asks needs none of it
 
-    from encamp.run.journal import SUBMITTED, digest  # noqa: PLC0415
-    from encamp.run.tables import JOBS as ROWS  # noqa: PLC0415
-    from encamp.run.tables import JOURNAL  # noqa: PLC0415
+    from encamp.run.store.journal import SUBMITTED, digest  # noqa: PLC0415
+    from encamp.run.store.tables import JOBS as ROWS  # noqa: PLC0415
+    from encamp.run.store.tables import JOURNAL  # noqa: PLC0415
 
     rows, lines = [], []
     for number in range(JOBS):

@@ -43,10 +43,10 @@ def fill(folder: Path, jobs: int, large: int) -> None:
     """Write a record of jobs that have all ended."""
     from sqlalchemy import insert  # noqa: PLC0415 - who measures needs none of it
 
-    from encamp.run.journal import digest  # noqa: PLC0415
-    from encamp.run.records import Records  # noqa: PLC0415
-    from encamp.run.tables import JOBS as ROWS  # noqa: PLC0415
-    from encamp.run.tables import JOURNAL, WRITES  # noqa: PLC0415
+    from encamp.run.store.journal import digest  # noqa: PLC0415
+    from encamp.run.store.records import Records  # noqa: PLC0415
+    from encamp.run.store.tables import JOBS as ROWS  # noqa: PLC0415
+    from encamp.run.store.tables import JOURNAL, WRITES  # noqa: PLC0415
 
     records = Records.open(None, folder)
     with records.transactions.database.connect().execution_options(**{WRITES: True}) as connection:
@@ -78,7 +78,7 @@ def measure(folder: Path) -> dict[str, float]:
     import psutil  # noqa: PLC0415
 
     from encamp.api.index import Index  # noqa: PLC0415
-    from encamp.run.records import Records  # noqa: PLC0415
+    from encamp.run.store.records import Records  # noqa: PLC0415
 
     process = psutil.Process()
     records = Records.open(None, folder)

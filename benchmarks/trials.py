@@ -84,7 +84,7 @@ def main() -> None:
     """Print seconds a trial, and fail where they are more than promised."""
     trials, parallel = (*map(int, sys.argv[1:]), *DEFAULTS[len(sys.argv) - 1 :])
     servers = module("encamp_bench_servers", "cloud/servers.py")
-    study = module("encamp_bench_study", "run/study/test_supervisor.py")
+    study = module("encamp_bench_study", "run/studies/test_supervisor.py")
     worst = 0.0
     for algorithm in (Algorithm.RANDOM_SEARCH, Algorithm.ALGORITHM_UNSPECIFIED):
         plan = replace(study.PLAN, algorithm=algorithm, max_trials=trials, max_parallel_trials=parallel)

@@ -10,7 +10,7 @@ from encamp import project
 from encamp.errors import UsageError
 from encamp.jobs.target import environment_named
 from encamp.project import FOLDER_VARIABLE, find_project, project_folder, project_name
-from encamp.run.workspace import committed_stacks, make_workspace, state_folder
+from encamp.run.engine.workspace import committed_stacks, make_workspace, state_folder
 from encamp_sandbox.layout import ROOT_VARIABLE, Layout
 
 REPOSITORY = Path(__file__).resolve().parents[1]

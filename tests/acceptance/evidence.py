@@ -18,8 +18,8 @@ from encamp.plan.environment.gke import node_features
 from encamp.plan.machines.allocatable import allocatable
 from encamp.plan.machines.rdma import node_features_of
 from encamp.plan.machines.system_pods import device_features, system_pods
-from encamp.run.outputs import EnvironmentOutputs
-from encamp.run.states import State
+from encamp.run.store.outputs import EnvironmentOutputs
+from encamp.run.store.states import State
 from encamp.spec.environment import load_environment
 from encamp_sandbox.kubelet.system_pods import pod_object
 from encamp_sandbox.lies.front import shown_by

@@ -15,7 +15,7 @@ from encamp.acceptance.planning import plan_ladder
 from encamp.acceptance.rung_jobs import is_of_run, job_id, misfit, plan_rung
 from encamp.errors import UsageError
 from encamp.plan.cost.job import amount
-from encamp.run.states import State
+from encamp.run.store.states import State
 from encamp.spec.job_file import parse_job
 
 PLANNED = [PlannedRung(rung, plan_rung(rung, SPEC, f"acceptance_{index}")) for index, rung in enumerate(LADDER)]

@@ -10,9 +10,9 @@ import pytest
 
 from encamp.api import adopting
 from encamp.api.adopting import Adopter
-from encamp.run.context import Context
-from encamp.run.detached import DRIVER_LOG
-from encamp.run.records import Records
+from encamp.run.history.context import Context
+from encamp.run.history.detached import DRIVER_LOG
+from encamp.run.store.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

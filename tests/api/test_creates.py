@@ -14,9 +14,9 @@ from tests.api.world import ADMIN, DEVELOPER, PROJECT, World, job, world
 from encamp.cloud.rest import RestError
 from encamp.errors import EngineError, PlanError, Problem, UsageError
 from encamp.preflight import DataError
-from encamp.run import again
-from encamp.run.driver import JobEndedError
-from encamp.run.transactions import RecordError
+from encamp.run.lifecycle.driver import JobEndedError
+from encamp.run.store import again
+from encamp.run.store.transactions import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -16,19 +16,19 @@ from sqlalchemy.pool import StaticPool
 
 from encamp.api.dispatcher import Dispatcher
 from encamp.errors import EngineError, UsageError
-from encamp.run import holder
-from encamp.run.encryption import Cipher
-from encamp.run.records import Records
-from encamp.run.states import State
-from encamp.run.submissions import Submission, Submissions
-from encamp.run.tables import METADATA
+from encamp.run.store import holder
+from encamp.run.store.encryption import Cipher
+from encamp.run.store.records import Records
+from encamp.run.store.states import State
+from encamp.run.store.submissions import Submission, Submissions
+from encamp.run.store.tables import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.run.journal import RunRecord
-    from encamp.run.records import Lease
-    from encamp.run.submissions import Waiting
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Lease
+    from encamp.run.store.submissions import Waiting
 
 pytestmark = pytest.mark.slow
 

@@ -19,19 +19,19 @@ from sqlalchemy import text
 
 from encamp.api.index import LONGEST_KEPT, Index, NotInMemoryError, grants
 from encamp.api.resource import job_resource
-from encamp.run.changes import LONGEST_READ
-from encamp.run.encryption import Cipher
-from encamp.run.records import Records
-from encamp.run.states import Outcome, State
-from encamp.run.submissions import Submission, Submissions
-from encamp.run.tables import WRITES
-from encamp.run.transactions import RecordError
+from encamp.run.store.changes import LONGEST_READ
+from encamp.run.store.encryption import Cipher
+from encamp.run.store.records import Records
+from encamp.run.store.states import Outcome, State
+from encamp.run.store.submissions import Submission, Submissions
+from encamp.run.store.tables import WRITES
+from encamp.run.store.transactions import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from encamp.run.records import Lease
+    from encamp.run.store.records import Lease
 
 HERE, ELSEWHERE = "sandbox", "another"
 

@@ -16,9 +16,9 @@ from encamp.api.launchers import ClusterLauncher, LocalLauncher
 from encamp.errors import EngineError
 from encamp.plan.environment.driver import DriverPlan
 from encamp.plan.names import short_name
-from encamp.run.encryption import Cipher, DecryptionError
-from encamp.run.records import Records
-from encamp.run.submissions import Submission, Submissions
+from encamp.run.store.encryption import Cipher, DecryptionError
+from encamp.run.store.records import Records
+from encamp.run.store.submissions import Submission, Submissions
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.cloud.kubernetes import Cluster
-    from encamp.run.submissions import Waiting
+    from encamp.run.store.submissions import Waiting
 
 SPEC = {"name": "lab", "region": "us-central1", "artifactsBucket": "lab-artifacts"}
 DRIVER = DriverPlan(
@@ -160,8 +160,8 @@ def test_what_no_key_opens_is_handed_to_nobody(records: Records, objects: Object
 
 CHECKS_IN = """
 import pathlib, sys
-from encamp.run.records import Records
-from encamp.run.submissions import Submissions
+from encamp.run.store.records import Records
+from encamp.run.store.submissions import Submissions
 print(Submissions(Records.open(None, pathlib.Path(sys.argv[1]))).check_in("rnn"), flush=True)
 input()
 """

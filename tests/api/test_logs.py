@@ -14,9 +14,9 @@ from encamp.api.caller import Caller
 from encamp.api.errors import ApiError
 from encamp.api.logs import LogEntries
 from encamp.cloud.rest import RestError
-from encamp.run.journal import Entry, RunRecord, fold
-from encamp.run.log_source import FoundTexts, LogsMovedError
-from encamp.run.log_times import Frames
+from encamp.run.history.log_source import FoundTexts, LogsMovedError
+from encamp.run.logs.log_times import Frames
+from encamp.run.store.journal import Entry, RunRecord, fold
 from encamp.run.times import micros, written
 from encamp.spec.environment import parse_environment
 

@@ -10,8 +10,8 @@ import pytest
 from tests.job_cases import golden_cases, table_cases
 
 from encamp.api.resource import etag, job_resource, kept_job
-from encamp.run.journal import CANCEL, LABELS, SUBMITTED, Entry, fold
-from encamp.run.states import Outcome, State
+from encamp.run.store.journal import CANCEL, LABELS, SUBMITTED, Entry, fold
+from encamp.run.store.states import Outcome, State
 from encamp.spec.job import OUTPUT_ONLY
 from encamp.spec.job_file import parse_job
 

@@ -17,8 +17,8 @@ from encamp.api.service import ServiceOptions, opened_service
 from encamp.cloud.rest import GoogleClient
 from encamp.errors import UsageError
 from encamp.plan.environment.planning import plan_environment
-from encamp.run.context import Context
-from encamp.run.encryption import KEY_VARIABLE
+from encamp.run.history.context import Context
+from encamp.run.store.encryption import KEY_VARIABLE
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from encamp.api.planning import Planner
 from encamp.api.policies import Policies
 from encamp.api.project import Locations, Project
 from encamp.api.server import Server
-from encamp.run.encryption import Cipher
-from encamp.run.records import Records
-from encamp.run.submissions import Submissions
+from encamp.run.store.encryption import Cipher
+from encamp.run.store.records import Records
+from encamp.run.store.submissions import Submissions
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from encamp.ci.preview import Copied, Previewed
 from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
 from encamp.errors import ExitCode, UsageError
-from encamp.run.stack_state import StackState
+from encamp.run.engine.stack_state import StackState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from encamp.ci.steps import Does, Step
 from encamp.cli.main import cli
 from encamp.errors import ExitCode, SandboxError
 from encamp.resources import repository
-from encamp.run.engine_errors import NoStackError
-from encamp.run.stack_state import StackState
+from encamp.run.engine.run_errors import NoStackError
+from encamp.run.engine.stack_state import StackState
 from encamp.spec.environment import load_environment
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from encamp.cli.drive import command
 from encamp.cli.submit import command as submit
 from encamp.errors import UsageError
-from encamp.run.actor import Actor
-from encamp.run.ending import RunResult
-from encamp.run.states import Outcome, State
+from encamp.run.lifecycle.ending import RunResult
+from encamp.run.store.actor import Actor
+from encamp.run.store.states import Outcome, State
 from encamp.spec.environment import parse_environment
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Pod:
 def pod(monkeypatch: pytest.MonkeyPatch) -> Pod:
     made = Pod()
     monkeypatch.setattr("encamp.jobs.target.enter", _always(SimpleNamespace(project="p")))
-    monkeypatch.setattr("encamp.run.remote.require_remote", _always(None))
+    monkeypatch.setattr("encamp.run.lifecycle.remote.require_remote", _always(None))
     monkeypatch.setattr("encamp.cli.known.looking", made.looking)
     monkeypatch.setattr("encamp.cli.run.drive", made.begin)
-    monkeypatch.setattr("encamp.run.in_cluster.go_on", made.go_on)
+    monkeypatch.setattr("encamp.run.lifecycle.in_cluster.go_on", made.go_on)
     ended = RunResult("digits_1", Outcome(State.FAILED, "worker-0 exited with 7"), None, (), "gs://b/jobs/digits_1/")
-    monkeypatch.setattr("encamp.run.ended.result_of", _always(ended))
+    monkeypatch.setattr("encamp.run.lifecycle.ended.result_of", _always(ended))
     return made
 
 
@@ -103,7 +103,7 @@ def test_a_record_of_the_pods_own_is_refused(pod: Pod, monkeypatch: pytest.Monke
     def refuse(project: str) -> None:
         raise UsageError("the record is a file of this machine", where=project)
 
-    monkeypatch.setattr("encamp.run.remote.require_remote", refuse)
+    monkeypatch.setattr("encamp.run.lifecycle.remote.require_remote", refuse)
     with pytest.raises(UsageError, match="a file of this machine"):
         CliRunner().invoke(command, WORDS, catch_exceptions=False)
     assert pod.begun == []
@@ -122,10 +122,10 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def hand_over(_: Any, driver: Any, plan: Any, job: Any, **how: Any) -> None:
         made.append({"driver": driver.name, "job": plan.job_id, "data": job, **how})
 
-    monkeypatch.setattr("encamp.run.driver.look_ahead", _always(None))
-    monkeypatch.setattr("encamp.run.context.Context.environment", _always(None))
-    monkeypatch.setattr("encamp.run.context.Context.cluster", _always(SimpleNamespace(close=_always(None))))
-    monkeypatch.setattr("encamp.run.in_cluster.hand_over", hand_over)
+    monkeypatch.setattr("encamp.run.lifecycle.driver.look_ahead", _always(None))
+    monkeypatch.setattr("encamp.run.history.context.Context.environment", _always(None))
+    monkeypatch.setattr("encamp.run.history.context.Context.cluster", _always(SimpleNamespace(close=_always(None))))
+    monkeypatch.setattr("encamp.run.lifecycle.in_cluster.hand_over", hand_over)
     return made
 
 

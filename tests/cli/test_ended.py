@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.cli.ended import report
 from encamp.cli.verbosity import Verbosity
-from encamp.run.ending import RunResult
-from encamp.run.states import Outcome, State
+from encamp.run.lifecycle.ending import RunResult
+from encamp.run.store.states import Outcome, State
 
 if TYPE_CHECKING:
     import pytest

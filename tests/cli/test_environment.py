@@ -10,7 +10,7 @@ from encamp.cli import environment
 from encamp.cli.main import cli
 from encamp.cloud.storage import Storage
 from encamp.errors import ExitCode, UsageError
-from encamp.run.stack_state import StackState
+from encamp.run.engine.stack_state import StackState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

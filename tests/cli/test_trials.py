@@ -16,10 +16,10 @@ from encamp.cli.main import cli
 from encamp.cloud import rest
 from encamp.errors import UsageError
 from encamp.plan.study import ParameterPlan, StudyPlan
-from encamp.run.records import Records
-from encamp.run.states import State
-from encamp.run.study.results import StudyResults
-from encamp.run.tables import open_database
+from encamp.run.store.records import Records
+from encamp.run.store.states import State
+from encamp.run.store.study_results import StudyResults
+from encamp.run.store.tables import open_database
 from encamp.spec.tuning import Algorithm, Goal, ParameterType
 from encamp.tuning.model import Measurement, Trial, TrialState
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from encamp.run.records import Lease
+    from encamp.run.store.records import Lease
 
 BUCKET = "sandbox-encamp-artifacts"
 STUDY = StudyPlan(

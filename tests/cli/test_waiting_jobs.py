@@ -12,11 +12,11 @@ from cryptography.fernet import Fernet
 
 from encamp.errors import EngineError, ExitCode, PlanError, SpecError, UsageError
 from encamp.plan.names import short_name
-from encamp.run.encryption import KEY_VARIABLE, Cipher
-from encamp.run.ending import RunResult
-from encamp.run.records import Records
-from encamp.run.states import Outcome, State
-from encamp.run.submissions import Submission, Submissions
+from encamp.run.lifecycle.ending import RunResult
+from encamp.run.store.encryption import KEY_VARIABLE, Cipher
+from encamp.run.store.records import Records
+from encamp.run.store.states import Outcome, State
+from encamp.run.store.submissions import Submission, Submissions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from encamp.run.driver import JobRequest
-    from encamp.run.journal import RunRecord
+    from encamp.run.lifecycle.driver import JobRequest
+    from encamp.run.store.journal import RunRecord
 
 CANARY = "canary-77b1"
 TRAINING = {
@@ -145,7 +145,7 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[JobRequest]:
         made.append(request)
         return RunResult("waits", Outcome(State.FAILED, "7"), None, (), "gs://b/")
 
-    monkeypatch.setattr("encamp.run.driver.run_job", run_job)
+    monkeypatch.setattr("encamp.run.lifecycle.driver.run_job", run_job)
     return made
 
 
@@ -204,7 +204,7 @@ def test_what_may_be_better_the_next_time_leaves_the_job_waiting(
     def run_job(*_: Any) -> RunResult:
         raise EngineError("the environment is not up")
 
-    monkeypatch.setattr("encamp.run.driver.run_job", run_job)
+    monkeypatch.setattr("encamp.run.lifecycle.driver.run_job", run_job)
     queue.add()
     assert isinstance(encamp("drive", "--submitted", "rnn").exception, EngineError)
     assert queue.record().waiting

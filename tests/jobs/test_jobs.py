@@ -22,8 +22,8 @@ from encamp.cloud import rest
 from encamp.errors import EncampError, EngineError, SandboxError, SpecError, TeardownError, UsageError
 from encamp.jobs import target
 from encamp.jobs.visiting import visiting
-from encamp.run.ending import RunResult
-from encamp.run.states import Outcome, State
+from encamp.run.lifecycle.ending import RunResult
+from encamp.run.store.states import Outcome, State
 from encamp.spec.job_file import load_job
 
 if TYPE_CHECKING:

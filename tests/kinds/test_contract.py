@@ -28,9 +28,9 @@ from encamp.kinds.google import (
 from encamp.kinds.model import Deed, GoogleKind, ObjectKind
 from encamp.kinds.objects import OBJECTS
 from encamp.plan.access.reaper import REAPER_GRANTS, REAPER_PERMISSIONS, REAPER_RULES
-from encamp.run.events import ResourceStep
-from encamp.run.made import resources_of, swept_step
-from encamp.run.unanswered import Unanswered
+from encamp.run.engine.events import ResourceStep
+from encamp.run.engine.made import resources_of, swept_step
+from encamp.run.engine.unanswered import Unanswered
 from encamp.spec.ml_roles import ClusterRule, ml_roles
 from encamp_sandbox.gcp_provider.table import TYPES
 

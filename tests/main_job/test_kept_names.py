@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from encamp.plan.names import former_name, short_name
-from encamp.run.workspace import make_workspace
+from encamp.run.engine.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

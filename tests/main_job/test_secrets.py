@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from encamp.run.workspace import make_workspace
+from encamp.run.engine.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.main_job.job_files import write_job
 
-from encamp.run.retention import delete_results, expired
+from encamp.run.history.retention import delete_results, expired
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from encamp.packaging.wheel import pack, stored_zip
-from encamp.run.log_lines import STDERR_MARK
+from encamp.run.logs.log_lines import STDERR_MARK
 from encamp.spec.ai_platform import version_key
 from encamp.spec.data_files import data_file
 

@@ -15,8 +15,8 @@ from encamp.plan.job import plan_job
 from encamp.plan.notices import NoticePlan, merged_notices, plan_notices, read_notices
 from encamp.plan.summary import JobSummary, job_summary
 from encamp.plan.table import job_table
-from encamp.run.intent import Intent, found_intent, planned_intent
-from encamp.run.outputs import EnvironmentOutputs
+from encamp.run.store.intent import Intent, found_intent, planned_intent
+from encamp.run.store.outputs import EnvironmentOutputs
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job
 

@@ -15,7 +15,7 @@ from encamp.plan.environment.queue_manifests import queue_manifests
 from encamp.plan.environment.queues import plan_queues
 from encamp.plan.job import environment_labels, plan_job
 from encamp.plan.manifests.job import render_manifests
-from encamp.run.queued import queue_words, waits_in_queue
+from encamp.run.watch.queued import queue_words, waits_in_queue
 from encamp.spec.encamp import GpuType, Provisioning, TpuVersion
 from encamp.spec.environment import EnvironmentSpec, parse_environment
 from encamp.spec.job_file import parse_job

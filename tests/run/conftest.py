@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import create_engine
 from tests.run.clock import Clock
 
-from encamp.run.records import Records
-from encamp.run.tables import METADATA, open_database
+from encamp.run.store.records import Records
+from encamp.run.store.tables import METADATA, open_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,12 +51,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries as many as ever, with pauses that nobody notices."""
-    for policy in ("bring_up.POLICY", "engine._POLICY", "teardown._POLICY"):
+    for policy in ("lifecycle.bring_up.POLICY", "engine.job_engine._POLICY", "lifecycle.teardown._POLICY"):
         name = f"encamp.run.{policy}"
         module, _, attribute = name.rpartition(".")
         kept = getattr(importlib.import_module(module), attribute)
         monkeypatch.setattr(name, replace(kept, first_pause=0.01, longest_pause=0.02))
-    monkeypatch.setattr("encamp.run.recover._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("encamp.run.logs.recover._PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ import httpx
 from tests.api.full_disk import full
 
 from encamp.errors import EncampError
-from encamp.run.engine import JobEngine
-from encamp.run.records import Records
-from encamp.run.spool import ReplicaLog
+from encamp.run.engine.job_engine import JobEngine
+from encamp.run.logs.spool import ReplicaLog
+from encamp.run.store.records import Records
 from encamp_sandbox.storage.api import StorageServer
 from encamp_sandbox.tools import installed
 

@@ -19,9 +19,9 @@ import requests
 from encamp.cloud.kubernetes import Cluster
 from encamp.cloud.rest import GoogleClient
 from encamp.cloud.storage import Storage
-from encamp.run.replicas import read_replica
-from encamp.run.seal import seal_logs
-from encamp.run.stream import LogStreams
+from encamp.run.logs.replicas import read_replica
+from encamp.run.logs.seal import seal_logs
+from encamp.run.logs.stream import LogStreams
 
 _LONGEST_SECONDS = 1800.0
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.system
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("/usr/lib/postgresql")
-FILES = ["tests/run/test_records.py", "tests/run/test_submissions.py", "tests/run/test_tables.py"]
+FILES = ["tests/run/store/test_records.py", "tests/run/store/test_submissions.py", "tests/run/store/test_tables.py"]
 
 
 def programs() -> Path:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.errors import EncampError
-    from encamp.run.context import Context
+    from encamp.run.history.context import Context
     from encamp.spec.environment import EnvironmentSpec
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from encamp.cloud.kubernetes import Cluster
     from encamp.cloud.rest import GoogleClient
     from encamp.plan.model import EnvironmentPlan, JobPlan, NodePoolPlan
-    from encamp.run.outputs import EnvironmentOutputs
-    from encamp.run.states import State
+    from encamp.run.store.outputs import EnvironmentOutputs
+    from encamp.run.store.states import State
     from encamp.spec.environment import EnvironmentSpec
 
 #: Begins the line by which the ladder's trainer says what it sees from inside its pod.

@@ -23,14 +23,14 @@ from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
 from encamp.resources import resource
-from encamp.run.actor import Actor
-from encamp.run.catalogue import Catalogue
-from encamp.run.detached import DRIVER_LOG, start_driver
 from encamp.run.detail import Detail, kept_step
-from encamp.run.driver_logs import DriverLog
-from encamp.run.ended import result_of
-from encamp.run.following import Follower
-from encamp.run.states import State
+from encamp.run.history.catalogue import Catalogue
+from encamp.run.history.detached import DRIVER_LOG, start_driver
+from encamp.run.history.following import Follower
+from encamp.run.lifecycle.ended import result_of
+from encamp.run.logs.driver_logs import DriverLog
+from encamp.run.store.actor import Actor
+from encamp.run.store.states import State
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from encamp.acceptance.ladder import Rung
     from encamp.ci.preview import Previewed
     from encamp.cloud.kubernetes import Cluster
-    from encamp.run.catalogue import KnownJob
-    from encamp.run.context import Context
-    from encamp.run.interrupts import Interrupts
-    from encamp.run.outputs import EnvironmentOutputs
-    from encamp.run.records import Records
+    from encamp.run.history.catalogue import KnownJob
+    from encamp.run.history.context import Context
+    from encamp.run.lifecycle.interrupts import Interrupts
+    from encamp.run.store.outputs import EnvironmentOutputs
+    from encamp.run.store.records import Records
     from encamp.spec.environment import EnvironmentSpec
 
 #: A driver that is to be killed while it brings its job up is looked at so often.

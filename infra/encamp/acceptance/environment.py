@@ -15,16 +15,16 @@ from encamp.acceptance.rung_jobs import is_of_run
 from encamp.cloud.storage import Storage
 from encamp.errors import EngineError, TeardownError, UsageError
 from encamp.plan.environment.planning import plan_environment
-from encamp.run.catalogue import Catalogue
-from encamp.run.engine import JobEngine
-from encamp.run.engine_errors import LockedError
-from encamp.run.provider_ids import provider_id
+from encamp.run.engine.job_engine import JobEngine
+from encamp.run.engine.provider_ids import provider_id
+from encamp.run.engine.run_errors import LockedError
+from encamp.run.history.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from encamp.run.context import Context
+    from encamp.run.history.context import Context
     from encamp.spec.environment import EnvironmentSpec
 
 #: Key of the stack's tag.

@@ -10,9 +10,9 @@ from encamp.cloud.endpoints import Service
 from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
-from encamp.run.driver_logs import SealedLogs
-from encamp.run.replicas import CONTAINER
-from encamp.run.states import State
+from encamp.run.logs.driver_logs import SealedLogs
+from encamp.run.logs.replicas import CONTAINER
+from encamp.run.store.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from encamp.ci.preview import Previewed
     from encamp.cloud.rest import GoogleClient
     from encamp.plan.model import JobPlan
-    from encamp.run.catalogue import KnownJob
-    from encamp.run.outputs import EnvironmentOutputs
-    from encamp.run.records import RunRecord
+    from encamp.run.history.catalogue import KnownJob
+    from encamp.run.store.outputs import EnvironmentOutputs
+    from encamp.run.store.records import RunRecord
     from encamp.spec.environment import EnvironmentSpec
 
 _LONGEST_LOG: Final = 1_000_000

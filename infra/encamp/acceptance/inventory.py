@@ -9,13 +9,13 @@ from encamp.cloud.resources import Container
 from encamp.cloud.storage import Storage
 from encamp.errors import EncampError
 from encamp.plan.names import scratch_bucket, short_name
-from encamp.run.intent import Intent
+from encamp.run.store.intent import Intent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from encamp.acceptance.progress import Progress
-    from encamp.run.context import Context
+    from encamp.run.history.context import Context
     from encamp.spec.environment import EnvironmentSpec
 
 

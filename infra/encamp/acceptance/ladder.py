@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.duration import Duration
 from encamp.errors import UsageError
-from encamp.run.states import State
+from encamp.run.store.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

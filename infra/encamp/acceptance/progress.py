@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from encamp.acceptance.answers import BeliefAnswer
 from encamp.errors import UsageError
-from encamp.run import holder
+from encamp.run.store import holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,9 +26,9 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, EngineError, ExitCode, TeardownError
 from encamp.plan.environment.planning import plan_environment
 from encamp.plan.job import environment_labels
-from encamp.run.actor import Actor
-from encamp.run.interrupts import Interrupts
-from encamp.run.reap import ReapOptions, reap, worst
+from encamp.run.lifecycle.interrupts import Interrupts
+from encamp.run.lifecycle.reap import ReapOptions, reap, worst
+from encamp.run.store.actor import Actor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from encamp.acceptance.cost import PlannedLadder
     from encamp.cloud.kubernetes import Cluster
-    from encamp.run.context import Context
-    from encamp.run.outputs import EnvironmentOutputs
-    from encamp.run.records import Records
+    from encamp.run.history.context import Context
+    from encamp.run.store.outputs import EnvironmentOutputs
+    from encamp.run.store.records import Records
     from encamp.spec.environment import EnvironmentSpec
 
 #: Name of what is asked when everything is taken down.

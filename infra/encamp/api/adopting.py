@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from encamp.run.detached import DRIVER_LOG, start_adopter
+from encamp.run.history.detached import DRIVER_LOG, start_adopter
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from encamp.run.context import Context
-    from encamp.run.records import Records
+    from encamp.run.history.context import Context
+    from encamp.run.store.records import Records
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from encamp.api.errors import ApiError
 from encamp.api.partial import part
 from encamp.api.routing import WrongVerbError
-from encamp.run.database_trouble import is_full
-from encamp.run.transactions import RecordError
+from encamp.run.store.database_trouble import is_full
+from encamp.run.store.transactions import RecordError
 
 if TYPE_CHECKING:
     from starlette.types import Send

@@ -22,7 +22,7 @@ from encamp.api.jobs import Call
 from encamp.api.limits import json_object
 from encamp.api.places import Places
 from encamp.api.routing import route
-from encamp.run.transactions import RecordError
+from encamp.run.store.transactions import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

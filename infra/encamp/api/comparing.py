@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic.alias_generators import to_camel
 
-from encamp.run.states import State
+from encamp.run.store.states import State
 from encamp.spec.paths import nearest
 
 if TYPE_CHECKING:

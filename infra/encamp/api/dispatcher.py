@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from encamp.errors import EncampError, ExitCode
-from encamp.run import holder
+from encamp.run.store import holder
 from encamp.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from encamp.run.records import Records
-    from encamp.run.submissions import Submissions, Waiting
+    from encamp.run.store.records import Records
+    from encamp.run.store.submissions import Submissions, Waiting
 
 _LOG = logging.getLogger(__name__)
 #: Default number of jobs that a server drives at once.

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from encamp.api.access import JobGrants
 from encamp.api.resource import job_resource
-from encamp.run.changes import Changes
-from encamp.run.journal import CANCEL, LABELS, POLICY, SUBMITTED, fold
-from encamp.run.journal_rows import GONE
-from encamp.run.study.journal import RESUMED, TRIAL
+from encamp.run.store.changes import Changes
+from encamp.run.store.journal import CANCEL, LABELS, POLICY, SUBMITTED, fold
+from encamp.run.store.journal_rows import GONE
+from encamp.run.store.trial_journal import RESUMED, TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from encamp.run.changes import Line
-    from encamp.run.journal import RunRecord
-    from encamp.run.records import Records
-    from encamp.run.states import State
+    from encamp.run.store.changes import Line
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Records
+    from encamp.run.store.states import State
 
 #: Bytes of a job's text that are kept, and of a policy's.
 LONGEST_KEPT: Final = 2048

@@ -21,8 +21,8 @@ from encamp.api.resource import etag, job_resource
 from encamp.api.updating import asked_labels
 from encamp.duration import seconds_of
 from encamp.errors import Problem
-from encamp.run.records import ChangedError
-from encamp.run.submissions import Again, AlreadyUsedError, NameUsedError, Submission
+from encamp.run.store.records import ChangedError
+from encamp.run.store.submissions import Again, AlreadyUsedError, NameUsedError, Submission
 from encamp.spec.training import Scheduling
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from encamp.api.project import Project
     from encamp.api.queue_limits import QueueLimits
     from encamp.plan.model import JobPlan
-    from encamp.run.journal import RunRecord
-    from encamp.run.records import Records
-    from encamp.run.submissions import Submissions
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Records
+    from encamp.run.store.submissions import Submissions
 
 
 @dataclass(frozen=True)

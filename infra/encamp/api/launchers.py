@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from encamp.errors import EncampError, UsageError
-from encamp.run import holder
-from encamp.run.detached import DRIVER_LOG, start_adopter, start_submitted
-from encamp.run.in_cluster import hand_over
-from encamp.run.submitted import handed_in_by, planned_again, sent_job
+from encamp.run.history.detached import DRIVER_LOG, start_adopter, start_submitted
+from encamp.run.lifecycle.in_cluster import hand_over
+from encamp.run.lifecycle.submitted import handed_in_by, planned_again, sent_job
+from encamp.run.store import holder
 from encamp.spec.job_file import parse_job
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from encamp.cloud.kubernetes import Cluster
     from encamp.plan.environment.driver import DriverPlan
-    from encamp.run.encryption import Cipher
-    from encamp.run.records import Records
-    from encamp.run.submissions import Waiting
+    from encamp.run.store.encryption import Cipher
+    from encamp.run.store.records import Records
+    from encamp.run.store.submissions import Waiting
     from encamp.spec.environment import EnvironmentSpec
 
 #: Seconds between questions to the cluster for a driver.

@@ -12,15 +12,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from encamp.run.journal import SUBMITTED
-from encamp.run.states import State
+from encamp.run.store.journal import SUBMITTED
+from encamp.run.store.states import State
 from encamp.run.times import micros, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encamp.run.journal import Entry, RunRecord
-    from encamp.run.log_lines import Line
+    from encamp.run.logs.log_lines import Line
+    from encamp.run.store.journal import Entry, RunRecord
 
 SERVICE: Final = "service"
 _LABEL: Final = "ml.googleapis.com/"

@@ -20,8 +20,8 @@ from encamp.api.errors import ApiError
 from encamp.api.log_entry import key_of, line_entry, service_entries
 from encamp.api.log_request import LogRequest, page_token
 from encamp.errors import EncampError
-from encamp.run.log_lines import last_time, lines
-from encamp.run.log_source import LogsMovedError
+from encamp.run.history.log_source import LogsMovedError
+from encamp.run.logs.log_lines import last_time, lines
 from encamp.run.times import micros, read_micros
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from encamp.api.access import Access, JobGrants
     from encamp.api.caller import Caller
     from encamp.api.index import Index
-    from encamp.run.journal import RunRecord
-    from encamp.run.log_source import FoundTexts
-    from encamp.run.records import Records
+    from encamp.run.history.log_source import FoundTexts
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Records
 
 _PERMISSION: Final = "ml.jobs.get"
 #: Number of newest jobs that are looked at for a filter that names no job.

@@ -19,7 +19,7 @@ from encamp.plan.job import plan_job
 from encamp.plan.names import short_name
 from encamp.plan.policy import PolicyError
 from encamp.preflight import DataError
-from encamp.run.driver import JobEndedError
+from encamp.run.lifecycle.driver import JobEndedError
 from encamp.spec.encamp import LOCAL_FIELDS
 from encamp.spec.job_file import is_bare, parse_job
 

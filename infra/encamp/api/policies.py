@@ -8,15 +8,15 @@ from encamp.api.errors import ApiError
 from encamp.api.job_policy import checked_policy
 from encamp.api.jobs import changed
 from encamp.api.resource import etag
-from encamp.run.records import ChangedError
+from encamp.run.store.records import ChangedError
 
 if TYPE_CHECKING:
     from encamp.api.access import Access
     from encamp.api.answering import Answer
     from encamp.api.index import Index
     from encamp.api.jobs import Call, Jobs
-    from encamp.run.journal import RunRecord
-    from encamp.run.records import Records
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Records
 
 _VERSIONS = frozenset({"0", "1", "3"})
 

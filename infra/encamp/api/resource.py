@@ -11,9 +11,8 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from encamp.run.states import State
-from encamp.run.study.known import recorded_results
-from encamp.run.study.results import training_output
+from encamp.run.store.states import State
+from encamp.run.store.study_results import recorded_results, training_output
 from encamp.run.times import rfc3339
 from encamp.spec.field_docs import inner_model, parts
 from encamp.spec.fields import Int64
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-    from encamp.run.journal import RunRecord
+    from encamp.run.store.journal import RunRecord
     from encamp.spec.job import TrainingJobSpec
 
 #: Images of the algorithms that AI Platform brought along.

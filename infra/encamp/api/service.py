@@ -37,13 +37,13 @@ from encamp.cloud.storage import Storage
 from encamp.errors import EncampError, UsageError
 from encamp.plan.environment.driver import require_driver
 from encamp.plan.environment.planning import plan_environment
-from encamp.run.actor import Actor
-from encamp.run.catalogue import Catalogue
-from encamp.run.driver import look_ahead
-from encamp.run.encryption import KEY_VARIABLE, Cipher
-from encamp.run.log_source import LogSource
-from encamp.run.submissions import Submissions
-from encamp.run.target import shared_record
+from encamp.run.history.catalogue import Catalogue
+from encamp.run.history.log_source import LogSource
+from encamp.run.lifecycle.driver import look_ahead
+from encamp.run.lifecycle.target import shared_record
+from encamp.run.store.actor import Actor
+from encamp.run.store.encryption import KEY_VARIABLE, Cipher
+from encamp.run.store.submissions import Submissions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from encamp.api.dispatcher import Launcher
     from encamp.api.identity import GoogleIdentity, IdentityOptions
     from encamp.api.live_access import AccessFile
-    from encamp.run.context import Context
-    from encamp.run.records import Records
+    from encamp.run.history.context import Context
+    from encamp.run.store.records import Records
     from encamp.spec.environment import EnvironmentSpec
 
 _LOG = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from encamp.ci.preview import Copied, Previews
 from encamp.ci.touched import StackKind, stacks
 from encamp.errors import UsageError
-from encamp.run.engine import JobEngine
+from encamp.run.engine.job_engine import JobEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

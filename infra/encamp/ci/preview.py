@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from encamp.ci.encrypted import NOT_COMPARED, PLACEHOLDER, encrypted_inputs, readable_config, with_placeholders
 from encamp.ci.steps import Step, Steps
 from encamp.errors import EngineError
-from encamp.run.command import SessionCommand, StackWorkspace, ToldStack
-from encamp.run.workspace import make_workspace
+from encamp.run.engine.command import SessionCommand, StackWorkspace, ToldStack
+from encamp.run.engine.workspace import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

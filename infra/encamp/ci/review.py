@@ -16,8 +16,8 @@ from encamp.ci.steps import Does, Step
 from encamp.ci.touched import StackKind, Was, is_secret, touched_stacks
 from encamp.errors import EncampError, SpecError
 from encamp.plan.declared import declared_resources, runs_the_job
-from encamp.run.engine import JobEngine
-from encamp.run.engine_errors import NoStackError
+from encamp.run.engine.job_engine import JobEngine
+from encamp.run.engine.run_errors import NoStackError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from encamp.acceptance.cost import PlannedLadder
     from encamp.acceptance.progress import Progress
     from encamp.acceptance.run import AcceptanceRequest, AcceptanceResult
-    from encamp.run.context import Context
+    from encamp.run.history.context import Context
 
 #: Seconds between two looks at a job: where nothing is paid by the request, and where a quota counts them.
 _LOOK_SANDBOX, _LOOK = 0.5, 5.0
@@ -89,8 +89,8 @@ def _request(
     from encamp.errors import UsageError  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
     from encamp.project import project_folder  # noqa: PLC0415
-    from encamp.run.context import Context  # noqa: PLC0415
-    from encamp.run.workspace import state_folder  # noqa: PLC0415
+    from encamp.run.engine.workspace import state_folder  # noqa: PLC0415
+    from encamp.run.history.context import Context  # noqa: PLC0415
 
     wanted = rungs(only, skip)
     if budget is None and not dry_run:

@@ -16,9 +16,9 @@ from encamp.cli.verbosity import Verbosity, verbosity_options
 
 if TYPE_CHECKING:
     from encamp.jobs.opening import Looking
-    from encamp.run.catalogue import KnownJob
-    from encamp.run.ending import RunResult
-    from encamp.run.following import Follower, Source
+    from encamp.run.history.catalogue import KnownJob
+    from encamp.run.history.following import Follower, Source
+    from encamp.run.lifecycle.ending import RunResult
 
 #: What a shell says of a command that Ctrl-C ended: no code of a job.
 DETACHED = 130
@@ -53,7 +53,7 @@ def command(job: str, environment: str, *, verbose: bool, quiet: bool) -> None:
 
 
 def _followed(job: str, environment: str, verbosity: Verbosity) -> RunResult:
-    from encamp.run.ended import result_of  # noqa: PLC0415
+    from encamp.run.lifecycle.ended import result_of  # noqa: PLC0415
 
     with looking(environment, verbosity) as jobs:
         found = jobs.catalogue.job(job)
@@ -68,7 +68,7 @@ def _followed(job: str, environment: str, verbosity: Verbosity) -> RunResult:
 
 def _begun(jobs: Looking, job: KnownJob, steps: _Steps) -> KnownJob:
     """The job once it has been begun, or has ended without that; how it ended is said then."""
-    from encamp.run.following import wait_until_begun  # noqa: PLC0415
+    from encamp.run.history.following import wait_until_begun  # noqa: PLC0415
 
     wait_until_begun(jobs.records, job.job_id, steps.show)
     found = jobs.catalogue.job(job.job_id)
@@ -83,8 +83,8 @@ def _follower(jobs: Looking, job: KnownJob, steps: _Steps) -> Follower:
     Raises:
         UsageError: the record here does not know it.
     """
-    from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
-    from encamp.run.following import Follower  # noqa: PLC0415
+    from encamp.run.history.detached import DRIVER_LOG  # noqa: PLC0415
+    from encamp.run.history.following import Follower  # noqa: PLC0415
 
     log = jobs.context.job_folder(jobs.intent(job).name) / DRIVER_LOG
     # A driver of another machine has no files here.
@@ -101,8 +101,8 @@ def _follower(jobs: Looking, job: KnownJob, steps: _Steps) -> Follower:
 
 
 def _files(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
-    from encamp.run.detached import DRIVER_LOG  # noqa: PLC0415
-    from encamp.run.driver_logs import DriverLog, DriverSpool, SealedLogs  # noqa: PLC0415
+    from encamp.run.history.detached import DRIVER_LOG  # noqa: PLC0415
+    from encamp.run.logs.driver_logs import DriverLog, DriverSpool, SealedLogs  # noqa: PLC0415
 
     intent = jobs.intent(job)
     return [
@@ -117,7 +117,7 @@ def _files(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
 
 
 def _cluster(jobs: Looking, job: KnownJob, steps: _Steps) -> list[Source]:
-    from encamp.run.following import PodLogs, RecordedStates  # noqa: PLC0415
+    from encamp.run.history.following import PodLogs, RecordedStates  # noqa: PLC0415
 
     cluster = jobs.context.cluster(jobs.context.environment(jobs.environment))
     return [

@@ -14,7 +14,7 @@ from encamp.cli.stack import ENVIRONMENT
 from encamp.errors import EncampError, ExitCode
 
 if TYPE_CHECKING:
-    from encamp.run.catalogue import KnownJob
+    from encamp.run.history.catalogue import KnownJob
 
 
 @click.command()

@@ -88,7 +88,7 @@ def _best(job_id: str) -> Trial:
     """
     from encamp.cli.known import looking  # noqa: PLC0415
     from encamp.cli.stack import DEFAULT_ENVIRONMENT  # noqa: PLC0415 - `--help` starts without it
-    from encamp.run.study.known import study_results  # noqa: PLC0415
+    from encamp.run.history.known_study import study_results  # noqa: PLC0415
 
     with looking(DEFAULT_ENVIRONMENT) as jobs:
         results = study_results(jobs.catalogue.job(job_id), jobs.storage)

@@ -53,10 +53,10 @@ def _handed_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.cli.known import looking  # noqa: PLC0415
     from encamp.cli.run import drive  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.run.ended import result_of  # noqa: PLC0415
-    from encamp.run.in_cluster import go_on, handed_over_by  # noqa: PLC0415
-    from encamp.run.remote import require_remote  # noqa: PLC0415
-    from encamp.run.submitted import beginning, waited  # noqa: PLC0415
+    from encamp.run.lifecycle.ended import result_of  # noqa: PLC0415
+    from encamp.run.lifecycle.in_cluster import go_on, handed_over_by  # noqa: PLC0415
+    from encamp.run.lifecycle.remote import require_remote  # noqa: PLC0415
+    from encamp.run.lifecycle.submitted import beginning, waited  # noqa: PLC0415
 
     if job_id is None:
         raise UsageError("no id is given", where="--job-id", hint="without one, every try would begin another job")
@@ -97,9 +97,9 @@ def _submitted(job_id: str, environment: str) -> NoReturn:
     from encamp.cli.ended import report  # noqa: PLC0415 - `encamp drive --help` needs none of it
     from encamp.cli.lines import Lines  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.run.driver import run_job  # noqa: PLC0415
-    from encamp.run.encryption import Cipher  # noqa: PLC0415
-    from encamp.run.submitted import beginning, sent_request  # noqa: PLC0415
+    from encamp.run.lifecycle.driver import run_job  # noqa: PLC0415
+    from encamp.run.lifecycle.submitted import beginning, sent_request  # noqa: PLC0415
+    from encamp.run.store.encryption import Cipher  # noqa: PLC0415
 
     spec = enter(environment)
     context = Lines().context()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from encamp.run.ending import RunResult
+    from encamp.run.lifecycle.ending import RunResult
 
 
 def report(result: RunResult, verbosity: Verbosity = Verbosity.VERBOSE) -> None:
@@ -33,7 +33,7 @@ def report(result: RunResult, verbosity: Verbosity = Verbosity.VERBOSE) -> None:
 
 
 def _say_receipt(receipt: Mapping[str, Any], verbosity: Verbosity) -> None:
-    from encamp.run.receipt import outcome_lines, receipt_text, short_receipt  # noqa: PLC0415
+    from encamp.run.results.receipt import outcome_lines, receipt_text, short_receipt  # noqa: PLC0415
 
     match verbosity:
         case Verbosity.QUIET:

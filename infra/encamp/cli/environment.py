@@ -11,7 +11,7 @@ from encamp.cli.out import confirm, say
 from encamp.cli.stack import ENVIRONMENT, FORMER, chosen
 
 if TYPE_CHECKING:
-    from encamp.run.engine import JobEngine
+    from encamp.run.engine.job_engine import JobEngine
 
 #: Nothing of an environment takes as long to delete: the provider gives a cluster 40 minutes.
 _SILENT_SECONDS = 7200.0
@@ -116,7 +116,7 @@ def open_engine(stack: str, *, stall: float | None = None) -> JobEngine:
     """
     from encamp.jobs.target import enter  # noqa: PLC0415 - `--help` starts without it
     from encamp.project import project_folder  # noqa: PLC0415
-    from encamp.run.engine import JobEngine  # noqa: PLC0415
+    from encamp.run.engine.job_engine import JobEngine  # noqa: PLC0415
 
     folder = project_folder()
     enter(stack)

@@ -11,10 +11,10 @@ from typing import IO, TYPE_CHECKING
 
 from encamp.cli.out import say
 from encamp.cli.verbosity import Verbosity
-from encamp.run.context import Context, never_raising
-from encamp.run.detached import own_log
 from encamp.run.detail import Detail, kept
-from encamp.run.study.records import MARK as METRIC
+from encamp.run.history.context import Context, never_raising
+from encamp.run.history.detached import own_log
+from encamp.run.logs.metric_reports import MARK as METRIC
 from encamp.text import visible
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from encamp.cloud.storage import Storage
     from encamp.jobs.opening import Looking
-    from encamp.run.job_logs import JobLogs
-    from encamp.run.log_view import LogPart
-    from encamp.run.sealed import FoundLog
+    from encamp.run.history.job_logs import JobLogs
+    from encamp.run.history.log_view import LogPart
+    from encamp.run.history.sealed import FoundLog
 
 #: A line of which more is held is shown in pieces.
 _LONGEST_HELD = 1024 * 1024
@@ -82,7 +82,7 @@ def _part(tail: int | None, since_text: str | None) -> LogPart | None:
 
 
 def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
-    from encamp.run.sealed import chosen  # noqa: PLC0415
+    from encamp.run.history.sealed import chosen  # noqa: PLC0415
 
     with logs.now() as found:
         for log in found if replica is None else [chosen(found, replica)]:
@@ -92,7 +92,7 @@ def _show_all(logs: JobLogs, replica: str | None, storage: Storage) -> None:
 def _show_part(logs: JobLogs, replica: str | None, part: LogPart | None, *, timestamps: bool, follow: bool) -> None:
     """Show a part of the logs as lines, and what comes after it where they are followed."""
     from encamp.jobs.log_parts import parts_of  # noqa: PLC0415
-    from encamp.run.log_view import LogPart  # noqa: PLC0415
+    from encamp.run.history.log_view import LogPart  # noqa: PLC0415
     from encamp.run.times import micros  # noqa: PLC0415
 
     def put(name: str, line: bytes, at: int) -> None:
@@ -124,7 +124,7 @@ def _say_lacks(logs: Iterable[FoundLog]) -> None:
 def _put_line(replica: str | None, line: bytes, at: int | None) -> None:
     """A line, with the replica's name and with its time where they are given; it does not steer the terminal."""
     from encamp.cli.lines import printable  # noqa: PLC0415
-    from encamp.run.log_lines import plain  # noqa: PLC0415
+    from encamp.run.logs.log_lines import plain  # noqa: PLC0415
     from encamp.run.times import written  # noqa: PLC0415
 
     name = f"{replica} | " if replica is not None else ""
@@ -135,7 +135,7 @@ def _put_line(replica: str | None, line: bytes, at: int | None) -> None:
 
 def _wait(jobs: Looking, job: str) -> None:
     """Wait while nobody has begun the job."""
-    from encamp.run.following import wait_until_begun  # noqa: PLC0415
+    from encamp.run.history.following import wait_until_begun  # noqa: PLC0415
 
     wait_until_begun(jobs.records, job, lambda line: say(line, err=True))
 
@@ -145,7 +145,7 @@ def _writer(*, named: bool) -> Callable[[str, bytes], None]:
 
 
 def _show(log: FoundLog, storage: Storage, *, named: bool) -> None:
-    from encamp.run.sealed import read_log  # noqa: PLC0415
+    from encamp.run.history.sealed import read_log  # noqa: PLC0415
 
     _put(log.replica, read_log(log, storage), named=named)
     _lack(log)
@@ -172,7 +172,7 @@ def _lack(log: FoundLog) -> None:
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
     """The lines of a text that comes in pieces, however long they are."""
-    from encamp.run.log_lines import plain  # noqa: PLC0415
+    from encamp.run.logs.log_lines import plain  # noqa: PLC0415
 
     held = b""
     for piece in pieces:

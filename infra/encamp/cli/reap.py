@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from encamp.errors import EncampError
-    from encamp.run.context import Context
-    from encamp.run.finding import Finding
+    from encamp.run.history.context import Context
+    from encamp.run.lifecycle.finding import Finding
     from encamp.spec.environment import EnvironmentSpec
 
 _SHORTEST_SECONDS = 1.0
@@ -58,8 +58,8 @@ def command(
     from encamp.cli.lines import Lines  # noqa: PLC0415 - `encamp reap --help` needs none of it
     from encamp.errors import UsageError  # noqa: PLC0415
     from encamp.jobs.target import enter  # noqa: PLC0415
-    from encamp.run.reap import ReapOptions, reap, worst  # noqa: PLC0415
-    from encamp.run.remote import require_remote  # noqa: PLC0415
+    from encamp.run.lifecycle.reap import ReapOptions, reap, worst  # noqa: PLC0415
+    from encamp.run.lifecycle.remote import require_remote  # noqa: PLC0415
 
     if dry_run and (wait or watch):
         raise UsageError("--dry-run does nothing, so it can neither --wait nor --watch", hint="leave one of them out")
@@ -98,7 +98,7 @@ def _runs(environment: str, spec: EnvironmentSpec, context: Context, *, dry_run:
     from encamp.acceptance.abandoned import end_abandoned  # noqa: PLC0415
     from encamp.cloud.pod_kubeconfig import is_in_pod  # noqa: PLC0415
     from encamp.project import project_folder  # noqa: PLC0415
-    from encamp.run.workspace import state_folder  # noqa: PLC0415
+    from encamp.run.engine.workspace import state_folder  # noqa: PLC0415
 
     if is_in_pod():
         return

@@ -37,7 +37,7 @@ def command(since: datetime | None, until: datetime | None, environment: str, ou
     """
     from datetime import UTC  # noqa: PLC0415 - `encamp receipts --help` needs none of it
 
-    from encamp.run.accounts import add_up, ended_since  # noqa: PLC0415
+    from encamp.run.history.accounts import add_up, ended_since  # noqa: PLC0415
 
     begin, end = (at.replace(tzinfo=UTC) if at is not None else None for at in (since, until))
     with looking(environment) as jobs:

@@ -47,7 +47,7 @@ def command(
     where that is another commit. Refused where the record leaves out a secret of the job file, or knows none.
     Exit codes are those of `encamp run`.
     """
-    from encamp.run.rerun import recorded_job  # noqa: PLC0415 - `encamp rerun --help` needs none of it
+    from encamp.run.history.rerun import recorded_job  # noqa: PLC0415 - `encamp rerun --help` needs none of it
 
     verbosity = Verbosity.of(verbose=verbose, quiet=quiet)
     with looking(environment) as jobs:
@@ -76,7 +76,7 @@ class _Rerun:
 
     def load(self, job_id: str | None, *, suffix: str = "") -> JobFile:
         """The job by a new id, which is printed."""
-        from encamp.run.rerun import new_job_id  # noqa: PLC0415
+        from encamp.run.history.rerun import new_job_id  # noqa: PLC0415
         from encamp.spec.job_file import parse_job  # noqa: PLC0415
 
         chosen = job_id or new_job_id(self.before, suffix)

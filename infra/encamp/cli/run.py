@@ -11,7 +11,7 @@ from encamp.cli.job_flags import WORDS, JobCommand
 from encamp.cli.job_input import JOB_ID
 from encamp.cli.stack import ENVIRONMENT
 from encamp.cli.verbosity import Verbosity, verbosity_options
-from encamp.run.detached import DRIVER_LOG, Parent
+from encamp.run.history.detached import DRIVER_LOG, Parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from encamp.cli.job_input import JobInput
     from encamp.cli.lines import Lines
     from encamp.jobs.given import NamedJob
-    from encamp.run.actor import Actor
+    from encamp.run.store.actor import Actor
 
 KEEP_LOGS = click.option("--keep-local-logs", is_flag=True, help="Leave the local copy of the replicas' logs.")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from encamp.api.identity import IdentityOptions
     from encamp.api.live_access import AccessFile
-    from encamp.run.context import Context
+    from encamp.run.history.context import Context
     from encamp.spec.environment import EnvironmentSpec
 
 #: As ``plan.environment.api`` has it, and ``api.dispatcher``; help pages import neither.
@@ -181,7 +181,7 @@ def _context() -> Context:
     """Make the context that looks at jobs; its lines go to the log of this process, with their times."""
     import logging  # noqa: PLC0415
 
-    from encamp.run.context import Context  # noqa: PLC0415
+    from encamp.run.history.context import Context  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # It tells of every try to look up a name that is not there.

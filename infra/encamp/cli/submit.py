@@ -51,9 +51,9 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
     from encamp.plan.environment.driver import require_driver  # noqa: PLC0415
     from encamp.plan.environment.planning import plan_environment  # noqa: PLC0415
     from encamp.plan.job import plan_job  # noqa: PLC0415
-    from encamp.run.actor import Actor  # noqa: PLC0415
-    from encamp.run.driver import look_ahead  # noqa: PLC0415
-    from encamp.run.in_cluster import hand_over  # noqa: PLC0415
+    from encamp.run.lifecycle.driver import look_ahead  # noqa: PLC0415
+    from encamp.run.lifecycle.in_cluster import hand_over  # noqa: PLC0415
+    from encamp.run.store.actor import Actor  # noqa: PLC0415
 
     found = job.load(job_id, suffix=time.strftime("%Y%m%d_%H%M%S", time.gmtime()))
     spec = enter(environment)
@@ -76,7 +76,7 @@ def _hand_over(job: JobInput, job_id: str | None, environment: str) -> None:
 
 def submit(words: Sequence[str], environment: str) -> None:
     """Start a detached driver with the words of a verb, say how to go on, and exit."""
-    from encamp.run.detached import start_driver  # noqa: PLC0415 - `--help` needs none of it
+    from encamp.run.history.detached import start_driver  # noqa: PLC0415 - `--help` needs none of it
 
     started = start_driver(words)
     if started.job_id is not None:

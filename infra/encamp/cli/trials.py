@@ -15,7 +15,7 @@ from encamp.cli.stack import ENVIRONMENT
 
 if TYPE_CHECKING:
     from encamp.jobs.opening import Looking
-    from encamp.run.study.results import StudyResults
+    from encamp.run.store.study_results import StudyResults
     from encamp.tuning.model import Trial
 
 #: How often a job that is watched is looked at.
@@ -55,7 +55,7 @@ def command(job: str, environment: str, output: str, *, watch: bool, page: Path 
                     screen.changed(results, trial)
         screen.end(results)
     if page is not None:
-        from encamp.run.study.results import page_of  # noqa: PLC0415 - charts take a second to load
+        from encamp.run.store.study_results import page_of  # noqa: PLC0415 - charts take a second to load
 
         _write(page, page_of(results))
 
@@ -67,8 +67,8 @@ def _look(jobs: Looking, job: str) -> tuple[StudyResults, bool]:
         UsageError: it has none.
     """
     from encamp.errors import UsageError  # noqa: PLC0415 - `--help` needs none of it
-    from encamp.run.states import EXIT_CODES  # noqa: PLC0415
-    from encamp.run.study.known import study_results  # noqa: PLC0415
+    from encamp.run.history.known_study import study_results  # noqa: PLC0415
+    from encamp.run.store.states import EXIT_CODES  # noqa: PLC0415
 
     known = jobs.catalogue.job(job)
     found = study_results(known, jobs.storage)
@@ -99,7 +99,7 @@ class _Text:
         self._widths: list[int] = []
 
     def begin(self, results: StudyResults) -> None:
-        from encamp.run.study.table import headings, rows  # noqa: PLC0415
+        from encamp.run.history.trial_table import headings, rows  # noqa: PLC0415
         from encamp.text import column_widths, row_text  # noqa: PLC0415
         from encamp.tuning.best import ranked  # noqa: PLC0415
 
@@ -111,14 +111,14 @@ class _Text:
             say(row_text(row, self._widths))
 
     def changed(self, results: StudyResults, trial: Trial) -> None:
-        from encamp.run.study.table import rows  # noqa: PLC0415
+        from encamp.run.history.trial_table import rows  # noqa: PLC0415
         from encamp.text import row_text  # noqa: PLC0415
 
         for row in rows(results, [trial], time.time()):
             say(row_text(row, self._widths))
 
     def end(self, results: StudyResults) -> None:
-        from encamp.run.study.table import best_line  # noqa: PLC0415
+        from encamp.run.history.trial_table import best_line  # noqa: PLC0415
 
         if line := best_line(results):
             say(line)

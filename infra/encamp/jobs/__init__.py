@@ -154,7 +154,7 @@ def describe(job: str, *, environment: str | None = None) -> JobDetails:
         RestError: the bucket cannot be read.
     """
     from encamp.jobs.opening import opened  # noqa: PLC0415 - as for `plan`
-    from encamp.run.job_resource import job_resource  # noqa: PLC0415
+    from encamp.run.history.job_resource import job_resource  # noqa: PLC0415
 
     with opened(environment) as known:
         found = known.catalogue.job(job)
@@ -240,7 +240,7 @@ def cancel(job: str, *, environment: str | None = None, wait: bool = True) -> Jo
     """
     from encamp.jobs.cancelling import begin, request_cancel, wait_until_cancelled  # noqa: PLC0415 - as for `plan`
     from encamp.jobs.opening import opened  # noqa: PLC0415
-    from encamp.run.job_resource import job_resource  # noqa: PLC0415
+    from encamp.run.history.job_resource import job_resource  # noqa: PLC0415
 
     with opened(environment) as known:
         asked = request_cancel(known, job, lambda _: None)

@@ -6,20 +6,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from encamp.errors import UsageError
-from encamp.run.actor import Actor
-from encamp.run.detached import DRIVER_LOG, let_go, start_adopter
-from encamp.run.driver_logs import DriverLog
-from encamp.run.ended import result_of
-from encamp.run.following import Follower
-from encamp.run.states import State
-from encamp.run.submissions import Submissions
+from encamp.run.history.detached import DRIVER_LOG, let_go, start_adopter
+from encamp.run.history.following import Follower
+from encamp.run.lifecycle.ended import result_of
+from encamp.run.logs.driver_logs import DriverLog
+from encamp.run.store.actor import Actor
+from encamp.run.store.states import State
+from encamp.run.store.submissions import Submissions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from encamp.jobs.opening import Looking
-    from encamp.run.catalogue import KnownJob
+    from encamp.run.history.catalogue import KnownJob
 
 #: A request that is older was somebody's before.
 _FRESH = timedelta(seconds=1)

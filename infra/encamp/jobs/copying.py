@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encamp.jobs.model import CopiedResults, LeftOutObject
-from encamp.run.result_copy import Target
-from encamp.run.result_files import is_living, result_files
+from encamp.run.history.result_copy import Target
+from encamp.run.history.result_files import is_living, result_files
 
 if TYPE_CHECKING:
     import os

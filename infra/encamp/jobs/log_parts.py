@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from encamp.run.log_view import LogPart
-from encamp.run.sealed import chosen
+from encamp.run.history.log_view import LogPart
+from encamp.run.history.sealed import chosen
 from encamp.run.times import micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from encamp.run.log_view import LogView, TimedLine
+    from encamp.run.history.log_view import LogView, TimedLine
 
 
 def log_part(tail: int | None, since: datetime | None) -> LogPart:

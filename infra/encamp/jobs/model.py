@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from encamp.plan.model import JobPlan
-    from encamp.run.catalogue import KnownJob
-    from encamp.run.ending import RunResult
-    from encamp.run.log_view import TimedLine
-    from encamp.run.restarts import Restarts
+    from encamp.run.history.catalogue import KnownJob
+    from encamp.run.history.log_view import TimedLine
+    from encamp.run.lifecycle.ending import RunResult
+    from encamp.run.watch.restarts import Restarts
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class JobRun:
             TeardownError: something of the job may still exist.
             EncampError: the infrastructure failed.
         """
-        from encamp.run.states import State  # noqa: PLC0415 - help pages import this module
+        from encamp.run.store.states import State  # noqa: PLC0415 - help pages import this module
 
         if result.teardown_error is not None:
             raise result.teardown_error
@@ -237,7 +237,7 @@ class LogLine:
     @classmethod
     def of(cls, replica: str, line: TimedLine) -> LogLine:
         """A line as text; bytes that are no UTF-8 are shown as escapes."""
-        from encamp.run.log_lines import plain  # noqa: PLC0415 - help pages import this module
+        from encamp.run.logs.log_lines import plain  # noqa: PLC0415 - help pages import this module
         from encamp.run.times import moment  # noqa: PLC0415
 
         return cls(replica, moment(line.at), plain(line.text).decode("utf-8", "backslashreplace"))

@@ -10,18 +10,18 @@ from encamp.cloud.storage import Storage
 from encamp.errors import PlanError, UsageError
 from encamp.jobs.target import enter
 from encamp.jobs.visiting import visiting
-from encamp.run.catalogue import Catalogue
-from encamp.run.context import Context
-from encamp.run.job_logs import JobLogs
-from encamp.run.study.records import MARK as METRIC
+from encamp.run.history.catalogue import Catalogue
+from encamp.run.history.context import Context
+from encamp.run.history.job_logs import JobLogs
+from encamp.run.logs.metric_reports import MARK as METRIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from encamp.run.catalogue import KnownJob
-    from encamp.run.intent import Intent
-    from encamp.run.records import Records
+    from encamp.run.history.catalogue import KnownJob
+    from encamp.run.store.intent import Intent
+    from encamp.run.store.records import Records
 
 
 @dataclass(frozen=True)

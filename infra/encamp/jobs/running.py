@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from encamp.jobs.given import NamedJob
     from encamp.plan.model import JobPlan
-    from encamp.run.actor import Actor
-    from encamp.run.context import Context
-    from encamp.run.ending import RunResult
+    from encamp.run.history.context import Context
+    from encamp.run.lifecycle.ending import RunResult
+    from encamp.run.store.actor import Actor
 
 
 def planned(job: NamedJob, job_id: str | None, environment: str) -> JobPlan:
@@ -71,7 +71,7 @@ def run_named(
         SpecError, PlanError, UsageError: as ``planned``; or the job's id was used before, or its data is wrong.
         EngineError: the environment is not up, or this driver had to let go of the job.
     """
-    from encamp.run.driver import JobRequest, run_job  # noqa: PLC0415 - a plan needs no driver
+    from encamp.run.lifecycle.driver import JobRequest, run_job  # noqa: PLC0415 - a plan needs no driver
 
     found = job.load(job_id, suffix=time.strftime("%Y%m%d_%H%M%S", time.gmtime()))
     spec = enter(environment)

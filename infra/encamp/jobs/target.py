@@ -46,7 +46,7 @@ def enter_for(spec: EnvironmentSpec) -> None:
 
 
 def _enter_sandbox() -> None:
-    from encamp.run.workspace import STATE_VARIABLE  # noqa: PLC0415 - production needs no sandbox
+    from encamp.run.engine.workspace import STATE_VARIABLE  # noqa: PLC0415 - production needs no sandbox
     from encamp.sandbox import Sandbox  # noqa: PLC0415
 
     sandbox = Sandbox.opened()

@@ -55,7 +55,7 @@ class StudyPlan:
         algorithm: unspecified is Bayesian optimisation.
         max_trials: trials of this job, those of a job that it resumes not counted.
         max_parallel_trials: at a time, never more than ``max_trials``.
-        max_failed_trials: so many failed trials end the job as failed; 0 leaves it to ``run.study``.
+        max_failed_trials: so many failed trials end the job as failed; 0 leaves it to ``run.studies``.
         early_stopping: whether unpromising trials are stopped.
         resumes: id of the job whose study goes on, None for a new one.
         seed: of every choice; the same job id makes the same choices.

@@ -31,15 +31,15 @@ from tests.api.gcloud.harness import (
 from tests.api.test_logs import FakeTexts
 from tests.api.world import served, world
 
-from encamp.run.log_source import FoundTexts
-from encamp.run.states import Outcome, State
+from encamp.run.history.log_source import FoundTexts
+from encamp.run.store.states import Outcome, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from encamp.run.journal import RunRecord
-    from encamp.run.records import Records
+    from encamp.run.store.journal import RunRecord
+    from encamp.run.store.records import Records
 
 CASES = [*submissions(), *steps()]
 #: What gcloud itself does in `make test`; the rest of what it does is among the whole jobs.

@@ -8,7 +8,7 @@ import pytest
 from tests.api.world import ENVIRONMENT, World, job
 
 from encamp.plan.study import ParameterPlan, StudyPlan
-from encamp.run.states import Outcome, State
+from encamp.run.store.states import Outcome, State
 from encamp.spec.tuning import Algorithm, Goal, ParameterType
 from encamp.tuning.model import Measurement, Trial, TrialState
 

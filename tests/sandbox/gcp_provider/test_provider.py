@@ -11,7 +11,7 @@ import pytest
 from tests.sandbox.cloud.conftest import session_over
 from tests.sandbox.gcp_provider.conftest import INPUTS, Engine, good, plain
 
-from encamp.run.transient import is_transient
+from encamp.run.engine.transient import is_transient
 from encamp_sandbox.cloud.cloud import IAM_DELAY_VARIABLE, LATENCY_VARIABLE, Cloud
 from encamp_sandbox.cloud.faults import Fault, FaultKind
 from encamp_sandbox.gcp_provider import client

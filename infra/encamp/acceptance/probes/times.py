@@ -10,7 +10,7 @@ from encamp.acceptance.cases import condition
 from encamp.acceptance.probe import of_end, of_environment, of_job
 from encamp.acceptance.watcher import NODES, PODS
 from encamp.plan.machines.allocatable import GPU_RESOURCE
-from encamp.run.replicas import CONTAINER
+from encamp.run.logs.replicas import CONTAINER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -19,13 +19,13 @@ from encamp.duration import seconds_of
 from encamp.errors import ExitCode
 from encamp.extras import TUNING, need
 from encamp.retries import SHORT
+from encamp.run.history.trial_table import best_line, trial_table
 from encamp.run.local.runner import on_signals
 from encamp.run.local.study_record import StudyRecord, earlier_trials
 from encamp.run.local.trials import LocalTrials
-from encamp.run.states import Outcome, State
-from encamp.run.study.loop import Study
-from encamp.run.study.results import StudyResults, write_results
-from encamp.run.study.table import best_line, trial_table
+from encamp.run.store.states import Outcome, State
+from encamp.run.store.study_results import StudyResults, write_results
+from encamp.run.studies.loop import Study
 from encamp.tuning.methods import search_for
 from encamp.tuning.stopping import unpromising
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from encamp.errors import UsageError
 from encamp.plan.study import StudyPlan
-from encamp.run.study.journal import read_trial
-from encamp.run.study.resume import differences
+from encamp.run.history.earlier_trials import differences
+from encamp.run.store.trial_journal import read_trial
 from encamp.spec.job_id import is_job_id
 from encamp.tuning.model import TrialState
 

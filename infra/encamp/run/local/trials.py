@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from encamp.errors import EncampError
 from encamp.run.local.runner import LocalRun
-from encamp.run.study.event_folders import event_folder
-from encamp.run.study.host import TrialLook
-from encamp.run.study.metrics import TrialMetrics
-from encamp.run.study.records import MARK
+from encamp.run.logs.metric_reports import MARK
+from encamp.run.studies.event_folders import event_folder
+from encamp.run.studies.host import TrialLook
+from encamp.run.studies.metrics import TrialMetrics
 from encamp.tuning.model import TrialState
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Running:
 
 
 class LocalTrials:
-    """The trials of one study; a :class:`~encamp.run.study.host.TrialHost` that any thread may ask.
+    """The trials of one study; a :class:`~encamp.run.studies.host.TrialHost` that any thread may ask.
 
     Made where the event loop runs that the trials run in.
 
