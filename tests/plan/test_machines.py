@@ -205,3 +205,10 @@ def test_every_entry_of_the_catalog_has_a_source(table: str) -> None:
 def test_half_a_request_is_refused(machines: Mapping[str, Any]) -> None:
     with pytest.raises(EncampError):
         planned(machines)
+
+
+def test_every_machine_with_gpus_stands_among_those_of_its_gpu() -> None:
+    """A job that names only the GPU gets no other machine than these."""
+    fixed = {name: found["gpu"]["type"] for name, found in data_file("machines").items() if found.get("gpu")}
+    assert len(fixed) > 20
+    assert {name: kind for name, kind in fixed.items() if name not in catalog.gpu(kind).machines} == {}
