@@ -201,7 +201,9 @@ def _meant_replica(plan: JobPlan, group: ReplicaGroupPlan, index: int) -> Replic
     if group.interpreter is not None:
         command = [*SET_UP, *(command or [])]
     home = {"HOME": HOME, "LOGNAME": "trainer", "USER": "trainer"} if group.non_root else {}
-    environment = {**home, **_parsed(group.env), "TF_CONFIG": _plain(tf_config(plan, group, index))}
+    # Where the set-up of several machines with RDMA finds NCCL's plugin.
+    plugin = {"ENCAMP_NCCL_PLUGIN": "/usr/local/gib"} if group.rdma_nics and group.interpreter is not None else {}
+    environment = {**home, **plugin, **_parsed(group.env), "TF_CONFIG": _plain(tf_config(plan, group, index))}
     if group.custom_container:
         environment["CLUSTER_SPEC"] = _plain(cluster_spec(plan, group, index))
     return Replica((command, None if group.args is None else list(group.args)), environment)

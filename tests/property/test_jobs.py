@@ -38,7 +38,24 @@ THOROUGH = settings(
 def test_any_job_keeps_the_rules_plans_and_renders_to_what_its_plan_and_its_file_say(
     properties: Property, data: st.DataObject
 ) -> None:
-    written = data.draw(properties.jobs)
+    check(properties, data.draw(properties.jobs))
+
+
+def test_a_job_with_rdma_renders_to_what_its_plan_and_its_file_say(properties: Property) -> None:
+    """Rarely drawn: several machines of one role with network cards for RDMA, and stock images in it."""
+    machines = {"master": {"machineType": "a2-highgpu-1g"}, "parameterServer": {"machineType": "a3-ultragpu-8g"}}
+    given_input = {
+        "region": "us-central1",
+        "scaleTier": "CUSTOM",
+        "parameterServerCount": 2,
+        "masterConfig": {"imageUri": "gcr.io/p/trainer:1"},
+        "pythonModule": "trainer.task",
+    }
+    check(properties, {"jobId": "A", "trainingInput": given_input, "encamp": {"machines": machines}})
+
+
+def check(properties: Property, written: dict[str, Any]) -> None:
+    """Assert that a job's manifests read back as its plan, and that its replicas are told what its file says."""
     plan = properties.plan(written)
     manifests = render_manifests(plan)
     text = manifests.to_yaml()
