@@ -99,7 +99,7 @@ class Sandbox:
         return sandbox_status(self._layout)
 
     def is_up(self) -> bool:
-        """Whether it runs, or is about to."""
+        """Tell whether it runs, or is about to."""
         from encamp_sandbox.status import RUNNING, STARTING  # noqa: PLC0415
 
         return self.status().state in (RUNNING, STARTING)

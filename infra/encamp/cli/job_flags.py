@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
+    from encamp.spec.fields import FlagGroup
     from encamp.spec.loading import DataPath
 
 _INPUT = "trainingInput"
@@ -47,7 +48,7 @@ class JobFlag:
     path: DataPath
     metavar: str
     help: str
-    group: str
+    group: FlagGroup
     read: Callable[[str], Any] = str
     switch: bool = False
     adds: bool = False
@@ -116,7 +117,7 @@ def _flags(model: type[BaseModel], path: DataPath, role: Role | None) -> Iterato
                 path=here,
                 metavar=said.metavar,
                 help=words if role is None else words.replace("{whose}", _whose(role)),
-                group=said.group.value,
+                group=said.group,
                 read=_reader(info) if said.switch is None else lambda _, value=said.switch: value,
                 switch=said.switch is not None,
                 adds=said.adds,
@@ -147,9 +148,6 @@ def _reader(info: FieldInfo) -> Callable[[str], Any]:
     return str
 
 
-_OPTIONS = "Options"
-#: Sections of a help page in their order.
-_SECTIONS = ("Code", "Places", "Machines", _OPTIONS)
 #: The parts of a key's name; only --kms-key sets the field.
 KMS_FLAGS = {
     "--kms-key": ("KEY", "Key that encrypts the job's disks: its whole name, or with the three below."),
@@ -217,9 +215,11 @@ class JobCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help in sections: the verb's own options first."""
+        from encamp.spec.fields import FlagGroup  # noqa: PLC0415 - read with the models, see ``job_flags``
+
         groups = {flag.parameter: flag.group for flag in job_flags()}
-        groups |= {_parameter(name): _OPTIONS for name in KMS_FLAGS}
-        titles = {group: f"{group} (instead of JOB.yaml's, or over it)" for group in _SECTIONS}
+        groups |= {_parameter(name): FlagGroup.OPTIONS for name in KMS_FLAGS}
+        titles = {group: f"{group} (instead of JOB.yaml's, or over it)" for group in FlagGroup}
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Command", *titles.values())}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)

@@ -15,7 +15,7 @@ _SEE = ("get", "list", "watch")
 
 
 class Deed(StrEnum):
-    """What somebody does to the resources of a job; roles are made of deeds."""
+    """An action on the resources of a job; roles are made of deeds."""
 
     SEE = "see"
     CREATE = "create"

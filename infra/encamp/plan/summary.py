@@ -85,10 +85,10 @@ class JobSummary(BaseModel):
     shared_pools: SparseNames = ()
     """Node pools of the environment that the job uses."""
     notices: Annotated[tuple[Any, ...], _Sparse] = ()
-    """Who is told when the job ends, each as ``NoticePlan.to_json`` writes it. Another form of them must not keep a job
-    from its end: a stack that is written by hand may hold anything."""
+    """Messages to send when the job ends, each as ``NoticePlan.to_json`` writes it. Another form of them must not keep
+    a job from its end: a stack that is written by hand may hold anything."""
     study: Annotated[dict[str, Any] | None, _Sparse] = None
-    """What the job's trials search for, as ``StudyPlan.to_json`` writes it."""
+    """The search of the job's trials, as ``StudyPlan.to_json`` writes it."""
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self | None:

@@ -63,7 +63,7 @@ class CommandFlag:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a field says of itself beside its type and its documentation. pydantic calls it to complete a JSON Schema.
+    """The declaration of a field beside its type and its documentation. pydantic calls it to complete a JSON Schema.
 
     Attributes:
         default: what a missing field means, as the model would hold it; None if nothing stands for it.

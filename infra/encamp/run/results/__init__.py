@@ -1,1 +1,1 @@
-"""What a job leaves: its receipt, the notices about its end, and the rules by which a receipt is believed."""
+"""The traces of an ended job: its receipt, the notices about its end, and the rules by which a receipt is believed."""

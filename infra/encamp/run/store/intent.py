@@ -42,10 +42,10 @@ class Intent(JobSummary):
     job: dict[str, Any] | None = None
     """The Job resource as data, without secrets of a known form, None if the job was started without a record."""
     resources: tuple[dict[str, str], ...] = ()
-    """What will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and ``cloud`` (what the
-    cloud calls it); none if the job was started without a record."""
+    """Resources that will be created, each as ``type`` (the engine's token), ``name`` (the logical one) and ``cloud``
+    (its name there); none if the job was started without a record."""
     started_by: dict[str, str] | None = None
-    """Who started it, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and Google's audit
+    """The starter, see ``actor``; None where plain ``pulumi up`` did, which the engine's history and Google's audit
     logs know."""
 
     @property
